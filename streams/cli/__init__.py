@@ -1,0 +1,53 @@
+"""The `streams` command: it parses, calls and prints; the rules live in the rooms."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from streams.errors import StreamsError
+
+# Command name -> module that holds it. Imported only when asked for, so --help is fast.
+COMMANDS = {
+    "bench": "streams.cli.bench",
+    "config": "streams.cli.config",
+    "connectors": "streams.cli.connectors",
+    "demo": "streams.cli.demo",
+    "down": "streams.cli.stack",
+    "migrate": "streams.cli.migrate",
+    "mirror": "streams.cli.mirror",
+    "prove": "streams.cli.prove",
+    "schemas": "streams.cli.schemas",
+    "status": "streams.cli.stack",
+    "topics": "streams.cli.topics",
+    "up": "streams.cli.stack",
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = getattr(import_module(COMMANDS[name]), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="noetl-streams")
+def cli() -> None:
+    """Run playbooks as stages of frames on Kafka, with the log as the only truth."""
+
+
+def main() -> None:
+    """Run the command line; a known error is one clear message, never a traceback."""
+    try:
+        cli()
+    except StreamsError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
