@@ -1,0 +1,114 @@
+"""The values of a topology: a topic, and all of them together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+NAMESPACE = "noetl."
+"""Topics that start with this are ours: one that nobody declared is worth a word."""
+
+EVENTS_PREFIX = "noetl.events."
+"""A mirrored topic's name is this and the type of the root whose events it carries."""
+
+Profile = Literal["cluster", "local"]
+"""Where the topics live: several brokers, or the single one of a laptop or a test."""
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_RETENTION = re.compile(r"([1-9][0-9]*)([smhd])")
+
+
+def event_topic(root_type: str) -> str:
+    """Name the topic that carries the events of this type of root."""
+    return EVENTS_PREFIX + root_type
+
+
+def _retention(text: str) -> str:
+    if text != "forever" and not _RETENTION.fullmatch(text):
+        raise ValueError("must be 'forever' or a number and a unit, such as 7d, 12h, 30m or 90s")
+    return text
+
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=249)]
+_Party = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+_Count = Annotated[int, Field(ge=1, strict=True)]
+_Sentence = Annotated[str, Field(min_length=1)]
+_STRICT = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT)
+class Local:
+    """What a topic is given instead on a single broker."""
+
+    partitions: _Count | None = None
+
+
+@dataclass(frozen=True, slots=True, config=_STRICT, kw_only=True)
+class Topic:
+    """One topic as declared; `key` and `schema` are None where there is none of ours."""
+
+    name: _Name
+    partitions: _Count
+    replication: _Count = 3
+    retention: Annotated[str, AfterValidator(_retention)]
+    cleanup: Literal["delete", "compact"]
+    key: str | None
+    schema: str | None
+    writer: _Party
+    readers: tuple[_Party, ...]
+    why: _Sentence
+    config: Mapping[str, str] = field(default_factory=dict)
+    local: Local = field(default_factory=Local)
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a record stays, as Kafka counts it: -1 means for ever."""
+        found = _RETENTION.fullmatch(self.retention)
+        return int(found[1]) * _UNITS_MS[found[2]] if found else -1
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The topic's configuration in Kafka's own keys."""
+        return {
+            "cleanup.policy": self.cleanup,
+            "retention.ms": str(self.retention_ms),
+            # Survives the loss of one replica, and refuses a write that two would not hold.
+            "min.insync.replicas": str(min(2, self.replication)),
+            **self.config,
+        }
+
+    def at(self, profile: Profile) -> Topic:
+        """Return the topic as this profile has it; a single broker holds one replica."""
+        if profile == "cluster":
+            return self
+        return replace(self, partitions=self.local.partitions or self.partitions, replication=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Every declared topic, in order of name."""
+
+    topics: tuple[Topic, ...]
+
+    @property
+    def by_name(self) -> dict[str, Topic]:
+        """The topics by their names."""
+        return {topic.name: topic for topic in self.topics}
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The types of root that have a topic for their events."""
+        return tuple(
+            topic.name.removeprefix(EVENTS_PREFIX)
+            for topic in self.topics
+            if topic.name.startswith(EVENTS_PREFIX)
+        )
+
+    def at(self, profile: Profile) -> Topology:
+        """Return every topic as this profile has it."""
+        return Topology(tuple(topic.at(profile) for topic in self.topics))
