@@ -1,0 +1,73 @@
+"""`streams config`: show the settings in effect and where each came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from streams.settings.layers import Entry
+
+
+@click.group()
+def config() -> None:
+    """Look at the settings in effect.
+
+    \b
+    Example:
+      streams config show
+    """
+
+
+@config.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(file: Path | None, data: Path | None, as_json: bool) -> None:
+    """Print every setting with its value and origin; secrets are masked.
+
+    The origin is `default`, `stack` (a running embedded stack), the file and line, or the
+    name of the environment variable.
+
+    \b
+    Examples:
+      streams config show --config streams.yaml
+      STREAMS__EVENT_STORE__CONNECTION__URL=kafka:9092 streams config show --json
+    """
+    from streams.app import load_settings
+    from streams.settings.mask import masked
+
+    loaded = load_settings(file, data)
+    if as_json:
+        shown = {
+            ".".join(entry.path): {
+                "value": masked(entry.path, entry.value),
+                "origin": entry.origin,
+            }
+            for entry in loaded
+        }
+        source = str(loaded.file) if loaded.file else None
+        click.echo(json.dumps({"file": source, "settings": shown}, indent=2))
+    else:
+        click.echo("\n".join(_table(list(loaded))))
+
+
+def _table(entries: list[Entry]) -> list[str]:
+    """Lay the settings out in three columns: key, value, origin."""
+    from streams.settings.mask import masked
+
+    rows = [
+        (".".join(e.path), json.dumps(masked(e.path, e.value), ensure_ascii=False), e.origin)
+        for e in entries
+    ]
+    key_width = max(len(row[0]) for row in rows)
+    value_width = min(44, max(len(row[1]) for row in rows))
+    return [f"{key:{key_width}}  {value:{value_width}}  {origin}" for key, value, origin in rows]

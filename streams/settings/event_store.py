@@ -1,0 +1,91 @@
+"""Where events are kept (Postgres) and how they are spread (Kafka)."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import quote, urlencode
+
+from streams.settings.fields import Port, Positive, Secret, Section, Text
+
+Duty = Literal["owner", "append", "read", "mirror", "project", "collect"]
+
+
+class Login(Section):
+    """The database user of one duty."""
+
+    user: Text
+    password: Secret = Secret("")
+
+
+class Roles(Section):
+    """One database user per duty, so that none can do another's work by mistake."""
+
+    owner: Login = Login(user="noetl_owner")
+    append: Login = Login(user="noetl_append")
+    read: Login = Login(user="noetl_read")
+    mirror: Login = Login(user="noetl_mirror")
+    project: Login = Login(user="noetl_project")
+    collect: Login = Login(user="noetl_collect")
+
+
+class CanonicalConnection(Section):
+    """The Postgres database that holds the log."""
+
+    host: Text = "127.0.0.1"
+    port: Port = 5432
+    database: Text = "noetl"
+    ssl_mode: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] = (
+        "prefer"
+    )
+    roles: Roles = Roles()
+
+    def login(self, duty: Duty) -> Login:
+        """Return the user that does `duty`."""
+        login: Login = getattr(self.roles, duty)
+        return login
+
+    def dsn(self, duty: Duty) -> str:
+        """Build the connection string of `duty`; it holds the password, so never log it."""
+        login = self.login(duty)
+        password = login.password.get_secret_value()
+        who = quote(login.user, safe="") + (f":{quote(password, safe='')}" if password else "")
+        query: dict[str, str] = {"sslmode": self.ssl_mode}
+        if self.host.startswith("/"):  # a folder of Unix sockets goes into the query
+            query = {"host": self.host, "port": str(self.port), **query}
+            where = ""
+        else:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            where = f"{host}:{self.port}"
+        return f"postgresql://{who}@{where}/{quote(self.database, safe='')}?{urlencode(query)}"
+
+
+class DistributionConnection(Section):
+    """The stream that fans events out; for Kafka, `url` lists the bootstrap servers."""
+
+    url: Text = "127.0.0.1:9092"
+    stream_prefix: Text = "noetl.events"
+
+
+class Replay(Section):
+    """How history is read back, and how strictly it must agree with the live state."""
+
+    snapshot_interval_events: Positive = 10_000
+    checksum_algorithm: Literal["blake3"] = "blake3"
+    require_projection_parity: bool = True
+
+
+class EventStore(Section):
+    """The canonical log and its distribution."""
+
+    canonical_backend: Literal["postgres"] = "postgres"
+    canonical_connection: CanonicalConnection = CanonicalConnection()
+    distribution_backend: Literal[
+        "kafka",
+        "nats-jetstream",
+        "google-pubsub",
+        "azure-event-hubs",
+        "aws-kinesis",
+        "aws-msk",
+    ] = "kafka"
+    connection: DistributionConnection = DistributionConnection()
+    replay: Replay = Replay()

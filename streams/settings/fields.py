@@ -1,0 +1,61 @@
+"""The kinds of value a setting can have, and the section they are grouped in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+
+
+class Section(BaseModel):
+    """A group of settings: frozen, and closed to keys it does not know.
+
+    A section that is present but empty (every line below it commented out) means its
+    defaults, and naming one key of a section leaves the others as they were: that is what
+    the author of such a file expects.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            return value
+        return {key: cls._with_default(key, given) for key, given in value.items()}
+
+    @classmethod
+    def _with_default(cls, key: str, given: Any) -> Any:
+        """Fill up a section with this field's own default, not its class's."""
+        field = cls.model_fields.get(key)
+        if field is None or not isinstance(field.default, Section):
+            return given
+        if given is None:
+            return field.default
+        return {**dict(field.default), **given} if isinstance(given, dict) else given
+
+
+def _no_truth_as_number(value: object) -> object:
+    """Refuse YAML's true and false where a number belongs; pydantic would read 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number, not true or false")
+    return value
+
+
+def _split_at_commas(value: object) -> object:
+    """Let a list be written as text with commas, as environment variables need."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Number = Annotated[int, BeforeValidator(_no_truth_as_number)]
+Positive = Annotated[Number, Field(ge=1)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Port = Annotated[Number, Field(ge=1, le=65535)]
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_split_at_commas)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+Secret = SecretStr

@@ -1,0 +1,73 @@
+"""One layer over another: every value keeps the name of the place it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value at its place in the tree of settings."""
+
+    path: Path
+    value: object
+    origin: str
+
+
+class Layers:
+    """The settings laid so far; later layers win, leaf by leaf."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Path, Entry] = {}
+
+    def lay(self, layer: Iterable[Entry]) -> None:
+        """Put `layer` on top."""
+        for entry in layer:
+            self._put(entry)
+
+    def _put(self, entry: Entry) -> None:
+        below = [path for path in self._entries if path[: len(entry.path)] == entry.path]
+        if below and entry.path not in below and entry.value in (None, {}):
+            return  # an empty section takes nothing away from what lies under it
+        above = [entry.path[:depth] for depth in range(1, len(entry.path))]
+        for path in (*below, *above):
+            self._entries.pop(path, None)
+        self._entries[entry.path] = entry
+
+    def tree(self) -> dict[str, object]:
+        """Return the values as nested mappings."""
+        root: dict[str, object] = {}
+        for entry in self._entries.values():
+            here = root
+            for part in entry.path[:-1]:
+                step = here.setdefault(part, {})
+                assert isinstance(step, dict)
+                here = step
+            here[entry.path[-1]] = entry.value
+        return root
+
+    def origin(self, path: Path) -> str | None:
+        """Return where the value at `path` came from, or None if no layer holds it.
+
+        A list is one value, so a path into it has the list's origin; a section has that
+        of its first value.
+        """
+        for depth in range(len(path), 0, -1):
+            if path[:depth] in self._entries:
+                return self._entries[path[:depth]].origin
+        return next((e.origin for p, e in self._entries.items() if p[: len(path)] == path), None)
+
+
+def entries_of(values: Mapping[str, object], origin: str, path: Path = ()) -> list[Entry]:
+    """Flatten nested mappings that all came from one place."""
+    found: list[Entry] = []
+    for key, value in values.items():
+        here = (*path, str(key))
+        if isinstance(value, Mapping) and value:
+            found += entries_of(value, origin, here)
+        else:
+            found.append(Entry(here, value, origin))
+    return found

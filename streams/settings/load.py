@@ -1,0 +1,104 @@
+"""Lays the sources of settings over one another and validates the result.
+
+Lowest first: defaults, a running embedded stack, the file, environment variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from streams.settings import environment, file
+from streams.settings.layers import Entry, Layers, Path, entries_of
+from streams.settings.model import Settings
+from streams.settings.problems import BadSettings, Problem, explain
+
+USUAL_FILE = FilePath("streams.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in effect, and where each of them came from."""
+
+    settings: Settings
+    file: FilePath | None
+    _layers: Layers
+
+    def origin_of(self, key: str) -> str:
+        """Return the origin of the setting with this dotted key, such as `streams.yaml:4`.
+
+        Raises:
+            KeyError: there is no such setting.
+        """
+        path = tuple(key.split("."))
+        if not any(path == known[: len(path)] for known, _ in leaves(self.settings)):
+            raise KeyError(key)
+        return self._layers.origin(path) or "default"
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield every setting in effect; secrets are in the clear."""
+        for path, value in leaves(self.settings):
+            yield Entry(path, value, self._layers.origin(path) or "default")
+
+
+def load(
+    path: FilePath | None = None,
+    *,
+    env: Mapping[str, str],
+    stack: Mapping[str, object] | None = None,
+) -> Loaded:
+    """Load the settings from the file at `path` and everything that lies around it.
+
+    Without a `path`, the file is the one named by STREAMS_CONFIG, else ./streams.yaml if
+    there is one.
+
+    Raises:
+        BadSettings: something is wrong; all that is wrong is listed.
+    """
+    path = path or _file_to_read(env)
+    layers = Layers()
+    layers.lay(entries_of(stack or {}, "stack"))
+    problems: list[Problem] = []
+    if path is not None:
+        entries, problems = file.read(path, env)
+        layers.lay(entries)
+    entries, more = environment.overrides(env)
+    layers.lay(entries)
+    return Loaded(_validate(layers, [*problems, *more]), path, layers)
+
+
+def _file_to_read(env: Mapping[str, str]) -> FilePath | None:
+    if env.get("STREAMS_CONFIG"):
+        return FilePath(env["STREAMS_CONFIG"])
+    return USUAL_FILE if USUAL_FILE.exists() else None
+
+
+def _validate(layers: Layers, problems: list[Problem]) -> Settings:
+    try:
+        settings = Settings.model_validate(layers.tree())
+    except ValidationError as error:
+        found = explain(error, Settings, layers.origin)
+        problems = [*problems, *(f for f in found if not _follows_from(problems, f))]
+    if problems:
+        raise BadSettings(problems)
+    return settings
+
+
+def _follows_from(problems: list[Problem], other: Problem) -> bool:
+    """Say whether `other` only says again that a value below it could not be read."""
+    return any(problem.key.startswith(f"{other.key}.") for problem in problems)
+
+
+def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Yield every setting below `value` with its path, in the order of the model."""
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from leaves(getattr(value, name), (*path, name))
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, (*path, name))
+    else:
+        yield path, value.get_secret_value() if isinstance(value, SecretStr) else value

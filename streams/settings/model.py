@@ -1,0 +1,98 @@
+"""The settings of one deployment, as one frozen value.
+
+The sections are those of the configuration file. Durations and sizes are plain whole
+numbers whose unit is in the name.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from streams.settings.event_store import EventStore
+from streams.settings.fields import Name, Positive, Section, Text
+from streams.settings.payload_store import PayloadStore
+from streams.settings.projections import Materialization, ProjectionStore, Snapshots
+from streams.settings.serialization import Serialization
+
+
+class Scheduler(Section):
+    """Where a worker looks for frames first, and how many it holds at once."""
+
+    locality_preference: Literal["node", "zone", "region", "any"] = "zone"
+    max_inflight_frames_per_worker: Positive = 4
+
+
+class Runtime(Section):
+    """Who this process is; the parts of the locator that its events carry."""
+
+    tenant_id: Text = "default"
+    organization_id: Text = "default"
+    cluster_id: Text = "local"
+    region: Text = "none"
+    zone: Text = "none"
+    # The host's name, not a pod's address: pods of one node share its memory tier.
+    node_id: Text = Field(default_factory=socket.gethostname)
+    # Stable across restarts, because it is also the Kafka group.instance.id.
+    shard_id: Text = "local-0"
+    scheduler: Scheduler = Scheduler()
+
+
+class Connect(Section):
+    """Kafka Connect, which runs the mirror, and the folder its secrets are read from."""
+
+    url: Text = "http://127.0.0.1:8083"
+    secrets_dir: Text | None = None
+
+
+class FramePolicy(Section):
+    """How much work one frame holds; no bound where a value is null."""
+
+    size: Positive | None = 50
+    duration_ms: Positive | None = 30_000
+    memory_bytes: Positive = 67_108_864
+    parallelism: Positive = 1
+
+
+class FramePolicyDefaults(Section):
+    """The policy of a stage whose playbook names none, by kind of stage."""
+
+    loop: FramePolicy = FramePolicy()
+    fanout: FramePolicy = FramePolicy(
+        size=1, duration_ms=5_000, memory_bytes=16_777_216, parallelism=8
+    )
+    reduce: FramePolicy = FramePolicy()
+
+
+class Settings(Section):
+    """Everything a process of this deployment may need to know."""
+
+    runtime: Runtime = Field(default_factory=Runtime)
+    event_store: EventStore = EventStore()
+    connect: Connect = Connect()
+    serialization: Serialization = Serialization()
+    payload_store: PayloadStore = PayloadStore()
+    projection_stores: dict[Name, ProjectionStore] = Field(
+        default_factory=lambda: {"default": ProjectionStore()}
+    )
+    materializations: dict[Name, Materialization] = Field(default_factory=dict)
+    snapshots: Snapshots = Snapshots()
+    frame_policy_defaults: FramePolicyDefaults = FramePolicyDefaults()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_from_neighbours(cls, value: Any) -> Any:
+        """Keep the default projection store, and keep snapshots where it is."""
+        if not isinstance(value, dict):
+            return value
+        stores = value.get("projection_stores") or {}
+        snapshots = value.get("snapshots") or {}
+        if not isinstance(stores, dict) or not isinstance(snapshots, dict):
+            return value
+        stores = {"default": {}, **stores}
+        main = stores["default"]
+        backend = main.get("backend") if isinstance(main, dict) else None
+        usual = {"backend": backend} if backend else {}
+        return {**value, "projection_stores": stores, "snapshots": {**usual, **snapshots}}

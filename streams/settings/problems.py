@@ -1,0 +1,127 @@
+"""What is wrong with a configuration, said so that its author can mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from streams.errors import Refused
+from streams.settings.layers import Path
+from streams.settings.mask import is_secret, mask_text
+
+OriginOf = Callable[[Path], str | None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing to mend: where it stands, at which key, and what to do about it."""
+
+    origin: str
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.origin, self.key, self.what) if part)
+
+
+def _place(problem: Problem) -> tuple[str, int]:
+    """Order problems as a reader meets them: file by file, down the lines."""
+    name, _, line = problem.origin.rpartition(":")
+    return (name, int(line)) if line.isdigit() else (problem.origin, 0)
+
+
+class BadSettings(Refused):
+    """The configuration cannot be used; every problem found is listed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=_place))
+        if len(self.problems) == 1:
+            super().__init__(f"bad setting at {self.problems[0]}")
+        else:
+            lines = "".join(f"\n  {problem}" for problem in self.problems)
+            super().__init__(f"{len(self.problems)} bad settings:{lines}")
+
+
+def explain(error: ValidationError, model: type[BaseModel], origin: OriginOf) -> list[Problem]:
+    """Turn pydantic's complaints into problems with places."""
+    return [_explain_one(details, model, origin) for details in error.errors()]
+
+
+def _explain_one(details: ErrorDetails, model: type[BaseModel], origin: OriginOf) -> Problem:
+    path = tuple(str(part) for part in details["loc"] if part != "[key]")
+    if details["type"] == "extra_forbidden":
+        what = _unknown_key(path[-1], keys_at(model, path[:-1]))
+    else:
+        what = _wrong_value(details, path)
+    return Problem(origin(path) or "settings", ".".join(path), what)
+
+
+def _unknown_key(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"unknown key; did you mean '{close[0]}'?"
+    return f"unknown key; known here: {', '.join(known)}"
+
+
+def keys_at(model: type[BaseModel], path: Path) -> list[str]:
+    """Return the keys that the section at `path` knows."""
+    here: Any = model
+    for part in path:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            field = here.model_fields.get(part)
+            here = field.annotation if field else None
+        else:  # a mapping of names: what it holds, whatever the name
+            here = next((arg for arg in get_args(here)[1:]), None)
+    return (
+        list(here.model_fields) if isinstance(here, type) and hasattr(here, "model_fields") else []
+    )
+
+
+_SAID_PLAINLY: Mapping[str, str] = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a section, with keys of its own",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "missing": "is missing",
+    "model_type": "must be a section, with keys of its own",
+    "string_too_short": "must not be empty",
+    "string_type": "must be text (put quotes around it)",
+    "tuple_type": "must be a list",
+}
+
+
+def _wrong_value(details: ErrorDetails, path: Path) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if details["input"] is None and kind in _SAID_PLAINLY:
+        return "must not be empty"
+    if kind == "literal_error":
+        what = f"must be {context['expected']}"
+    elif kind == "string_pattern_mismatch":
+        what = "must be made of letters, digits, '_' and '-'"
+    elif kind in ("greater_than_equal", "less_than_equal"):
+        bound = context.get("ge", context.get("le"))
+        what = f"must be {'at least' if 'ge' in context else 'at most'} {bound}"
+    else:
+        what = _SAID_PLAINLY.get(kind, details["msg"])
+    # Where a section belongs the value is not shown: it may be a password in the wrong place.
+    if kind in ("missing", "model_type", "dict_type"):
+        return what
+    return what + _instead_of(details["input"], path)
+
+
+def _instead_of(value: object, path: Path) -> str:
+    """Show a short wrong value; never a secret, and never a whole section."""
+    if is_secret(path) or isinstance(value, (dict, list, BaseModel)) or value == "":
+        return ""
+    if isinstance(value, str):
+        return f", not {mask_text(value)[:80]!r}"
+    return f", not {str(value).lower()}"
