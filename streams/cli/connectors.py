@@ -1,0 +1,214 @@
+"""`streams connectors`: give Kafka Connect the connectors of `connectors/*.json`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from streams.errors import Refused
+
+if TYPE_CHECKING:
+    from streams.mirror.connect import Connect, Status
+    from streams.mirror.connectors import Connector
+    from streams.settings import Settings
+
+T = TypeVar("T")
+
+_OPTIONS = [
+    click.argument("name", required=False),
+    click.option(
+        "--config",
+        "file",
+        type=click.Path(path_type=Path),
+        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
+    ),
+    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+]
+
+
+_TIMEOUT = click.option(
+    "--timeout",
+    "timeout_s",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for a connector to run.",
+)
+
+
+def _for_connect(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def connectors() -> None:
+    """Apply, look at and restart the connectors.
+
+    \b
+    Example:
+      streams connectors apply
+    """
+
+
+@connectors.command()
+@_for_connect
+@_TIMEOUT
+@click.option("--dry-run", is_flag=True, help="Show the configurations; send nothing.")
+def apply(
+    name: str | None,
+    file: Path | None,
+    data: Path | None,
+    timeout_s: float,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Send each connector (or NAME) to Connect and wait until it runs.
+
+    An unchanged connector is left alone, so this can be run as often as you like. What is
+    shown and sent has references where secrets belong, never the secrets.
+
+    \b
+    Examples:
+      streams connectors apply
+      streams connectors apply noetl-mirror --dry-run
+    """
+    settings = _settings(file, data)
+    wanted = _rendered(settings, name)
+    if dry_run:
+        shown = {one.name: dict(one.config) for one in wanted}
+        click.echo(json.dumps({"connectors": shown}, indent=None if as_json else 2))
+        return
+
+    async def work(connect: Connect) -> dict[str, str]:
+        done: dict[str, str] = {}
+        for one in wanted:
+            done[one.name] = await connect.apply(one.name, one.config)
+            await connect.wait_until_running(one.name, timeout_s=timeout_s)
+        return done
+
+    done = _with_connect(settings, work)
+    if as_json:
+        click.echo(json.dumps({"connectors": done}))
+    else:
+        for one, outcome in done.items():
+            click.echo(f"{one}: {outcome}, running")
+
+
+@connectors.command()
+@_for_connect
+def status(name: str | None, file: Path | None, data: Path | None, as_json: bool) -> None:
+    """Say what each connector (or NAME) is doing; exit 4 if one does not run.
+
+    \b
+    Examples:
+      streams connectors status
+      streams connectors status noetl-mirror --json
+    """
+    from streams.mirror.connect import ConnectorFailed
+
+    async def work(connect: Connect) -> list[Status]:
+        return [await connect.status(one) for one in ([name] if name else await connect.names())]
+
+    found = _with_connect(_settings(file, data), work)
+    if as_json:
+        click.echo(json.dumps({"connectors": [_as_json(one) for one in found]}))
+    else:
+        for one in found:
+            click.echo(str(one))
+        if not found:
+            click.echo("no connectors; `streams connectors apply` sends them")
+    if not_running := [one.name for one in found if not one.running]:
+        told = ", ".join(not_running)
+        raise ConnectorFailed(f"not running: {told}; try `streams connectors restart`")
+
+
+@connectors.command()
+@_for_connect
+@_TIMEOUT
+@click.option("--only-failed", is_flag=True, help="Leave alone what has not failed.")
+@click.option("--dry-run", is_flag=True, help="Name what would be restarted.")
+def restart(
+    name: str | None,
+    file: Path | None,
+    data: Path | None,
+    timeout_s: float,
+    as_json: bool,
+    only_failed: bool,
+    dry_run: bool,
+) -> None:
+    """Restart each connector (or NAME) with its tasks and wait until it runs.
+
+    \b
+    Examples:
+      streams connectors restart
+      streams connectors restart noetl-mirror --only-failed
+    """
+
+    async def work(connect: Connect) -> list[str]:
+        names = [name] if name else list(await connect.names())
+        restarted = []
+        for one in names:
+            before = await connect.status(one)
+            if only_failed and before.failure is None:
+                continue
+            restarted.append(one)
+            if not dry_run:
+                await connect.restart(one, only_failed=only_failed)
+                await connect.wait_until_running(one, timeout_s=timeout_s)
+        return restarted
+
+    restarted = _with_connect(_settings(file, data), work)
+    if as_json:
+        click.echo(json.dumps({"restarted": restarted, "dry_run": dry_run}))
+    else:
+        for one in restarted:
+            click.echo(f"{one}: {'would be restarted' if dry_run else 'restarted, running'}")
+        if not restarted:
+            click.echo("nothing to restart")
+
+
+def _settings(file: Path | None, data: Path | None) -> Settings:
+    from streams.app import load_settings
+
+    return load_settings(file, data).settings
+
+
+def _rendered(settings: Settings, name: str | None) -> list[Connector]:
+    from streams.mirror.connectors import load, placeholders, render
+    from streams.resources import folder
+
+    source = folder("connectors")
+    templates = load(source)
+    known = ", ".join(one.name for one in templates)
+    chosen = [one for one in templates if name in (None, one.name)]
+    if not chosen:
+        raise Refused(f"{source} has no template for connector {name}; there are: {known}")
+    values = placeholders(settings)
+    return [render(one, values) for one in chosen]
+
+
+def _with_connect(settings: Settings, work: Callable[[Connect], Coroutine[Any, Any, T]]) -> T:
+    from streams.mirror.connect import Connect
+
+    async def run() -> T:
+        async with Connect(settings.connect.url) as connect:
+            return await work(connect)
+
+    return asyncio.run(run())
+
+
+def _as_json(status: Status) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "state": status.state,
+        "running": status.running,
+        "failure": status.failure,
+        "tasks": [{"id": task.task_id, "state": task.state} for task in status.tasks],
+    }

@@ -1,0 +1,197 @@
+"""`streams topics`: make the broker have the topics that `topics/*.yaml` declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from streams.mirror.broker import Broker
+    from streams.mirror.topics import Plan, Step
+    from streams.topology import Profile, Topology
+
+_OPTIONS = [
+    click.option(
+        "--config",
+        "file",
+        type=click.Path(path_type=Path),
+        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
+    ),
+    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
+    click.option(
+        "--profile",
+        type=click.Choice(["cluster", "local"]),
+        help="Which declared values to use  [default: local on a single broker, else cluster]",
+    ),
+    click.option(
+        "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for Kafka."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+]
+
+
+def _for_a_broker(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def topics() -> None:
+    """Compare, make and draw the declared topics.
+
+    \b
+    Example:
+      streams topics apply
+    """
+
+
+@topics.command("plan")
+@_for_a_broker
+def plan_command(
+    file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float, as_json: bool
+) -> None:
+    """Say what `apply` would change; exit 3 if it would be refused.
+
+    \b
+    Examples:
+      streams topics plan
+      streams topics plan --json
+    """
+    broker, topology = _open(file, data, profile, timeout_s)
+    _report_plan(broker.plan(topology), as_json)
+
+
+@topics.command()
+@_for_a_broker
+@click.option("--dry-run", is_flag=True, help="Change nothing; the same as `plan`.")
+def apply(
+    file: Path | None,
+    data: Path | None,
+    profile: Profile | None,
+    timeout_s: float,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Create and change topics until the broker has what is declared.
+
+    Run it as often as you like, also several at once. A topic nobody declared is never
+    deleted, and a change that would move keys to other partitions is refused.
+
+    \b
+    Examples:
+      streams topics apply
+      streams topics apply --dry-run --json
+    """
+    broker, topology = _open(file, data, profile, timeout_s)
+    if dry_run:
+        _report_plan(broker.plan(topology), as_json)
+        return
+    taken = broker.apply(topology)
+    extra = broker.plan(topology).extra
+    if as_json:
+        click.echo(json.dumps({"taken": [_as_json(step) for step in taken], "extra": extra}))
+        return
+    for step in taken:
+        click.echo(str(step))
+    _say_extra(extra)
+    click.echo(f"{len(topology.topics)} topics are as declared ({len(taken)} changes)")
+
+
+@topics.command("draw")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The page to write  [default: docs/topology.md]"
+)
+@click.option("--dry-run", is_flag=True, help="Print the page instead of writing it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
+    """Write the page that shows who writes and reads each topic.
+
+    \b
+    Example:
+      streams topics draw
+    """
+    from streams.resources import folder
+    from streams.topology import draw, load
+
+    source = folder("topics")
+    page, target = draw(load(source)), out or source.parent / "docs" / "topology.md"
+    if not dry_run:
+        _write(target, page)
+    if as_json:
+        shown = {"path": str(target), "written": not dry_run}
+        click.echo(json.dumps({**shown, "page": page} if dry_run else shown))
+    else:
+        click.echo(page if dry_run else f"wrote {target}")
+
+
+def _open(
+    file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float
+) -> tuple[Broker, Topology]:
+    from streams.app import load_settings
+    from streams.mirror.broker import Broker
+    from streams.resources import folder
+    from streams.topology import load
+
+    topology = load(folder("topics"))
+    settings = load_settings(file, data).settings
+    broker = Broker(settings.event_store.connection.url, timeout_s=timeout_s)
+    return broker, topology.at(profile or broker.profile())
+
+
+def _report_plan(plan: Plan, as_json: bool) -> None:
+    from streams.mirror.broker import TopicsRefused
+
+    if as_json:
+        shown = {
+            "settled": plan.settled,
+            "steps": [_as_json(step) for step in plan.steps],
+            "refused": plan.refused,
+            "extra": plan.extra,
+        }
+        click.echo(json.dumps(shown))
+    else:
+        for step in plan.steps:
+            click.echo(str(step))
+        _say_extra(plan.extra)
+        if plan.settled:
+            click.echo("nothing to do: the broker has what is declared")
+    if plan.refused:
+        raise TopicsRefused("; ".join(plan.refused))
+
+
+def _say_extra(extra: tuple[str, ...]) -> None:
+    for name in extra:
+        click.echo(f"note: {name} is on the broker, but no file declares it; it is left alone")
+
+
+def _as_json(step: Step) -> dict[str, Any]:
+    from streams.mirror.topics import Create, Grow, Reconfigure
+
+    match step:
+        case Create(topic):
+            what: dict[str, Any] = {"partitions": topic.partitions, "settings": topic.settings}
+            return {"do": "create", "topic": topic.name, **what}
+        case Grow(name, partitions, was):
+            return {"do": "grow", "topic": name, "partitions": partitions, "was": was}
+        case Reconfigure(name, changes, was):
+            return {
+                "do": "configure",
+                "topic": name,
+                "settings": dict(changes),
+                "was": dict(was),
+            }
+
+
+def _write(target: Path, page: str) -> None:
+    from streams.errors import Refused
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{target}: cannot be written: {error.strerror}; try --out") from error

@@ -1,0 +1,294 @@
+"""Kafka Connect over its REST interface: its states, answers and complaints as our values."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import quote
+
+import aiohttp
+
+from streams.errors import Refused, Unavailable
+
+Outcome = Literal["created", "changed", "unchanged"]
+
+_BUSY = 409
+"""Connect's answer while its workers agree on who does what; it passes."""
+
+_PAUSE_S = 0.1
+
+
+class ConnectUnavailable(Unavailable):
+    """Connect does not answer, or cannot serve the request now."""
+
+
+class ConnectRefused(Refused):
+    """Connect rejects the request; the message is Connect's own."""
+
+
+class ConnectorUnknown(ConnectRefused):
+    """There is no connector of this name."""
+
+
+class BadConnector(ConnectRefused):
+    """The configuration is invalid; `problems` has Connect's complaint for each field."""
+
+    def __init__(self, name: str, problems: Mapping[str, str]) -> None:
+        told = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        super().__init__(f"connector {name} is not valid: {told}")
+        self.problems = dict(problems)
+
+
+class ConnectorFailed(Unavailable):
+    """A connector or its task gave up; the message has the cause from its trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of a connector; `trace` is empty unless it failed."""
+
+    task_id: int
+    state: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a connector and its tasks are doing."""
+
+    name: str
+    state: str
+    tasks: tuple[Task, ...]
+    trace: str = ""
+
+    def __str__(self) -> str:
+        tasks = ", ".join(f"task {task.task_id} {task.state}" for task in self.tasks)
+        told = f"{self.name}: {self.state}, {tasks or 'no tasks'}"
+        return f"{told}; {self.failure}" if self.failure else told
+
+    @property
+    def running(self) -> bool:
+        """Whether the connector and at least one task run, and no task does not."""
+        states = {task.state for task in self.tasks}
+        return self.state == "RUNNING" and states == {"RUNNING"}
+
+    @property
+    def failure(self) -> str | None:
+        """The cause of the first failure, in a line; None when nothing failed."""
+        if self.state == "FAILED":
+            return summarise(self.trace)
+        failed = next((task for task in self.tasks if task.state == "FAILED"), None)
+        return f"task {failed.task_id}: {summarise(failed.trace)}" if failed else None
+
+
+def summarise(trace: str) -> str:
+    """Reduce a Java stack trace to what failed and the cause at its root."""
+    lines = [line.strip() for line in trace.splitlines()]
+    heads = [
+        line.removeprefix("Caused by: ")
+        for number, line in enumerate(lines)
+        if line.startswith("Caused by: ") or (number == 0 and line)
+    ]
+    if not heads:
+        return "no reason given"
+    first, last = _without_package(heads[0]), _without_package(heads[-1])
+    return first if first == last else f"{first} <- {last}"
+
+
+def _without_package(head: str) -> str:
+    """`org.apache.X: text` becomes `X: text`; the package helps nobody here."""
+    kind, colon, text = head.partition(": ")
+    return kind.rsplit(".", 1)[-1] + colon + text if " " not in kind else head
+
+
+class Connect:
+    """One Connect cluster; use it as an async context manager.
+
+    Every method raises ConnectUnavailable when there is no usable answer and
+    ConnectRefused (ConnectorUnknown for a wrong name) when Connect says no.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 30.0) -> None:
+        self.url, self._timeout_s = url.rstrip("/"), timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Connect:
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s), raise_for_status=False
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def version(self) -> str:
+        """Return the version of Kafka that Connect was built with."""
+        return str((await self._call("GET", "/"))["version"])
+
+    async def names(self) -> tuple[str, ...]:
+        """Name every connector there is."""
+        return tuple(sorted(await self._call("GET", "/connectors")))
+
+    async def config(self, name: str) -> dict[str, str]:
+        """Return the configuration as applied; secrets in it are still references."""
+        return dict(await self._call("GET", _path(name, "config")))
+
+    async def apply(self, name: str, config: Mapping[str, str]) -> Outcome:
+        """Create the connector or give it this configuration.
+
+        An equal configuration is not sent: Connect would restart the connector for it.
+
+        Raises:
+            BadConnector: Connect finds fields invalid; the error names each.
+        """
+        wanted = {**config, "name": name}
+        try:
+            if await self.config(name) == wanted:
+                return "unchanged"
+            outcome: Outcome = "changed"
+        except ConnectorUnknown:
+            outcome = "created"
+        try:
+            await self._call("PUT", _path(name, "config"), wanted)
+        except ConnectRefused:
+            if problems := await self.validate(wanted):
+                raise BadConnector(name, problems) from None
+            raise
+        return outcome
+
+    async def validate(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Return Connect's complaint for each field it finds invalid."""
+        plugin = quote(config["connector.class"].rsplit(".", 1)[-1], safe="")
+        path = f"/connector-plugins/{plugin}/config/validate"
+        answer = await self._call("PUT", path, dict(config))
+        values = [entry["value"] for entry in answer["configs"]]
+        return {value["name"]: " ".join(value["errors"]) for value in values if value["errors"]}
+
+    async def status(self, name: str) -> Status:
+        """Say what the connector and its tasks are doing."""
+        answer = await self._call("GET", _path(name, "status"))
+        tasks = sorted(
+            (Task(task["id"], task["state"], task.get("trace", "")) for task in answer["tasks"]),
+            key=lambda task: task.task_id,
+        )
+        own = answer["connector"]
+        return Status(name, own["state"], tuple(tasks), own.get("trace", ""))
+
+    async def restart(self, name: str, *, only_failed: bool = False) -> None:
+        """Start the connector and its tasks anew, or only what failed."""
+        flags = f"includeTasks=true&onlyFailed={str(only_failed).lower()}"
+        await self._call("POST", f"{_path(name, 'restart')}?{flags}")
+
+    async def pause(self, name: str) -> None:
+        """Let the tasks idle; they keep what they hold, such as a replication slot."""
+        await self._call("PUT", _path(name, "pause"))
+
+    async def stop(self, name: str) -> None:
+        """End the tasks and let go of what they hold; offsets can then be changed."""
+        await self._call("PUT", _path(name, "stop"))
+
+    async def resume(self, name: str) -> None:
+        """Let a paused or stopped connector go on."""
+        await self._call("PUT", _path(name, "resume"))
+
+    async def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return how far the connector has read, one entry for each source partition."""
+        return tuple((await self._call("GET", _path(name, "offsets")))["offsets"])
+
+    async def delete_offsets(self, name: str) -> None:
+        """Forget how far the connector has read; it must be stopped."""
+        await self._call("DELETE", _path(name, "offsets"))
+
+    async def delete(self, name: str) -> None:
+        """Remove the connector; its offsets stay."""
+        await self._call("DELETE", _path(name))
+
+    async def wait_until_running(self, name: str, *, timeout_s: float = 60.0) -> Status:
+        """Return once the connector and its tasks run.
+
+        Raises:
+            ConnectorFailed: one of them failed, or they did not run in time.
+        """
+        return await self._wait(name, lambda status: status.running, "running", timeout_s)
+
+    async def wait_until_stopped(self, name: str, *, timeout_s: float = 60.0) -> Status:
+        """Return once the connector is stopped and has no task left.
+
+        Raises:
+            ConnectorFailed: it did not stop in time.
+        """
+        return await self._wait(
+            name, lambda status: status.state == "STOPPED" and not status.tasks, None, timeout_s
+        )
+
+    async def _wait(self, name: str, reached: Any, goal: str | None, timeout_s: float) -> Status:
+        deadline = time.monotonic() + timeout_s
+        status: Status | None = None
+        while time.monotonic() < deadline:
+            try:
+                status = await self.status(name)
+            except ConnectorUnknown:  # just created: not every worker has heard of it
+                status = None
+            if status and reached(status):
+                return status
+            if status and goal and (failure := status.failure):
+                raise ConnectorFailed(
+                    f"connector {name} failed: {failure}; "
+                    f"correct the cause, then `streams connectors restart {name}`"
+                )
+            await asyncio.sleep(_PAUSE_S)
+        raise ConnectorFailed(
+            f"connector {name} is not {goal or 'stopped'} after {timeout_s:.0f} s "
+            f"({status or 'unknown to Connect'}); Connect's own log may say why"
+        )
+
+    async def _call(self, method: str, path: str, body: Any = None) -> Any:
+        """Ask Connect, again while its workers are rebalancing."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            code, answer = await self._ask(method, path, body)
+            if code != _BUSY or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(_PAUSE_S)
+        if code < 400:
+            return answer
+        told = answer.get("message") if isinstance(answer, dict) else None
+        message = f"{self.url}{path}: Connect answers {code}: {_one_line(told or 'no reason')}"
+        if code == 404:
+            raise ConnectorUnknown(message)
+        if code == _BUSY or code >= 500:
+            raise ConnectUnavailable(message)
+        raise ConnectRefused(message)
+
+    async def _ask(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        if self._session is None:
+            raise RuntimeError("use Connect as an async context manager")
+        try:
+            async with self._session.request(method, self.url + path, json=body) as response:
+                # An empty or non-JSON body still comes with a code that says enough.
+                text = await response.text()
+                is_json = response.content_type == "application/json" and text
+                return response.status, await response.json() if is_json else text
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise ConnectUnavailable(
+                f"{self.url}: no answer from Kafka Connect ({error or type(error).__name__}); "
+                "see that it is up and that connect.url names it"
+            ) from error
+
+
+def _path(name: str, *rest: str) -> str:
+    return "/".join(("/connectors", quote(name, safe=""), *rest))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
