@@ -13,7 +13,6 @@ change what the log means: loading compares each file with its pinned fingerprin
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ from typing import Any
 import orjson
 import yaml
 
+from streams.envelope.avro_model import Record
+from streams.envelope.avro_parse import BadSchema, parse
 from streams.errors import Inconsistent, Refused
 
 IDS_FILE = "ids.yaml"
@@ -62,26 +63,36 @@ class PinnedSchema:
     schema: str
 
 
+def canonical(schema: str) -> str:
+    """Return the one spelling of a schema that registries are given: sorted and compact.
+
+    Some registries tell schemas apart by their text; without one spelling a mere
+    reordering of keys would get a second id.
+    """
+    return orjson.dumps(orjson.loads(schema), option=orjson.OPT_SORT_KEYS).decode()
+
+
 def fingerprint(schema: str) -> str:
     """Return the SHA-256 of a schema, blind only to whitespace and the order of keys.
 
     Avro's own canonical form drops defaults, aliases and logical types, which change what
     a reader sees; two schemas that differ in those must not share an id.
     """
-    return hashlib.sha256(
-        orjson.dumps(orjson.loads(schema), option=orjson.OPT_SORT_KEYS)
-    ).hexdigest()
+    return hashlib.sha256(canonical(schema).encode()).hexdigest()
 
 
 def read_schema(path: Path) -> str:
-    """Return the text of one .avsc file, refusing what is not an Avro record in JSON."""
+    """Return the text of one .avsc file, refusing what is not an Avro record."""
     try:
         text = path.read_text("utf-8")
-        parsed = json.loads(text)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise BadSchemaFile(path, f"cannot be read ({error})") from error
-    if not isinstance(parsed, dict) or parsed.get("type") != "record" or "name" not in parsed:
-        raise BadSchemaFile(path, "is not an Avro record with a name")
+    try:
+        root = parse(text).root
+    except BadSchema as error:
+        raise BadSchemaFile(path, str(error)) from error
+    if not isinstance(root, Record):
+        raise BadSchemaFile(path, "is not an Avro record")
     return text
 
 

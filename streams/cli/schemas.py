@@ -1,0 +1,214 @@
+"""`streams schemas`: check, release, list and publish the Avro schemas of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from streams.errors import Refused
+
+if TYPE_CHECKING:
+    from streams.envelope.release import Verdict
+    from streams.mirror.publish import Publication
+
+_folder = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Schemas to work on; by default the project's avro_schemas/.",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group()
+def schemas() -> None:
+    """Keep what the log's bytes mean readable for ever.
+
+    \b
+    Example:
+      streams schemas check
+    """
+
+
+@schemas.command()
+@_folder
+@_json
+def check(folder: Path | None, as_json: bool) -> None:
+    """Compare every working schema with all its releases, in both directions.
+
+    A compatible change that is not released yet is fine, and is named. A break names the
+    field and the reason, and the command exits with 3.
+
+    \b
+    Example:
+      streams schemas check --json
+    """
+    from streams.envelope.release import Incompatible, State
+    from streams.envelope.release import check as judge
+
+    verdicts = judge(_chosen(folder))
+    broken = [one for one in verdicts if one.state is State.INCOMPATIBLE]
+    if as_json:
+        _print_json({"compatible": not broken, "schemas": [_verdict(one) for one in verdicts]})
+    else:
+        for one in verdicts:
+            released = f" (newest release: {one.newest.version})" if one.newest else ""
+            click.echo(f"{one.name}: {one.state}{released}")
+            for line in dict.fromkeys(str(found) for found in one.breaks):
+                click.echo(f"  {line}")
+    if broken:
+        raise Incompatible(broken)
+
+
+@schemas.command()
+@click.argument("name")
+@_folder
+@click.option("--dry-run", is_flag=True, help="Say what would be released, write nothing.")
+@_json
+def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> None:
+    """Pin the working schema NAME as its next version, under a new id.
+
+    Writes released/NAME.VERSION.avsc and ids.yaml; commit both. Releases are never edited
+    afterwards: every stored record carries such an id.
+
+    \b
+    Example:
+      streams schemas release Event --dry-run
+    """
+    from streams.envelope.release import release as pin
+
+    made = pin(_chosen(folder), name, dry_run=dry_run)
+    if as_json:
+        _print_json(
+            {
+                "name": made.name,
+                "version": made.version,
+                "id": made.schema_id,
+                "file": made.file,
+                "fingerprint": made.fingerprint,
+                "written": not dry_run,
+            }
+        )
+    else:
+        verb = "would be" if dry_run else "is now"
+        click.echo(f"{made.name} version {made.version} {verb} {made.file} with id {made.schema_id}")
+
+
+@schemas.command("list")
+@_folder
+@_json
+def list_(folder: Path | None, as_json: bool) -> None:
+    """List every released schema with its id.
+
+    \b
+    Example:
+      streams schemas list
+    """
+    from streams.envelope.released import load_pins
+
+    pins = load_pins(_chosen(folder))
+    if as_json:
+        rows = [
+            {
+                "id": pin.schema_id,
+                "name": pin.name,
+                "version": pin.version,
+                "file": pin.file,
+                "fingerprint": pin.fingerprint,
+            }
+            for pin in pins
+        ]
+        _print_json({"schemas": rows})
+        return
+    for pin in pins:
+        click.echo(f"{pin.schema_id}  {pin.name}  version {pin.version}  {pin.file}")
+    if not pins:
+        click.echo("nothing is released yet; `streams schemas release NAME` makes the first release")
+
+
+@schemas.command()
+@click.option("--url", required=True, help="A Confluent-compatible registry's address.")
+@click.option("--subject-prefix", default="", help="Put before every subject, e.g. a context.")
+@click.option("--dry-run", is_flag=True, help="Say what would be registered, change nothing.")
+@_folder
+@_json
+def publish(
+    url: str, subject_prefix: str, dry_run: bool, folder: Path | None, as_json: bool
+) -> None:
+    """Move the released schemas into a registry that can give them the same ids.
+
+    The log's bytes hold those ids, so any other id would make every stored record
+    unreadable: a registry that cannot give them is refused, with the reason, and left as
+    it was. Publishing again changes nothing.
+
+    \b
+    Example:
+      streams schemas publish --url http://127.0.0.1:8081/apis/ccompat/v7 --dry-run
+    """
+    from streams.envelope.released import load_pins
+    from streams.mirror.publish import publish_to
+
+    pins = load_pins(_chosen(folder))
+    if not pins:
+        raise Refused("no schema is released; run `streams schemas release NAME` first")
+    subjects = _subjects(subject_prefix)
+    done = asyncio.run(publish_to(url, pins, subjects, dry_run=dry_run))
+    if as_json:
+        _print_json(_publication(done, dry_run))
+        return
+    verb = "would be registered" if dry_run else "registered"
+    for one in done.added:
+        click.echo(f"{one.subject} version {one.version}: id {one.schema_id} {verb}")
+    for one in done.present:
+        click.echo(f"{one.subject} version {one.version}: id {one.schema_id} is there already")
+
+
+def _chosen(folder: Path | None) -> Path:
+    from streams.resources import folder as asset
+
+    return folder or asset("avro_schemas")
+
+
+def _subjects(prefix: str) -> dict[str, list[str]]:
+    """Name the subjects of each record: one for every declared topic that carries it."""
+    from streams.resources import folder as asset
+    from streams.topology import load
+
+    found: dict[str, list[str]] = {}
+    for topic in load(asset("topics")).topics:
+        if topic.schema is not None:
+            found.setdefault(topic.schema, []).append(f"{prefix}{topic.name}-value")
+    return found
+
+
+def _verdict(verdict: Verdict) -> dict[str, object]:
+    return {
+        "name": verdict.name,
+        "state": verdict.state.name.lower(),
+        "newest_version": verdict.newest.version if verdict.newest else None,
+        "breaks": [
+            {
+                "version": one.version,
+                "direction": one.found.direction,
+                "path": one.found.path,
+                "why": one.found.why,
+            }
+            for one in verdict.breaks
+        ],
+    }
+
+
+def _publication(done: Publication, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "registry": done.registry,
+        "added": [one.as_dict() for one in done.added],
+        "present": [one.as_dict() for one in done.present],
+    }
+
+
+def _print_json(value: object) -> None:
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
