@@ -1,7 +1,7 @@
 """Connector templates: `connectors/*.json`, filled in from settings, never with a secret.
 
 `${NAME}` in capitals is a placeholder of ours. Everything else in braces belongs to Connect
-or Debezium and stays: `${secrets:folder:file}` is how Connect itself fetches a secret, so
+or Debezium and stays: `${directory:folder:file}` is how Connect itself fetches a secret, so
 the value is in none of our files, nor in Connect's own topic of configurations.
 """
 
@@ -102,7 +102,7 @@ def render(template: Connector, values: Mapping[str, str]) -> Connector:
         if _SECRET_KEY.search(key) and not _REFERENCE.fullmatch(config[key]):
             raise BadTemplate(
                 f"connector {template.name}: {key}: a secret must be a reference such as "
-                "${secrets:${SECRETS_DIR}:file}, never the value itself"
+                "${directory:${SECRETS_DIR}:file}, never the value itself"
             )
     return Connector(template.name, config)
 

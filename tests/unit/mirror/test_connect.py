@@ -36,13 +36,16 @@ Caused by: org.postgresql.util.PSQLException: ERROR: publication "noetl_mirror" 
 """
 
 
+Script = dict[str, list[tuple[int, Any]]]
+
+
 class Answers:
     """A scripted Connect: each request takes the next answer of its method and path."""
 
-    def __init__(self, script: dict[str, list[tuple[int, Any]]]) -> None:
+    def __init__(self, script: Script) -> None:
         self.script, self.asked = script, list[str]()
 
-    async def __call__(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.Response:
         what = f"{request.method} {request.path_qs}"
         self.asked.append(what)
         code, body = self.script[what].pop(0)
@@ -52,7 +55,7 @@ class Answers:
 @asynccontextmanager
 async def connect_to(answers: Answers, timeout_s: float = 5) -> AsyncIterator[Connect]:
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answers)
+    app.router.add_route("*", "/{path:.*}", answers.answer)
     async with (
         TestServer(app) as server,
         Connect(str(server.make_url("/")), timeout_s=timeout_s) as connect,
@@ -108,7 +111,7 @@ async def test_an_equal_configuration_is_not_sent_again() -> None:
     [((404, {"message": "not found"}), "created"), ((200, {"a": "0"}), "changed")],
 )
 async def test_a_new_configuration_is_sent(before: tuple[int, Any], outcome: str) -> None:
-    script = {"GET /connectors/x/config": [before], "PUT /connectors/x/config": [(200, {})]}
+    script: Script = {"GET /connectors/x/config": [before], "PUT /connectors/x/config": [(200, {})]}
     async with connect_to(Answers(script)) as connect:
         assert await connect.apply("x", {"a": "1"}) == outcome
 
@@ -116,7 +119,7 @@ async def test_a_new_configuration_is_sent(before: tuple[int, Any], outcome: str
 async def test_an_invalid_configuration_names_each_field_with_connects_complaint() -> None:
     entry = {"value": {"name": "slot.name", "errors": ["must be lower case", "is too long"]}}
     fine = {"value": {"name": "tasks.max", "errors": []}}
-    script = {
+    script: Script = {
         "GET /connectors/x/config": [(404, {"message": "not found"})],
         "PUT /connectors/x/config": [(400, {"message": "invalid"})],
         "PUT /connector-plugins/Source/config/validate": [(200, {"configs": [fine, entry]})],
@@ -183,7 +186,7 @@ async def test_waiting_ends_when_connector_and_tasks_run() -> None:
 async def test_waiting_for_a_failed_task_ends_with_its_cause() -> None:
     answers = [(200, state("RUNNING", "FAILED", trace=TRACE))]
     async with connect_to(Answers({"GET /connectors/x/status": answers})) as connect:
-        with pytest.raises(ConnectorFailed, match='task 0: .*"noetl_mirror" does not exist'):
+        with pytest.raises(ConnectorFailed, match=r'task 0: .*"noetl_mirror" does not exist'):
             await connect.wait_until_running("x")
 
 

@@ -39,7 +39,7 @@ def test_a_placeholder_takes_its_value_from_the_settings(mirror: Connector) -> N
 
 def test_the_password_is_a_reference_that_connect_resolves(mirror: Connector) -> None:
     config = render(mirror, placeholders(settings())).config
-    assert config["database.password"] == "${secrets:/run/secrets:mirror_password}"
+    assert config["database.password"] == "${directory:/run/secrets:noetl_mirror}"
 
 
 def test_no_rendered_connector_contains_a_secret() -> None:
