@@ -94,7 +94,9 @@ def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> Non
         )
     else:
         verb = "would be" if dry_run else "is now"
-        click.echo(f"{made.name} version {made.version} {verb} {made.file} with id {made.schema_id}")
+        click.echo(
+            f"{made.name} version {made.version} {verb} {made.file} with id {made.schema_id}"
+        )
 
 
 @schemas.command("list")
@@ -126,7 +128,9 @@ def list_(folder: Path | None, as_json: bool) -> None:
     for pin in pins:
         click.echo(f"{pin.schema_id}  {pin.name}  version {pin.version}  {pin.file}")
     if not pins:
-        click.echo("nothing is released yet; `streams schemas release NAME` makes the first release")
+        click.echo(
+            "nothing is released yet; `streams schemas release NAME` makes the first release"
+        )
 
 
 @schemas.command()

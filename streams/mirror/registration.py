@@ -1,0 +1,19 @@
+"""One schema under one subject and version, with the id it must have there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a registry has, or shall have."""
+
+    subject: str
+    version: int
+    schema_id: int
+    schema: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it for printing, without the text of the schema."""
+        return {"subject": self.subject, "version": self.version, "id": self.schema_id}
