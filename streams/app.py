@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streams.settings import Loaded, load
+
+if TYPE_CHECKING:
+    from streams.local.state import StackState
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:
@@ -20,28 +21,25 @@ def load_settings(config: Path | None, data: Path | None) -> Loaded:
     Raises:
         BadSettings: the configuration cannot be used.
     """
-    stack = _running_stack(data)
-    return load(config, env=os.environ, stack=stack and stack_settings(stack))
+    from streams.local.state import find_stack
+
+    stack = find_stack(data)
+    return load(config, env=os.environ, stack=stack_settings(stack) if stack else None)
 
 
-def _running_stack(data: Path | None) -> Any:
-    if find_spec("streams.local.state") is None:
-        return None
-    find_stack = import_module("streams.local.state").find_stack
-    return find_stack() if data is None else find_stack(data)
-
-
-def stack_settings(stack: Any) -> dict[str, object]:
+def stack_settings(stack: StackState) -> dict[str, object]:
     """Say in settings where the parts of an embedded stack are."""
     postgres, s3 = stack.postgres, stack.s3
-    roles = {duty: {"password": word} for duty, word in postgres.role_passwords.items()}
     settings: dict[str, object] = {
         "event_store": {
             "canonical_connection": {
                 "host": postgres.host,
                 "port": postgres.port,
                 "database": postgres.database,
-                "roles": roles,
+                "roles": {
+                    role.removeprefix("noetl_"): {"user": role, "password": password}
+                    for role, password in postgres.role_passwords.items()
+                },
             },
             "connection": {"url": stack.kafka.bootstrap},
         },
@@ -57,8 +55,9 @@ def stack_settings(stack: Any) -> dict[str, object]:
             },
             # Its S3 server writes plain files; whoever needs more runs a store of their own.
             "encryption_at_rest": False,
+            "cache": {"tier_2_disk_path": str(stack.data / "payload-cache")},
         },
     }
-    if stack.registry is not None:
+    if stack.registry.url is not None:
         settings["serialization"] = {"schema_registry": {"url": stack.registry.url}}
     return settings

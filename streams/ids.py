@@ -120,13 +120,15 @@ class Snowflakes:
             WorkerIdLost, ClockWentBackwards: as for `next`.
         """
         with self._lock:
-            worker = _checked_worker(self._lease.worker_id) << SEQUENCE_BITS
+            worker_id = self._lease.worker_id
             now_ms = self._now_ms()
-            # Asked last, so that an id's time is never later than the check of its lease.
-            if not self._lease.valid():
-                raise WorkerIdLost(self._lease.worker_id)
+            # Asked last, so that an id's time is never later than the check of its lease; and
+            # a lease may have been lost and another claimed since its worker id was read.
+            if not self._lease.valid() or self._lease.worker_id != worker_id:
+                raise WorkerIdLost(worker_id)
             if now_ms > self._last_ms:
                 self._last_ms, self._sequence = now_ms, 0
+            worker = _checked_worker(worker_id) << SEQUENCE_BITS
             return [self._step() | worker for _ in range(count)]
 
     def _now_ms(self) -> int:
