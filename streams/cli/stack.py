@@ -1,0 +1,149 @@
+"""`streams up`, `status` and `down`: the embedded stack."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from streams.local.assembly import PROFILES
+from streams.local.display import choose_display
+from streams.local.errors import StackAlreadyUp, StackNotUp
+from streams.local.layout import layout_of
+from streams.local.shutdown import shut_down
+from streams.local.stack import Stack
+from streams.local.state import StackState, read_supervised
+from streams.local.status import describe
+from streams.local.supervise import detach, run_until_signal
+
+_data = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Folder of the stack's data [default: .streams].",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """Read NAME=NUMBER pairs."""
+    ports = {}
+    for pair in given:
+        name, _sign, number = pair.partition("=")
+        if not number.isdigit() or int(number) > 65535:
+            raise click.BadParameter(f"{pair!r} is not NAME=NUMBER, such as postgres=5432")
+        ports[name] = int(number)
+    return ports
+
+
+@click.command()
+@_data
+@click.option("--detach", "is_detached", is_flag=True, help="Return when ready; keep running.")
+@click.option("--profile", type=click.Choice(PROFILES), default="core", show_default=True)
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    callback=_parse_ports,
+    help="Pin a port (postgres, kafka, kafka-controller, connect, s3, registry).",
+)
+@_json
+def up(
+    data: Path | None, is_detached: bool, profile: str, ports: dict[str, int], as_json: bool
+) -> None:
+    """Start Postgres, Kafka, Connect and S3, and keep them alive.
+
+    Without --detach the command stays and supervises until Ctrl-C. The profile `full` adds
+    the Apicurio schema registry and the JDBC sink.
+
+    \b
+    Example:
+      streams up --detach
+      streams up --profile full --data /tmp/other-stack --port postgres=5432
+    """
+    folder = layout_of(data).data
+    if read_supervised(folder) is not None:
+        raise StackAlreadyUp(folder)
+    display = choose_display(as_json=as_json)
+    if is_detached:
+        with display:
+            detach(folder, profile=profile, ports=ports, say=display.say, report=display.report)
+        _print_up(folder, as_json)
+        return
+    stack = Stack(folder, profile=profile, ports=ports, say=display.say, report=display.report)
+    with display:
+        asyncio.run(run_until_signal(stack, lambda _: _print_up(folder, as_json)))
+
+
+@click.command()
+@_data
+@_json
+def status(data: Path | None, as_json: bool) -> None:
+    """Show every part's address, process, memory, version and state.
+
+    Exits with 4 when no stack is up.
+
+    \b
+    Example:
+      streams status --json
+    """
+    folder = layout_of(data).data
+    state = read_supervised(folder)
+    if state is None:
+        if as_json:
+            click.echo(orjson.dumps({"up": False, "data": str(folder)}))
+            raise click.exceptions.Exit(StackNotUp.exit_code)
+        raise StackNotUp(folder)
+    _print_state(state, as_json)
+
+
+@click.command()
+@_data
+@_json
+def down(data: Path | None, as_json: bool) -> None:
+    """Stop the stack; its data stays.
+
+    \b
+    Example:
+      streams down
+    """
+    folder = layout_of(data).data
+    was_up = shut_down(folder)
+    if as_json:
+        click.echo(orjson.dumps({"stopped": was_up, "data": str(folder)}))
+    else:
+        click.echo(f"the stack in {folder} {'has ended' if was_up else 'was not up'}")
+
+
+def _print_up(folder: Path, as_json: bool) -> None:
+    state = read_supervised(folder)
+    if state is not None:
+        _print_state(state, as_json)
+
+
+def _print_state(state: StackState, as_json: bool) -> None:
+    described = describe(state)
+    if as_json:
+        click.echo(orjson.dumps(described))
+        return
+    click.echo(
+        f"stack {described['phase']} in {described['data']} (profile {described['profile']})"
+    )
+    click.echo(_row(("part", "state", "address", "pid", "MiB", "version", "restarts")))
+    for part in described["parts"]:
+        click.echo(_row(_cells(part)))
+
+
+def _cells(part: dict[str, Any]) -> tuple[object, ...]:
+    memory = part["memory_bytes"] // 2**20
+    names = (part["name"], part["state"], part["address"], part["pid"], memory)
+    return (*names, part["version"], part["restarts"])
+
+
+def _row(cells: tuple[object, ...]) -> str:
+    widths = (10, 10, 26, 8, 6, 14, 8)
+    return "".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -1,0 +1,82 @@
+"""Putting a stack together: which parts a profile has, and what each needs from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from streams.local.cluster import Cluster
+from streams.local.connect import connect_part
+from streams.local.jars import cache_folder, provide_jars
+from streams.local.java import find_java
+from streams.local.kafka import kafka_part
+from streams.local.layout import Layout
+from streams.local.part import Part
+from streams.local.ports import HOST, assign_ports
+from streams.local.postgres import DATABASE, SUPERUSER, open_cluster, postgres_part
+from streams.local.s3 import BUCKET, REGION, s3_part
+from streams.local.secrets import load_secrets
+from streams.local.state import (
+    ConnectAddress,
+    KafkaAddress,
+    PostgresAddress,
+    RegistryAddress,
+    S3Address,
+)
+
+PROFILES = ("core", "full")
+LISTENERS = ("postgres", "kafka", "kafka-controller", "connect", "s3", "registry")
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The parts of a stack that is about to start, and how each will be reached."""
+
+    parts: tuple[Part, ...]
+    cluster: Cluster
+    postgres: PostgresAddress
+    kafka: KafkaAddress
+    connect: ConnectAddress
+    s3: S3Address
+    registry: RegistryAddress
+
+
+def assemble(
+    layout: Layout, profile: str, asked_ports: Mapping[str, int], say: Callable[[str], None]
+) -> Assembly:
+    """Find the programs, choose ports, write configurations; start nothing yet."""
+    java = find_java()
+    jars = provide_jars("core", cache=cache_folder(), say=say)
+    ports = assign_ports(layout, LISTENERS, asked_ports)
+    secrets = load_secrets(layout)
+    cluster = open_cluster(layout)
+    bootstrap = f"{HOST}:{ports['kafka']}"
+    plugins = [jars.unpacked("debezium-connector-postgres")]
+    parts = (
+        postgres_part(layout, cluster, secrets, ports["postgres"]),
+        kafka_part(layout, java, jars, ports["kafka"], ports["kafka-controller"]),
+        connect_part(layout, java, jars, plugins, bootstrap, ports["connect"]),
+        s3_part(layout, secrets, ports["s3"]),
+    )
+    return Assembly(
+        parts=parts,
+        cluster=cluster,
+        postgres=PostgresAddress(
+            host=HOST,
+            port=ports["postgres"],
+            database=DATABASE,
+            superuser=SUPERUSER,
+            superuser_password=secrets.superuser_password,
+            role_passwords=secrets.role_passwords,
+        ),
+        kafka=KafkaAddress(bootstrap),
+        connect=ConnectAddress(f"http://{HOST}:{ports['connect']}", layout.connect_secrets),
+        s3=S3Address(
+            endpoint=f"http://{HOST}:{ports['s3']}",
+            access_key=secrets.access_key,
+            secret_key=secrets.secret_key,
+            bucket=BUCKET,
+            region=REGION,
+        ),
+        registry=RegistryAddress(None),
+    )

@@ -1,0 +1,150 @@
+"""A Postgres cluster on disk: where it lies, who owns it, how it is made."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.local.errors import ClusterNotMade
+from streams.local.unprivileged import hand_over
+
+_CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20000, 4096, 16384, 1 << 18
+Become = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The folder Postgres lives in, and the user that may live there.
+
+    When that user is not us, the folder may lie below one it cannot enter. It then reaches
+    it through an open descriptor, which it inherits: a path below /proc/self/fd asks
+    nothing of the folders above.
+    """
+
+    install: Path
+    home: Path
+    user_id: int | None
+    fds: tuple[int, ...]
+
+    @classmethod
+    def open(cls, install: Path, home: Path, user_id: int | None) -> Cluster:
+        """Make the folder where it is missing and open what its user needs to reach it."""
+        home.mkdir(mode=0o700, exist_ok=True)
+        if user_id is None:
+            return cls(install, home, None, ())
+        if home.stat().st_uid != user_id:
+            hand_over(home, user_id)
+        return cls(install, home, user_id, (os.open(home, os.O_RDONLY | os.O_DIRECTORY),))
+
+    def close(self) -> None:
+        for fd in self.fds:
+            os.close(fd)
+
+    def program(self, name: str) -> str:
+        return str(self.install / "bin" / name)
+
+    def seen(self, name: str) -> str:
+        """Return the path of something in the folder as the cluster's user sees it."""
+        return f"/proc/self/fd/{self.fds[0]}/{name}" if self.fds else str(self.home / name)
+
+    @property
+    def exists(self) -> bool:
+        return (self.home / "cluster").exists()
+
+
+def create_cluster(cluster: Cluster, superuser_password: str) -> None:
+    """Make the cluster beside its place and rename it there when it is whole.
+
+    Raises:
+        ClusterNotMade: `initdb` failed; the message has its reason.
+    """
+    reasons = []
+    for become, user_id in _ways(cluster.user_id):
+        _prepare(cluster, superuser_password, user_id)
+        done = _initdb(cluster, become)
+        (cluster.home / "password").unlink()
+        if done.returncode == 0:
+            if cluster.user_id is not None:
+                hand_over(cluster.home, cluster.user_id)
+            (cluster.home / "new").rename(cluster.home / "cluster")
+            return
+        reasons.append(done.stderr.strip()[-400:])
+    raise ClusterNotMade(cluster.home, reasons)
+
+
+def _prepare(cluster: Cluster, superuser_password: str, user_id: int | None) -> None:
+    shutil.rmtree(cluster.home / "new", ignore_errors=True)
+    password = cluster.home / "password"
+    password.touch(mode=0o600)
+    password.write_text(superuser_password)
+    if user_id is not None:
+        hand_over(cluster.home, user_id)
+
+
+def _initdb(cluster: Cluster, become: Become | None) -> subprocess.CompletedProcess[str]:
+    command = [cluster.program("initdb"), "-D", cluster.seen("new"), "--username=postgres"]
+    command += ["--auth=scram-sha-256", f"--pwfile={cluster.seen('password')}"]
+    command += ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
+    return subprocess.run(
+        command,
+        check=False,
+        cwd="/",
+        pass_fds=cluster.fds,
+        preexec_fn=become,
+        capture_output=True,
+        text=True,
+    )
+
+
+def _ways(user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
+    """Yield the ways to run `initdb`, which insists that its user has a name.
+
+    As ourselves we have one. Otherwise: as the cluster's user in a private mount namespace
+    whose /etc/passwd names it; where that is forbidden (a container without CAP_SYS_ADMIN),
+    as any user the password file names, who hands the files over afterwards.
+    """
+    if user_id is None:
+        yield None, None
+        return
+    if sys.platform == "linux":
+        with tempfile.NamedTemporaryFile("w", prefix="noetl-streams-passwd-") as passwd:
+            passwd.write(f"root:x:0:0::/:/bin/sh\npostgres:x:{user_id}:{user_id}::/:/bin/sh\n")
+            passwd.flush()
+            os.fchmod(passwd.fileno(), 0o644)
+            yield _become_named(user_id, passwd.name), user_id
+    for entry in pwd.getpwall():
+        if entry.pw_uid != 0:
+            yield _become(entry.pw_uid), entry.pw_uid
+            return
+
+
+def _become(user_id: int) -> Become:
+    def become() -> None:
+        os.setgroups([])
+        os.setgid(user_id)
+        os.setuid(user_id)
+
+    return become
+
+
+def _become_named(user_id: int, passwd: str) -> Become:
+    libc = ctypes.CDLL(None, use_errno=True)
+    become_user = _become(user_id)
+
+    def become() -> None:
+        # Each may be refused; initdb then says that the user has no name, and the next way
+        # is tried.
+        if libc.unshare(_CLONE_NEWNS) == 0:
+            libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+            libc.mount(os.fsencode(passwd), b"/etc/passwd", None, _MS_BIND, None)
+        become_user()
+
+    return become

@@ -1,0 +1,73 @@
+"""Kafka Connect of the embedded stack: one distributed worker with Debezium's plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from streams.local.jars import Jars
+from streams.local.java import Java
+from streams.local.jvm import java_command, properties
+from streams.local.layout import Layout, write_private
+from streams.local.part import Part
+from streams.local.ports import HOST
+from streams.local.probe import http_answers
+
+_HEAP_MB = 1024
+_PROVIDERS = "org.apache.kafka.common.config.provider"
+
+
+def worker_settings(
+    layout: Layout, plugins: Sequence[Path], bootstrap: str, port: int
+) -> dict[str, object]:
+    """Return the worker's settings; `service_load` spares it a scan of every class."""
+    secrets = layout.connect_secrets
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": "noetl.connect",
+        "listeners": f"http://{HOST}:{port}",
+        "rest.advertised.host.name": HOST,
+        "rest.advertised.port": port,
+        "exactly.once.source.support": "enabled",
+        "config.storage.topic": "noetl.connect.configs",
+        "offset.storage.topic": "noetl.connect.offsets",
+        "status.storage.topic": "noetl.connect.status",
+        "config.storage.replication.factor": 1,
+        "offset.storage.replication.factor": 1,
+        "status.storage.replication.factor": 1,
+        "offset.storage.partitions": 1,
+        "status.storage.partitions": 1,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "plugin.discovery": "service_load",
+        "plugin.path": ",".join(str(folder) for folder in plugins),
+        # A lone worker waits for nobody: no pause before it takes its tasks again.
+        "scheduled.rebalance.max.delay.ms": 0,
+        "connector.client.config.override.policy": "All",
+        "config.providers": "file,directory",
+        "config.providers.file.class": f"{_PROVIDERS}.FileConfigProvider",
+        "config.providers.file.param.allowed.paths": secrets,
+        "config.providers.directory.class": f"{_PROVIDERS}.DirectoryConfigProvider",
+        "config.providers.directory.param.allowed.paths": secrets,
+    }
+
+
+def connect_part(
+    layout: Layout, java: Java, jars: Jars, plugins: Sequence[Path], bootstrap: str, port: int
+) -> Part:
+    """Describe the worker; it starts beside Kafka and finds it by trying."""
+    config = layout.config / "connect.properties"
+    write_private(config, properties(worker_settings(layout, plugins, bootstrap, port)))
+    main = "org.apache.kafka.connect.cli.ConnectDistributed"
+    url = f"http://{HOST}:{port}"
+    return Part(
+        name="connect",
+        version=jars.version("connect-runtime"),
+        address=url,
+        command=java_command(java, [jars.lib], main, str(config), heap_mb=_HEAP_MB),
+        log=layout.log("connect"),
+        ready=http_answers(f"{url}/health"),
+        needs=("kafka", "postgres"),
+        waits=False,
+        start_seconds=90.0,
+    )

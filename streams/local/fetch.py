@@ -1,0 +1,99 @@
+"""Fetching files by Maven coordinates: with `mvn` where installed, with jgo where not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from streams.local.pom import POM, Coordinate
+
+_MVN_SECONDS = 900
+
+
+class FetchError(Exception):
+    """A fetcher could not bring every file; the text says why."""
+
+
+class Fetcher(Protocol):
+    """Brings a profile's files into a folder, under the names Maven gives them."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
+        """Fetch every file of `coordinates` into `target`.
+
+        Raises:
+            FetchError: a file could not be had.
+        """
+        ...
+
+
+def choose_fetcher() -> Fetcher:
+    """Prefer an installed Maven: it knows the user's mirrors and proxies."""
+    program = shutil.which("mvn")
+    return Mvn(Path(program)) if program else Jgo()
+
+
+class Mvn:
+    """Fetches with Maven's own command."""
+
+    name = "mvn"
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+
+    def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
+        command = [
+            str(self._program),
+            "--batch-mode",
+            "--quiet",
+            "--file",
+            str(POM),
+            "--activate-profiles",
+        ]
+        command += [profile, "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=_MVN_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise FetchError(str(error)) from error
+        if done.returncode != 0:
+            raise FetchError(_first_error(done.stdout + done.stderr))
+
+
+def _first_error(output: str) -> str:
+    """Pick the line of Maven's output that says what was wrong."""
+    lines = [line for line in output.splitlines() if "[ERROR]" in line]
+    return lines[0].split("[ERROR]")[1].strip() if lines else f"mvn said: {output[-300:].strip()}"
+
+
+class Jgo:
+    """Fetches with jgo's downloader, which needs neither Maven nor Java."""
+
+    name = "jgo"
+
+    def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
+        from jgo.maven import MavenContext
+
+        # A repository of its own: jgo writes straight into place, so a shared one could be
+        # left with half a file by a process that was killed.
+        context = MavenContext(repo_cache=target / ".repository")
+
+        def bring(coordinate: Coordinate) -> None:
+            component = context.project(coordinate.group, coordinate.artifact).at_version(
+                coordinate.version
+            )
+            found = component.artifact(coordinate.classifier, coordinate.type).resolve()
+            Path(found).rename(target / coordinate.file_name)
+
+        try:
+            with ThreadPoolExecutor(max_workers=4) as pool:
+                list(pool.map(bring, coordinates))
+        except (OSError, RuntimeError) as error:
+            raise FetchError(str(error)) from error

@@ -1,0 +1,125 @@
+"""The jars, fetched once per user and shared by every stack.
+
+A profile's folder is named after the digest of what it holds and appears by a rename
+when it is complete; so whoever sees it may use it, and two processes that want it at the
+same time cannot spoil it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.local.errors import DiskFull, JarsUnavailable
+from streams.local.fetch import Fetcher, FetchError, choose_fetcher
+from streams.local.pom import POM, Coordinate, read_coordinates
+
+# Raise it when the arrangement of the files below changes.
+_ARRANGEMENT = 1
+_NEEDED_BYTES = 600 * 2**20
+_ARCHIVE = "tar.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """One profile's files: `lib` holds the plain jars, `unpacked` a folder per archive."""
+
+    folder: Path
+    coordinates: tuple[Coordinate, ...]
+
+    @property
+    def lib(self) -> Path:
+        return self.folder / "lib"
+
+    def unpacked(self, artifact: str) -> Path:
+        return self.folder / "unpacked" / artifact
+
+    def version(self, artifact: str) -> str:
+        return next(found.version for found in self.coordinates if found.artifact == artifact)
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the user's cache folder for this project; STREAMS_CACHE overrides it."""
+    if chosen := environment.get("STREAMS_CACHE"):
+        return Path(chosen).expanduser().resolve()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "noetl-streams"
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "noetl-streams"
+
+
+def provide_jars(
+    profile: str,
+    *,
+    cache: Path,
+    say: Callable[[str], None],
+    fetcher: Fetcher | None = None,
+) -> Jars:
+    """Return the profile's jars, fetching them when this user does not have them yet.
+
+    Raises:
+        JarsUnavailable: they are not cached and could not be fetched.
+        DiskFull: the cache has no room for them.
+    """
+    coordinates = tuple(read_coordinates(POM.read_text(), profile))
+    folder = cache / f"{profile}-{_digest(coordinates)}"
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / f"{folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                _fetch_into(folder, profile, coordinates, say, fetcher or choose_fetcher())
+    return Jars(folder, coordinates)
+
+
+def _digest(coordinates: Sequence[Coordinate]) -> str:
+    named = "\n".join(sorted(str(coordinate) for coordinate in coordinates))
+    return hashlib.sha256(f"{_ARRANGEMENT}\n{named}".encode()).hexdigest()[:16]
+
+
+def _fetch_into(
+    folder: Path,
+    profile: str,
+    coordinates: Sequence[Coordinate],
+    say: Callable[[str], None],
+    fetcher: Fetcher,
+) -> None:
+    free = shutil.disk_usage(folder.parent).free
+    if free < _NEEDED_BYTES:
+        raise DiskFull(folder.parent, free_bytes=free, needed_bytes=_NEEDED_BYTES)
+    say(f"fetching {len(coordinates)} files from Maven Central with {fetcher.name}, once per user")
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        fetched, arranged = Path(scratch, "fetched"), Path(scratch, "arranged")
+        fetched.mkdir()
+        try:
+            fetcher.fetch(profile, coordinates, fetched)
+        except FetchError as error:
+            raise JarsUnavailable(folder, fetcher.name, str(error)) from error
+        missing = [c.file_name for c in coordinates if not (fetched / c.file_name).is_file()]
+        if missing:
+            raise JarsUnavailable(folder, fetcher.name, f"{', '.join(missing)} did not arrive")
+        arrange(coordinates, fetched, arranged)
+        # Someone may have copied the folder here by hand in the meantime: theirs is as good.
+        with suppress(FileExistsError):
+            arranged.rename(folder)
+
+
+def arrange(coordinates: Sequence[Coordinate], fetched: Path, arranged: Path) -> None:
+    """Put plain jars into `lib` and every archive's jars into a folder of its own."""
+    (arranged / "lib").mkdir(parents=True)
+    for coordinate in coordinates:
+        source = fetched / coordinate.file_name
+        if coordinate.type == _ARCHIVE:
+            target = arranged / "unpacked" / coordinate.artifact
+            with tarfile.open(source) as archive:
+                archive.extractall(target, filter="data")
+        else:
+            source.rename(arranged / "lib" / coordinate.file_name)

@@ -1,0 +1,87 @@
+"""Where things are in a stack's data folder; the only place that knows the names."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_DATA = Path(".streams")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The data folder of one stack, as named places."""
+
+    data: Path
+
+    @property
+    def state(self) -> Path:
+        return self.data / "state.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.data / "lock"
+
+    @property
+    def ports(self) -> Path:
+        return self.data / "ports.json"
+
+    @property
+    def secrets(self) -> Path:
+        return self.data / "secrets.json"
+
+    @property
+    def connect_secrets(self) -> Path:
+        return self.data / "connect-secrets"
+
+    @property
+    def logs(self) -> Path:
+        return self.data / "logs"
+
+    @property
+    def config(self) -> Path:
+        return self.data / "config"
+
+    @property
+    def postgres(self) -> Path:
+        return self.data / "postgres"
+
+    @property
+    def kafka(self) -> Path:
+        return self.data / "kafka"
+
+    @property
+    def s3(self) -> Path:
+        return self.data / "s3"
+
+    @property
+    def registry(self) -> Path:
+        return self.data / "registry"
+
+    def log(self, part: str) -> Path:
+        return self.logs / f"{part}.log"
+
+    def create(self) -> None:
+        """Make the folders; only the owner may enter, since passwords lie inside."""
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.logs, self.config, self.connect_secrets):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        # So that a stray `git add .` never takes a password along.
+        (self.data / ".gitignore").write_text("*\n")
+
+
+def layout_of(data: Path | None) -> Layout:
+    """Name the places below `data`, by default below `.streams` of the current folder."""
+    return Layout((data or DEFAULT_DATA).expanduser().resolve())
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace `path` in one step with a file that only its owner may read."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

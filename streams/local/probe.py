@@ -1,0 +1,37 @@
+"""Asking a part whether it is ready, by the protocol its users will speak."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+import aiohttp
+
+
+def http_answers(url: str, statuses: Collection[int] = (200,)) -> Callable[[], Awaitable[bool]]:
+    """Make a probe that is true when `url` answers with one of `statuses`."""
+
+    async def ask() -> bool:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status in statuses
+
+    return ask
+
+
+def kafka_answers(bootstrap: str) -> Callable[[], Awaitable[bool]]:
+    """Make a probe that is true when a broker is registered and serves metadata."""
+    host, _, port = bootstrap.partition(":")
+
+    def list_brokers() -> bool:
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        return len(client.list_topics(timeout=3).brokers) > 0
+
+    async def ask() -> bool:
+        # A closed port is known at once; the client below would wait and retry.
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+        return await asyncio.to_thread(list_brokers)
+
+    return ask

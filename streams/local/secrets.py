@@ -1,0 +1,65 @@
+"""The passwords and keys of one stack: made once, kept in its data folder."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from streams.local.layout import Layout, write_private
+
+ROLES = (
+    "noetl_owner",
+    "noetl_append",
+    "noetl_read",
+    "noetl_mirror",
+    "noetl_project",
+    "noetl_collect",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the parts of one stack authenticate with."""
+
+    superuser_password: str
+    role_passwords: Mapping[str, str]
+    access_key: str
+    secret_key: str
+
+
+def load_secrets(layout: Layout) -> Secrets:
+    """Return the stack's secrets, making those that are missing."""
+    known = orjson.loads(layout.secrets.read_bytes()) if layout.secrets.exists() else {}
+    made = complete(known, lambda: secrets.token_urlsafe(24))
+    if asdict(made) != known:
+        write_private(layout.secrets, orjson.dumps(asdict(made)))
+    _publish_to_connect(layout.connect_secrets, made)
+    return made
+
+
+def complete(known: Mapping[str, object], make: Callable[[], str]) -> Secrets:
+    """Fill the gaps of `known`: what exists is never changed, since data depends on it."""
+    roles = known.get("role_passwords")
+    passwords = dict(roles) if isinstance(roles, Mapping) else {}
+    return Secrets(
+        superuser_password=str(known.get("superuser_password") or make()),
+        role_passwords={role: str(passwords.get(role) or make()) for role in ROLES},
+        access_key=str(known.get("access_key") or f"noetl{make()[:11]}"),
+        secret_key=str(known.get("secret_key") or make()),
+    )
+
+
+def _publish_to_connect(folder: Path, made: Secrets) -> None:
+    """Write the roles' passwords for connector configurations that name them by reference.
+
+    One file per role is how Kubernetes mounts a secret; the properties file is for a
+    single-file reference. Both say the same.
+    """
+    for role, password in made.role_passwords.items():
+        write_private(folder / role, password.encode())
+    lines = "".join(f"{role}={password}\n" for role, password in made.role_passwords.items())
+    write_private(folder / "postgres.properties", lines.encode())

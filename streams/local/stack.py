@@ -1,0 +1,164 @@
+"""The embedded stack: real Postgres, Kafka, Connect and S3 in one data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from streams.local.assembly import PROFILES, Assembly, assemble
+from streams.local.errors import DiskFull, StackAlreadyUp
+from streams.local.layout import Layout, layout_of
+from streams.local.part import PartReport
+from streams.local.prepare import prepare
+from streams.local.state import PartStatus, Phase, StackState, write_state
+from streams.local.supervisor import Supervisor
+
+_NEEDED_BYTES = 1024 * 2**20
+Say = Callable[[str], None]
+Report = Callable[[PartReport], None]
+
+
+def _ignore(_: object) -> None:
+    """Report to nobody."""
+
+
+class Stack:
+    """Starts the parts of one data folder, supervises them while this process lives.
+
+    The processes die with the one that holds this object, however it dies.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        profile: str = "core",
+        ports: Mapping[str, int] | None = None,
+        say: Say = _ignore,
+        report: Report = _ignore,
+    ) -> None:
+        assert profile in PROFILES
+        self._layout = layout_of(data)
+        self._profile = profile
+        self._ports = dict(ports or {})
+        self._say = say
+        self._report = report
+        self._lock: IO[bytes] | None = None
+        self._assembly: Assembly | None = None
+        self._supervisor: Supervisor | None = None
+        self._state: StackState | None = None
+
+    async def start(self) -> StackState:
+        """Bring every part up, make the stack usable, and return how to reach it.
+
+        Raises:
+            StackAlreadyUp: another process supervises this data folder.
+            Unavailable: something it needs is missing; nothing is left running.
+        """
+        self._lock = _hold(self._layout)
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        assert self._state is not None
+        return self._state
+
+    async def _start(self) -> None:
+        _check_room(self._layout)
+        self._assembly = assembly = await asyncio.to_thread(
+            assemble, self._layout, self._profile, self._ports, self._say
+        )
+        me = psutil.Process()
+        self._state = StackState(
+            data=self._layout.data,
+            profile=self._profile,
+            phase=Phase.STARTING,
+            supervisor_pid=me.pid,
+            supervisor_started_at=me.create_time(),
+            postgres=assembly.postgres,
+            kafka=assembly.kafka,
+            connect=assembly.connect,
+            s3=assembly.s3,
+            registry=assembly.registry,
+            parts=tuple(
+                PartStatus(part.name, part.version, part.address, part.log)
+                for part in assembly.parts
+            ),
+        )
+        write_state(self._state)
+        self._supervisor = Supervisor(assembly.parts, self._note)
+        await self._supervisor.start()
+        await prepare(self._state, self._say)
+        self._enter(Phase.READY)
+
+    async def stop(self) -> None:
+        """End every part in order and let go of the data folder; harmless when nothing runs."""
+        if self._supervisor is not None:
+            self._enter(Phase.STOPPING)
+            await self._supervisor.stop()
+            self._supervisor = None
+        if self._assembly is not None:
+            self._assembly.cluster.close()
+            self._assembly = None
+        if self._state is not None:
+            self._layout.state.unlink(missing_ok=True)
+            self._state = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _enter(self, phase: Phase) -> None:
+        assert self._state is not None
+        self._state = replace(self._state, phase=phase)
+        write_state(self._state)
+
+    def _note(self, report: PartReport) -> None:
+        """Keep the state file true while parts come and go."""
+        assert self._state is not None
+        known = next(part for part in self._state.parts if part.name == report.part)
+        changed = replace(known, state=report.state, pid=report.pid, restarts=report.restarts)
+        self._state = self._state.with_part(changed)
+        write_state(self._state)
+        self._report(report)
+
+
+@asynccontextmanager
+async def running(data: Path, *, profile: str = "core") -> AsyncIterator[StackState]:
+    """Run a stack for the length of a block: `async with running(folder) as state`."""
+    stack = Stack(data, profile=profile)
+    state = await stack.start()
+    try:
+        yield state
+    finally:
+        await stack.stop()
+
+
+def _hold(layout: Layout) -> IO[bytes]:
+    """Take the data folder's lock, which the kernel frees when its holder dies.
+
+    Raises:
+        StackAlreadyUp: someone else holds it.
+    """
+    layout.create()
+    lock = layout.lock.open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise StackAlreadyUp(layout.data) from error
+    return lock
+
+
+def _check_room(layout: Layout) -> None:
+    free = shutil.disk_usage(layout.data).free
+    if free < _NEEDED_BYTES:
+        raise DiskFull(layout.data, free_bytes=free, needed_bytes=_NEEDED_BYTES)

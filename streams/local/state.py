@@ -1,0 +1,167 @@
+"""The state file: how other processes find a stack, and know that it is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import psutil
+
+from streams.local.layout import layout_of, write_private
+from streams.local.part import PartState
+
+
+class Phase(StrEnum):
+    """How far a stack has come."""
+
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """How to reach Postgres, and the password of every duty's role."""
+
+    host: str
+    port: int
+    database: str
+    superuser: str
+    superuser_password: str
+    role_passwords: Mapping[str, str]
+
+    def dsn(self, role: str) -> str:
+        """Return a connection string for one of the roles, or for the superuser."""
+        known = {**self.role_passwords, self.superuser: self.superuser_password}
+        password = quote(known[role], safe="")
+        return f"postgresql://{role}:{password}@{self.host}:{self.port}/{self.database}"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """How to reach Kafka."""
+
+    bootstrap: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAddress:
+    """How to reach Connect, and the folder its connectors may read secrets from."""
+
+    url: str
+    secrets_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class S3Address:
+    """How to reach the object store."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+    bucket: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAddress:
+    """How to reach the schema registry; `url` is None in the profile without one."""
+
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    """A part as its supervisor last saw it."""
+
+    name: str
+    version: str
+    address: str
+    log: Path
+    state: PartState = PartState.WAITING
+    pid: int | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """One stack: who supervises it, and how to reach its parts."""
+
+    data: Path
+    profile: str
+    phase: Phase
+    supervisor_pid: int
+    supervisor_started_at: float
+    postgres: PostgresAddress
+    kafka: KafkaAddress
+    connect: ConnectAddress
+    s3: S3Address
+    registry: RegistryAddress
+    parts: tuple[PartStatus, ...] = ()
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether the recorded supervisor still runs; its start time rules out a namesake."""
+        with suppress(psutil.Error):
+            started = psutil.Process(self.supervisor_pid).create_time()
+            return abs(started - self.supervisor_started_at) < 1.0
+        return False
+
+    def with_part(self, changed: PartStatus) -> StackState:
+        """Return the state with one part's status replaced."""
+        parts = (changed if part.name == changed.name else part for part in self.parts)
+        return replace(self, parts=tuple(parts))
+
+
+def write_state(state: StackState) -> None:
+    """Replace the state file in one step; it holds passwords, so only we may read it."""
+    content = orjson.dumps(asdict(state), default=str, option=orjson.OPT_INDENT_2)
+    write_private(layout_of(state.data).state, content)
+
+
+def read_supervised(data: Path) -> StackState | None:
+    """Return the state of the stack in `data` if its supervisor lives, ready or not."""
+    try:
+        state = _parse(orjson.loads(layout_of(data).state.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        # Missing, or written by another version of this program: nothing we can use.
+        return None
+    return state if state.is_alive else None
+
+
+def read_state(data: Path) -> StackState | None:
+    """Return the stack in `data` when it is up and ready, else None."""
+    state = read_supervised(data)
+    return state if state is not None and state.phase is Phase.READY else None
+
+
+def find_stack(data: Path | None = None) -> StackState | None:
+    """Return the ready stack in `data`, by default in `.streams` of the current folder."""
+    return read_state(layout_of(data).data)
+
+
+def _parse(raw: dict[str, Any]) -> StackState:
+    connect = raw["connect"]
+    return StackState(
+        data=Path(raw["data"]),
+        profile=raw["profile"],
+        phase=Phase(raw["phase"]),
+        supervisor_pid=raw["supervisor_pid"],
+        supervisor_started_at=raw["supervisor_started_at"],
+        postgres=PostgresAddress(**raw["postgres"]),
+        kafka=KafkaAddress(**raw["kafka"]),
+        connect=ConnectAddress(connect["url"], Path(connect["secrets_dir"])),
+        s3=S3Address(**raw["s3"]),
+        registry=RegistryAddress(**raw["registry"]),
+        parts=tuple(_parse_part(part) for part in raw["parts"]),
+    )
+
+
+def _parse_part(raw: dict[str, Any]) -> PartStatus:
+    return PartStatus(**{**raw, "log": Path(raw["log"]), "state": PartState(raw["state"])})

@@ -1,0 +1,51 @@
+"""What a stack looks like from outside: its parts with their memory as of now."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from streams.local.state import StackState
+
+
+def describe(state: StackState) -> dict[str, Any]:
+    """Return everything `streams status --json` prints, without a single secret."""
+    return {
+        "up": True,
+        "phase": str(state.phase),
+        "profile": state.profile,
+        "data": str(state.data),
+        "supervisor": {"pid": state.supervisor_pid, "memory_bytes": _memory(state.supervisor_pid)},
+        "parts": [
+            {
+                "name": part.name,
+                "state": str(part.state),
+                "address": part.address,
+                "pid": part.pid,
+                "memory_bytes": _tree_memory(part.pid) if part.pid is not None else 0,
+                "version": part.version,
+                "restarts": part.restarts,
+                "log": str(part.log),
+            }
+            for part in state.parts
+        ],
+    }
+
+
+def _tree_memory(pid: int) -> int:
+    """Sum the resident memory of a process and its children.
+
+    Pages that several share (Postgres' buffers) are counted once per process, as `ps` does.
+    """
+    with suppress(psutil.Error):
+        children = psutil.Process(pid).children(recursive=True)
+        return _memory(pid) + sum(_memory(child.pid) for child in children)
+    return 0
+
+
+def _memory(pid: int) -> int:
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0

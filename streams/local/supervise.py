@@ -1,0 +1,153 @@
+"""A stack's life in a process of its own: until a signal, or detached from the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from streams.errors import StreamsError
+from streams.local.layout import layout_of
+from streams.local.part import PartReport, PartState
+from streams.local.process import rotate
+from streams.local.stack import Stack
+from streams.local.state import StackState
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None]) -> None:
+    """Start the stack, stay until asked to end, and end it in order.
+
+    A signal during the start ends the start.
+    """
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _ENDING:
+        loop.add_signal_handler(number, ended.set)
+    starting = asyncio.create_task(stack.start())
+    ending = asyncio.create_task(ended.wait())
+    try:
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            when_ready(await starting)
+            await ending
+        else:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+    finally:
+        ending.cancel()
+        await stack.stop()
+
+
+def detach(
+    data: Path,
+    *,
+    profile: str,
+    ports: Mapping[str, int],
+    say: Callable[[str], None],
+    report: Callable[[PartReport], None],
+) -> None:
+    """Start a supervisor in a session of its own and return when its stack is ready.
+
+    Raises:
+        StreamsError: the stack did not start; the message is the supervisor's.
+    """
+    layout = layout_of(data)
+    layout.create()
+    reading, writing = os.pipe()
+    log = layout.log("supervisor")
+    rotate(log)
+    order = orjson.dumps({"data": str(layout.data), "profile": profile, "ports": dict(ports)})
+    with log.open("ab") as output:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "streams.local.supervise", str(writing), order.decode()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=[writing],
+        )
+    os.close(writing)
+    with os.fdopen(reading, "rb") as lines:
+        for line in lines:
+            told = orjson.loads(line)
+            if told["kind"] == "say":
+                say(told["text"])
+            elif told["kind"] == "part":
+                report(
+                    PartReport(**{**told["report"], "state": PartState(told["report"]["state"])})
+                )
+            elif told["kind"] == "error":
+                supervisor.wait()
+                raise _as_told(told)
+            else:
+                # The supervisor lives on: it is not this process's business any more.
+                supervisor.returncode = 0
+                return
+    supervisor.wait()
+    raise StreamsError(f"the supervisor ended before the stack was ready: see {log}")
+
+
+def _as_told(told: Mapping[str, Any]) -> StreamsError:
+    """Rebuild an error of the supervisor's: its message and its exit code."""
+    error = StreamsError(told["text"])
+    error.exit_code = told["exit_code"]
+    return error
+
+
+class _Line:
+    """Tells the starting process what happens, until it has gone."""
+
+    def __init__(self, fd: int) -> None:
+        self._file: IO[bytes] | None = os.fdopen(fd, "wb", buffering=0)
+
+    def tell(self, kind: str, **values: object) -> None:
+        text = orjson.dumps({"kind": kind, **values})
+        if self._file is not None:
+            try:
+                self._file.write(text + b"\n")
+            except BrokenPipeError:
+                self.hang_up()
+        sys.stdout.buffer.write(text + b"\n")
+        sys.stdout.buffer.flush()
+
+    def hang_up(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def main(fd: int, order: Mapping[str, Any]) -> int:
+    """Be the detached supervisor."""
+    line = _Line(fd)
+    stack = Stack(
+        Path(order["data"]),
+        profile=order["profile"],
+        ports=order["ports"],
+        say=lambda text: line.tell("say", text=text),
+        report=lambda report: line.tell("part", report=asdict(report)),
+    )
+
+    def when_ready(_: StackState) -> None:
+        line.tell("ready")
+        line.hang_up()
+
+    try:
+        asyncio.run(run_until_signal(stack, when_ready))
+    except StreamsError as error:
+        line.tell("error", text=str(error), exit_code=error.exit_code)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), orjson.loads(sys.argv[2])))

@@ -1,0 +1,148 @@
+"""Keeps parts alive: starts them side by side, restarts what dies, stops them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from streams.local.backoff import Backoff
+from streams.local.errors import PartFailed
+from streams.local.part import Part, PartReport, PartState
+from streams.local.process import last_lines, rotate, spawn
+
+Report = Callable[[PartReport], None]
+_PROBE_SECONDS = 0.1
+_PROBE_TIMEOUT_SECONDS = 5.0
+
+
+class Supervisor:
+    """Runs a set of parts until it is told to stop."""
+
+    def __init__(self, parts: Sequence[Part], report: Report) -> None:
+        self._lives = {part.name: _Life(part, report) for part in parts}
+
+    async def start(self) -> None:
+        """Start every part and return when all are ready.
+
+        Raises:
+            PartFailed: one of them ended or was not ready in time; the caller stops the rest.
+        """
+        starting = [asyncio.create_task(self._start(life)) for life in self._lives.values()]
+        try:
+            await asyncio.gather(*starting)
+        finally:
+            for task in starting:
+                task.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
+        for life in self._lives.values():
+            life.watch()
+
+    async def _start(self, life: _Life) -> None:
+        needed = [self._lives[name] for name in life.part.needs if life.part.waits]
+        life.say(PartState.WAITING)
+        await life.part.before()
+        await asyncio.gather(*(other.is_ready.wait() for other in needed))
+        rotate(life.part.log)
+        await life.start()
+
+    async def stop(self) -> None:
+        """Stop every part, those first that others do not need, each within its time."""
+        for life in self._lives.values():
+            life.unwatch()
+        ended = {name: asyncio.Event() for name in self._lives}
+
+        async def end(life: _Life) -> None:
+            users = [other.part for other in self._lives.values()]
+            waiting = [ended[user.name].wait() for user in users if life.part.name in user.needs]
+            await asyncio.gather(*waiting)
+            await life.stop()
+            ended[life.part.name].set()
+
+        await asyncio.gather(*(end(life) for life in self._lives.values()))
+
+
+class _Life:
+    """One part and the process that currently is it."""
+
+    def __init__(self, part: Part, report: Report) -> None:
+        self.part = part
+        self.is_ready = asyncio.Event()
+        self._report = report
+        self._process: asyncio.subprocess.Process | None = None
+        self._restarts = 0
+        self._watching: asyncio.Task[None] | None = None
+
+    def say(self, state: PartState, detail: str = "") -> None:
+        pid = self._process.pid if self._process is not None else None
+        self._report(PartReport(self.part.name, state, pid, self._restarts, detail))
+
+    async def start(self) -> None:
+        """Start the process and wait until it answers."""
+        began = time.monotonic()
+        self._process = await spawn(self.part)
+        self.say(PartState.STARTING)
+        while not await self._answers():
+            if self._process.returncode is not None:
+                raise self._failure(f"ended with code {self._process.returncode} at start")
+            if time.monotonic() - began > self.part.start_seconds:
+                raise self._failure(f"was not ready after {self.part.start_seconds:.0f} s")
+            await asyncio.sleep(_PROBE_SECONDS)
+        self.is_ready.set()
+        self.say(PartState.READY, f"{time.monotonic() - began:.1f} s")
+
+    async def _answers(self) -> bool:
+        # Whatever a client raises while nothing listens yet means "not yet": the deadline
+        # and the process's own end are what decide that it never will.
+        with suppress(Exception):
+            return await asyncio.wait_for(self.part.ready(), _PROBE_TIMEOUT_SECONDS)
+        return False
+
+    def _failure(self, what: str) -> PartFailed:
+        self.say(PartState.FAILED, what)
+        return PartFailed(self.part.name, what, self.part.log, last_lines(self.part.log))
+
+    def watch(self) -> None:
+        self._watching = asyncio.create_task(self._keep_alive(), name=f"watch {self.part.name}")
+
+    def unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _keep_alive(self) -> None:
+        """Start the process again whenever it ends, waiting longer each time."""
+        backoff = Backoff()
+        while True:
+            assert self._process is not None
+            began = time.monotonic()
+            code = await self._process.wait()
+            self.is_ready.clear()
+            delay = backoff.after_running(time.monotonic() - began)
+            self._restarts += 1
+            self.say(PartState.RESTARTING, f"ended with code {code}, again in {delay:.1f} s")
+            await asyncio.sleep(delay)
+            with suppress(PartFailed):
+                await self.start()
+            if not self.is_ready.is_set():
+                await self._end_process()
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await self._end_process()
+        self.say(PartState.STOPPED)
+
+    async def _end_process(self) -> None:
+        """Ask the process to end, and end it when it has not within its time."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(self.part.stop_signal)
+        try:
+            await asyncio.wait_for(process.wait(), self.part.stop_seconds)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.send_signal(self.part.orphan_signal)
+            await process.wait()
