@@ -1,0 +1,52 @@
+"""Why an event is refused. Each names the event type and the field.
+
+Refused
+└── BadEvent
+    ├── MissingField      tenant, organization or another mandatory field is absent
+    ├── UnknownSchema     no such event type, or no such version of it
+    ├── BadField          a field's value breaks the catalogue's rule
+    ├── NotUtc            a time without UTC
+    ├── InlineTooLarge    data that belongs into the payload store
+    └── MutablePayload    a payload reference that is not content-addressed
+"""
+
+from streams.errors import PoisonRecord, Refused
+
+
+class BadEvent(Refused):
+    """An event that breaks the contract of the envelope."""
+
+    def __init__(self, event_type: str, field: str, why: str) -> None:
+        super().__init__(f"{event_type}: {field}: {why}")
+        self.event_type, self.field = event_type, field
+
+
+class MissingField(BadEvent):
+    """A mandatory field is absent or empty."""
+
+    def __init__(self, event_type: str, field: str) -> None:
+        super().__init__(event_type, field, "is missing; every event of this type must carry it")
+
+
+class UnknownSchema(BadEvent):
+    """The catalogue does not know this event type or version."""
+
+
+class BadField(BadEvent):
+    """A field's value breaks the catalogue's rule for it."""
+
+
+class NotUtc(BadEvent):
+    """A time that is not in UTC."""
+
+
+class InlineTooLarge(BadEvent):
+    """Too much data in the event itself."""
+
+
+class MutablePayload(BadEvent):
+    """A payload reference that does not name its content."""
+
+
+class UndecodableEvent(PoisonRecord):
+    """Bytes that are not an event of ours."""

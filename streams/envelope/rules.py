@@ -1,0 +1,199 @@
+"""The rules an event must keep before it may be sealed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from math import isfinite
+
+from streams.envelope.catalogue import Catalogue, EventType, MetaField
+from streams.envelope.errors import (
+    BadField,
+    MissingField,
+    MutablePayload,
+    NotUtc,
+    UnknownSchema,
+)
+from streams.envelope.locator import Locator
+from streams.envelope.model import NewEvent, PayloadRef
+
+MAX_SAFE_INT = 2**53 - 1
+MAX_ID = 2**63 - 1
+MAX_NAME_CHARS = 200
+MAX_KEY_CHARS = 512
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"[1-9][0-9]{0,18}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+_NO_OFFSET = timedelta(0)
+
+
+def check(event: NewEvent, catalogue: Catalogue) -> EventType:
+    """Return the type of `event` if it keeps every rule of the envelope.
+
+    Raises:
+        BadEvent: with the field that breaks a rule.
+    """
+    for name in ("type", "tenant_id", "organization_id", "idempotency_key"):
+        if not getattr(event, name):
+            raise MissingField(event.type or "event", name)
+    kind = catalogue.types.get(event.type)
+    if kind is None:
+        why = "is not in the event catalogue (docs/events.md lists what is)"
+        raise UnknownSchema(event.type, "event_type", why)
+    if event.schema_version not in (None, kind.version):
+        why = f"is {event.schema_version}; this program writes version {kind.version}"
+        raise UnknownSchema(event.type, "schema_version", why)
+    _check_identity(event, kind)
+    _check_columns(event, kind)
+    _check_meta(event, kind)
+    _check_user_data(event, kind)
+    _check_payload(event, kind)
+    return kind
+
+
+def _check_identity(event: NewEvent, kind: EventType) -> None:
+    if event.root.type != kind.root:
+        raise BadField(event.type, "root", f"is of type {event.root.type}, not {kind.root}")
+    for name, number in (
+        ("root_id", event.root.id),
+        ("causation_id", event.causation_id),
+        ("parent_execution_id", event.parent_execution_id),
+        ("catalog_id", event.catalog_id),
+    ):
+        if number is not None and not 0 < number <= MAX_ID:
+            raise BadField(event.type, name, f"is {number}, not a positive 63-bit id")
+    _check_text(event.type, "tenant_id", event.tenant_id, MAX_NAME_CHARS)
+    _check_text(event.type, "organization_id", event.organization_id, MAX_NAME_CHARS)
+    _check_text(event.type, "idempotency_key", event.idempotency_key, MAX_KEY_CHARS)
+    _check_text(event.type, "correlation_id", event.correlation_id, MAX_KEY_CHARS)
+    _check_text(event.type, "trace", event.trace, MAX_NAME_CHARS)
+    check_utc(event.type, "event_time", event.event_time)
+    if event.expected_version is not None and event.expected_version < 0:
+        raise BadField(event.type, "expected_version", "is negative; 0 means a new stream")
+
+
+def _check_columns(event: NewEvent, kind: EventType) -> None:
+    for name in kind.columns:
+        if not getattr(event, name):
+            raise MissingField(event.type, name)
+    for name in ("node_name", "node_type", "status"):
+        _check_text(event.type, name, getattr(event, name), MAX_NAME_CHARS)
+    if event.error is not None and "\x00" in event.error:
+        raise BadField(event.type, "error", "contains a NUL character, which no database text can")
+    if event.current_index is not None and not 0 <= event.current_index <= MAX_SAFE_INT:
+        raise BadField(event.type, "current_index", f"is {event.current_index}, not an index")
+
+
+def _check_meta(event: NewEvent, kind: EventType) -> None:
+    meta = event.meta
+    if not kind.required_meta <= meta.keys():
+        name = min(kind.required_meta - meta.keys())
+        raise MissingField(event.type, f"meta.{name}")
+    for name, value in meta.items():
+        field = kind.meta.get(name)
+        if field is None:
+            why = f"is not a routing value of this type; it has {sorted(kind.meta) or 'none'}"
+            raise BadField(event.type, f"meta.{name}", why)
+        if (wrong := _wrong(field, value)) is not None:
+            raise BadField(event.type, f"meta.{name}", wrong)
+
+
+def _wrong(field: MetaField, value: object) -> str | None:
+    if field.kind == "int":
+        fits = type(value) is int and -MAX_SAFE_INT <= value <= MAX_SAFE_INT
+        return None if fits else f"is {value!r}, not a whole number below 2^53"
+    if field.kind == "bool":
+        return None if type(value) is bool else f"is {value!r}, not true or false"
+    if not isinstance(value, str):
+        return f"is {value!r}, not text (64-bit ids are text in JSON)"
+    if field.kind == "choice":
+        return None if value in field.choices else f"is {value!r}, not one of {field.choices}"
+    if field.kind == "id":
+        fits = _ID.fullmatch(value) is not None and int(value) <= MAX_ID
+        return None if fits else f"is {value!r}, not a 63-bit id"
+    if field.kind == "digest":
+        return None if _DIGEST.fullmatch(value) else f"is {value!r}, not 64 hex digits"
+    if field.kind == "time":
+        return None if _TIME.fullmatch(value) else f"is {value!r}, not a UTC time ending in Z"
+    if not 0 < len(value) <= MAX_KEY_CHARS or _CONTROL.search(value):
+        return f"must be 1 to {MAX_KEY_CHARS} characters without control characters"
+    return None
+
+
+def _check_user_data(event: NewEvent, kind: EventType) -> None:
+    for name in ("context", "result", "current_item", "error"):
+        value = getattr(event, name)
+        if value is None:
+            continue
+        if name not in kind.user_data:
+            raise BadField(event.type, name, "this type carries no such data by the catalogue")
+        if name != "error":
+            check_json(event.type, name, value)
+
+
+def _check_payload(event: NewEvent, kind: EventType) -> None:
+    ref = event.payload_ref
+    if ref is None:
+        if kind.payload == "required":
+            raise MissingField(event.type, "payload_ref")
+        return
+    if kind.payload == "none":
+        raise BadField(event.type, "payload_ref", "this type carries no payload by the catalogue")
+    check_payload_ref(event.type, event.tenant_id, event.organization_id, ref)
+
+
+def check_payload_ref(event_type: str, tenant: str, organization: str, ref: PayloadRef) -> None:
+    """Refuse a reference whose bytes could change or belong to someone else."""
+    if not _DIGEST.fullmatch(ref.sha256):
+        raise BadField(event_type, "payload_ref.sha256", f"is {ref.sha256!r}, not 64 hex digits")
+    expected = _payload_prefix(tenant, organization) + ref.sha256
+    if ref.uri != expected:
+        why = f"is {ref.uri!r}; only the content-addressed {expected} cannot change"
+        raise MutablePayload(event_type, "payload_ref.uri", why)
+    if not ref.media_type:
+        raise MissingField(event_type, "payload_ref.media_type")
+    for name in ("byte_length", "row_count"):
+        count = getattr(ref, name)
+        if count is not None and not 0 <= count <= MAX_SAFE_INT:
+            raise BadField(event_type, f"payload_ref.{name}", f"is {count}, not a count")
+    if ref.ipc is not None:
+        check_utc(event_type, "payload_ref.ipc.valid_until", ref.ipc.valid_until)
+
+
+@lru_cache(maxsize=1024)
+def _payload_prefix(tenant: str, organization: str) -> str:
+    return str(Locator.payload(tenant, organization, "0" * 64))[:-64]
+
+
+def check_utc(event_type: str, field: str, at: datetime) -> None:
+    """Refuse a time whose offset is not known to be zero."""
+    if at.utcoffset() != _NO_OFFSET:
+        why = f"is {at.isoformat()}, not UTC; use datetime.now(UTC) or .astimezone(UTC)"
+        raise NotUtc(event_type, field, why)
+
+
+def check_json(event_type: str, path: str, value: object) -> None:
+    """Refuse what JSON cannot carry, before a serializer turns it into something else."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise BadField(event_type, path, f"is {value}, which JSON cannot carry; use null")
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadField(event_type, path, f"has the key {key!r}, which is not text")
+            check_json(event_type, f"{path}.{key}", inner)
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            check_json(event_type, f"{path}[{index}]", inner)
+    elif value is not None and not isinstance(value, (str, int)):
+        kind = type(value).__name__
+        raise BadField(event_type, path, f"is a {kind}; decimals and times travel as text")
+
+
+def _check_text(event_type: str, field: str, text: str | None, limit: int) -> None:
+    if text is not None and (not 0 < len(text) <= limit or _CONTROL.search(text)):
+        why = f"must be 1 to {limit} characters without control characters"
+        raise BadField(event_type, field, why)

@@ -1,0 +1,182 @@
+"""The log in memory, for unit tests and the simulator. Same rules, no durability."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from streams.clock import Clock
+from streams.envelope.canonical import from_millis, millis
+from streams.envelope.catalogue import catalogue
+from streams.envelope.codec import Codec, event_of
+from streams.envelope.model import Assigned, Event, NewEvent, Root
+from streams.envelope.seal import Sealed, seal
+from streams.log.answers import check_batch, refusal
+from streams.log.port import Appended, Frontier, Outcome, Receipt
+
+_NO_CHAIN = bytes(32)
+
+
+@dataclass(slots=True)
+class _RootState:
+    type: str
+    scope: tuple[str, str]
+    stored: list[tuple[Event, bytes]] = field(default_factory=list)
+    by_key: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    chain: bytes = _NO_CHAIN
+    terminal: bool = False
+
+
+class MemoryEventStore:
+    """Keeps every root's events in a list."""
+
+    def __init__(
+        self, *, codec: Codec, next_id: Callable[[], int], producer: str, clock: Clock
+    ) -> None:
+        self._codec, self._next_id, self._producer, self._clock = codec, next_id, producer, clock
+        self._roots: dict[int, _RootState] = {}
+        self._log: list[tuple[Event, Frontier]] = []
+        self._xid = 0
+        self._grown = asyncio.Event()
+
+    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+        """Append a batch as a whole or not at all."""
+        sealed = [
+            seal(
+                event,
+                event_id=self._next_id(),
+                producer=self._producer,
+                codec=self._codec,
+                catalogue=catalogue(),
+            )
+            for event in batch
+        ]
+        check_batch(sealed)
+        ended: set[int] = set()
+        ahead: dict[str, int] = {}
+        for one in sealed:
+            holder = self._judge(one, ended, ahead)
+            if holder is not None:
+                return Receipt((), claimed_by=holder)
+        self._xid += 1
+        receipt = Receipt(tuple(self._store(one) for one in sealed))
+        self._grown.set()
+        self._grown = asyncio.Event()
+        return receipt
+
+    def _judge(self, one: Sealed, ended: set[int], ahead: dict[str, int]) -> int | None:
+        """Return who holds the claim `one` wants, if somebody does; refuse what is forbidden."""
+        record, kind = one.record, one.kind
+        stream, root_id = record["stream_id"], record["root_id"]
+        root = self._roots.get(root_id) or _RootState(record["root_type"], _scope(one))
+        index = root.by_key.get(record["idempotency_key"])
+        if index is not None:
+            event, digest = root.stored[index]
+            if digest != one.digest:
+                raise refusal(one, "idempotency", str(event.event_id))
+            return None
+        if root.type != record["root_type"]:
+            raise refusal(one, "root_type", root.type)
+        if root.scope != _scope(one):
+            raise refusal(one, "scope", None)
+        if (root.terminal or root_id in ended) and not kind.after_end:
+            raise refusal(one, "terminal", None)
+        version = root.versions.get(stream, 0) + ahead.get(stream, 0)
+        if one.expected_version not in (None, version):
+            raise refusal(one, "version", str(version))
+        if one.claim is not None and one.claim in root.claims:
+            return root.claims[one.claim]
+        ahead[stream] = ahead.get(stream, 0) + 1
+        if kind.ends:
+            ended.add(root_id)
+        if kind.reopens:
+            ended.discard(root_id)
+        return None
+
+    def _store(self, one: Sealed) -> Appended:
+        record, kind = one.record, one.kind
+        root = self._roots.setdefault(
+            record["root_id"], _RootState(record["root_type"], _scope(one))
+        )
+        key = record["idempotency_key"]
+        if key in root.by_key:
+            return _answer(root.stored[root.by_key[key]][0], Outcome.DUPLICATE)
+        root.chain = hashlib.sha256(root.chain + bytes.fromhex(record["checksum"])).digest()
+        version = root.versions.get(record["stream_id"], 0) + 1
+        position = len(self._log) + 1
+        given = Assigned(
+            seq=len(root.stored) + 1,
+            position=position,
+            stream_version=version,
+            ingest_time=self._ingest_time(root),
+            chain=root.chain.hex(),
+        )
+        event = event_of(record, given)
+        root.versions[record["stream_id"]] = version
+        root.by_key[key] = len(root.stored)
+        root.stored.append((event, one.digest))
+        if one.claim is not None:
+            root.claims[one.claim] = event.event_id
+        if kind.ends or kind.reopens:
+            root.terminal = kind.ends
+        self._log.append((event, Frontier(self._xid, position)))
+        return _answer(event, Outcome.APPENDED)
+
+    def _ingest_time(self, root: _RootState) -> datetime:
+        now = from_millis(millis(self._clock.now()))
+        return max(now, root.stored[-1][0].ingest_time) if root.stored else now
+
+    async def read_root(
+        self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Yield a root's events in `seq` order."""
+        state = self._roots.get(root.id)
+        if state is not None and state.type == root.type:
+            for event, _ in state.stored[after_seq:through_seq]:
+                yield event
+
+    async def read_stream(
+        self, root: Root, stream_id: str, *, after_version: int = 0
+    ) -> AsyncIterator[Event]:
+        """Yield one entity's events in the order of their versions."""
+        async for event in self.read_root(root):
+            if event.stream_id == stream_id and event.stream_version > after_version:
+                yield event
+
+    async def read_log(
+        self, after: Frontier, *, limit: int = 1000
+    ) -> tuple[Sequence[Event], Frontier]:
+        """Return what follows `after` in the whole log, and the cut it reaches."""
+        found = self._log[after.position : after.position + limit]
+        return [event for event, _ in found], found[-1][1] if found else after
+
+    async def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
+        """Yield the whole log from `after` on, and wait for more when it ends."""
+        while True:
+            grown = self._grown
+            for event, frontier in self._log[after.position :]:
+                after = frontier
+                yield event, frontier
+            if after.position == len(self._log):
+                await grown.wait()
+
+
+def _scope(one: Sealed) -> tuple[str, str]:
+    return one.record["tenant_id"], one.record["organization_id"]
+
+
+def _answer(event: Event, outcome: Outcome) -> Appended:
+    return Appended(
+        event_id=event.event_id,
+        outcome=outcome,
+        seq=event.seq,
+        position=event.position,
+        stream_version=event.stream_version,
+        ingest_time=event.ingest_time,
+        chain=event.chain,
+    )

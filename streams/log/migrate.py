@@ -1,0 +1,148 @@
+"""Numbered migrations, up and down, safe with several processes at once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+import asyncpg
+
+from streams.errors import Inconsistent, Refused
+from streams.log.appender import CONNECTION_LOST
+from streams.log.errors import LogUnavailable
+
+_NAME = re.compile(r"(\d{4})_(\w+)\.up\.sql")
+_LOCK = "SELECT pg_advisory_lock(hashtext('noetl.migrate'))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext('noetl.migrate'))"
+_LEDGER = """
+CREATE SCHEMA IF NOT EXISTS noetl;
+CREATE TABLE IF NOT EXISTS noetl.migration (
+  number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT now()
+)"""
+
+
+class ChangedMigration(Inconsistent):
+    """A migration's text is not the one this database was migrated with."""
+
+    def __init__(self, migration: Migration) -> None:
+        super().__init__(
+            f"migration {migration.number:04d}_{migration.name} was changed after it was applied "
+            "here; put its text back and write a new migration instead"
+        )
+
+
+class NewerDatabase(Refused):
+    """The database has migrations this program does not know."""
+
+    def __init__(self, newest: int, known: int) -> None:
+        super().__init__(
+            f"the database is at migration {newest}, this program knows {known}; "
+            "upgrade the program, or migrate down with the newer one first"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step and its inverse."""
+
+    number: int
+    name: str
+    up: str
+    down: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.up.encode()).hexdigest()
+
+
+def migrations() -> list[Migration]:
+    """Return every migration of this program, in order."""
+    folder = files("streams.log").joinpath("migrations")
+    found = []
+    for entry in folder.iterdir():
+        if match := _NAME.fullmatch(entry.name):
+            down = folder.joinpath(entry.name.replace(".up.", ".down."))
+            texts = entry.read_text("utf-8"), down.read_text("utf-8")
+            found.append(Migration(int(match[1]), match[2], *texts))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> list[str]:
+    """Bring the database to migration `to` (None: the newest); return what was done.
+
+    Each step is one transaction. A second process waits for the first and then finds
+    nothing left to do.
+
+    Raises:
+        LogUnavailable: the database cannot be reached.
+        ChangedMigration, NewerDatabase: the database is not one this program may change.
+    """
+    try:
+        connection = await asyncpg.connect(dsn, timeout=10)
+    except CONNECTION_LOST as error:
+        raise LogUnavailable(f"cannot connect to Postgres: {error}; is it up?") from error
+    try:
+        await connection.execute(_LOCK)
+        try:
+            return await _migrate(connection, migrations(), to, dry_run)
+        finally:
+            await connection.execute(_UNLOCK)
+    finally:
+        await connection.close()
+
+
+async def _migrate(
+    connection: asyncpg.Connection, known: Sequence[Migration], to: int | None, dry_run: bool
+) -> list[str]:
+    await connection.execute(_LEDGER)
+    applied = {
+        row["number"]: row["sha256"]
+        for row in await connection.fetch("SELECT number, sha256 FROM noetl.migration")
+    }
+    target = known[-1].number if to is None else to
+    _check(known, applied)
+    done = []
+    for migration in known:
+        if migration.number <= target and migration.number not in applied:
+            done.append(f"up {migration.number:04d}_{migration.name}")
+            if not dry_run:
+                await _up(connection, migration)
+    for migration in reversed(known):
+        if migration.number > target and migration.number in applied:
+            done.append(f"down {migration.number:04d}_{migration.name}")
+            if not dry_run:
+                await _down(connection, migration)
+    if not dry_run and target > 0:
+        made = await connection.fetchval("SELECT noetl.ensure_partitions()")
+        if made:
+            done.append(f"made {made} partitions ahead of need")
+    return done
+
+
+def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
+    if applied and max(applied) > known[-1].number:
+        raise NewerDatabase(max(applied), known[-1].number)
+    for migration in known:
+        if applied.get(migration.number, migration.sha256) != migration.sha256:
+            raise ChangedMigration(migration)
+
+
+async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
+    async with connection.transaction():
+        await connection.execute(migration.up)
+        await connection.execute(
+            "INSERT INTO noetl.migration (number, name, sha256) VALUES ($1, $2, $3)",
+            migration.number,
+            migration.name,
+            migration.sha256,
+        )
+
+
+async def _down(connection: asyncpg.Connection, migration: Migration) -> None:
+    async with connection.transaction():
+        await connection.execute(migration.down)
+        await connection.execute("DELETE FROM noetl.migration WHERE number = $1", migration.number)

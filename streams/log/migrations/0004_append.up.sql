@@ -1,0 +1,229 @@
+-- One call appends many callers' batches, and judges each on its own.
+
+CREATE TYPE noetl.new_event AS (
+  batch               integer,
+  root_type           text,
+  root_id             bigint,
+  event_id            bigint,
+  tenant_id           text,
+  organization_id     text,
+  parent_execution_id bigint,
+  catalog_id          bigint,
+  stream_id           text,
+  aggregate_type      text,
+  aggregate_id        text,
+  event_type          text,
+  schema_name         text,
+  schema_version      integer,
+  event_time          bigint,
+  producer            text,
+  causation_id        bigint,
+  correlation_id      text,
+  idempotency_key     text,
+  claim               text,
+  node_name           text,
+  node_type           text,
+  status              text,
+  error               text,
+  current_index       bigint,
+  current_item        text,
+  meta                text,
+  context             text,
+  result              text,
+  payload_ref         text,
+  trace               text,
+  checksum            text,
+  digest              bytea,
+  envelope            bytea,
+  expected_version    bigint,
+  ends                boolean,
+  reopens             boolean,
+  after_end           boolean
+);
+
+-- outcome: appended | duplicate | claimed | refused. A refused or claimed batch has one row and appended nothing.
+CREATE TYPE noetl.appended AS (
+  batch          integer,
+  event_id       bigint,
+  outcome        text,
+  stored_id      bigint,
+  seq            bigint,
+  position       bigint,
+  stream_version bigint,
+  ingest_time    timestamp(3),
+  chain          bytea,
+  reason         text,
+  found          text
+);
+
+-- Inserts events whose roots are locked, and moves the heads. Raises unique_violation on any key seen before.
+CREATE FUNCTION noetl.insert_events(p_events noetl.new_event[]) RETURNS SETOF noetl.appended
+LANGUAGE sql AS $$
+  WITH e AS (
+    SELECT * FROM unnest(p_events) WITH ORDINALITY
+  ), placed AS (
+    SELECT e.*,
+      h.seq + row_number() OVER of_root AS seq,
+      coalesce(s.version, 0) + row_number() OVER (PARTITION BY e.root_id, e.stream_id ORDER BY e.ordinality) AS stream_version,
+      greatest(h.ingest_time, (clock_timestamp() AT TIME ZONE 'UTC')::timestamp(3)) AS ingest_time,
+      noetl.chain(decode(e.checksum, 'hex'), h.chain) OVER of_root AS chain
+    FROM e
+    JOIN noetl.root_head h ON h.root_id = e.root_id
+    LEFT JOIN LATERAL (
+      SELECT x.stream_version AS version FROM noetl.event x
+      WHERE x.root_id = e.root_id AND x.stream_id = e.stream_id
+      ORDER BY x.stream_version DESC LIMIT 1
+    ) s ON true
+    WINDOW of_root AS (PARTITION BY e.root_id ORDER BY e.ordinality)
+    ORDER BY e.ordinality
+  ), inserted AS (
+    INSERT INTO noetl.event (
+      root_id, seq, root_type, event_id, parent_execution_id, catalog_id, tenant_id, organization_id,
+      stream_id, stream_version, aggregate_type, aggregate_id, event_type, schema_name, schema_version,
+      event_time, ingest_time, producer, causation_id, correlation_id, idempotency_key, claim,
+      node_name, node_type, status, error, current_index, current_item, meta, context, result,
+      payload_ref, trace, checksum, digest, chain, envelope)
+    SELECT
+      root_id, seq, root_type, event_id, parent_execution_id, catalog_id, tenant_id, organization_id,
+      stream_id, stream_version, aggregate_type, aggregate_id, event_type, schema_name, schema_version,
+      timestamptz 'epoch' + event_time * interval '1 millisecond', ingest_time, producer, causation_id,
+      correlation_id, idempotency_key, claim, node_name, node_type, status, error, current_index,
+      current_item::json, meta::jsonb, context::json, result::json, payload_ref::json, trace,
+      decode(checksum, 'hex'), digest, chain, envelope
+    FROM placed
+    RETURNING event_id, root_id, seq, position, stream_version, ingest_time, chain
+  ), newest AS (
+    SELECT i.root_id, max(i.seq) AS seq, max(i.ingest_time) AS ingest_time,
+      (array_agg(i.chain ORDER BY i.seq DESC))[1] AS chain,
+      (array_agg(e.ends ORDER BY i.seq DESC) FILTER (WHERE e.ends OR e.reopens))[1] AS terminal
+    FROM inserted i JOIN e USING (event_id)
+    GROUP BY i.root_id
+  ), moved AS (
+    UPDATE noetl.root_head h
+    SET seq = n.seq, ingest_time = n.ingest_time, chain = n.chain, terminal = coalesce(n.terminal, h.terminal)
+    FROM newest n WHERE n.root_id = h.root_id
+  )
+  SELECT e.batch, e.event_id, 'appended', e.event_id, i.seq, i.position, i.stream_version, i.ingest_time, i.chain,
+    CASE WHEN i.stream_version - 1 <> e.expected_version THEN 'version' END, NULL::text
+  FROM inserted i JOIN e USING (event_id)
+$$;
+
+-- Judges one batch: what is there already, what is new; or why nothing of it may be appended.
+CREATE FUNCTION noetl.append_batch(p_events noetl.new_event[]) RETURNS SETOF noetl.appended
+LANGUAGE plpgsql AS $$
+DECLARE
+  e noetl.new_event;
+  head noetl.root_head;
+  stored record;
+  answer noetl.appended;
+  known noetl.appended[] := '{}';
+  fresh noetl.new_event[] := '{}';
+  ended bigint[] := '{}';
+  version bigint;
+BEGIN
+  FOREACH e IN ARRAY p_events LOOP
+    SELECT x.event_id, x.seq, x.position, x.stream_version, x.ingest_time, x.chain, x.digest INTO stored
+      FROM noetl.event x WHERE x.root_id = e.root_id AND x.idempotency_key = e.idempotency_key;
+    IF FOUND THEN
+      answer := (e.batch, e.event_id, 'duplicate', stored.event_id, stored.seq, stored.position,
+        stored.stream_version, stored.ingest_time, stored.chain, NULL, NULL);
+      IF stored.digest <> e.digest THEN
+        answer.outcome := 'refused'; answer.reason := 'idempotency'; answer.found := stored.event_id::text;
+        RETURN NEXT answer; RETURN;
+      END IF;
+      known := known || answer;
+      CONTINUE;
+    END IF;
+    answer := (e.batch, e.event_id, 'refused', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    SELECT * INTO head FROM noetl.root_head h WHERE h.root_id = e.root_id;
+    IF head.root_type <> e.root_type THEN
+      answer.reason := 'root_type'; answer.found := head.root_type;
+    ELSIF (head.tenant_id, head.organization_id) <> (e.tenant_id, e.organization_id) THEN
+      answer.reason := 'scope';
+    ELSIF (head.terminal OR e.root_id = ANY (ended)) AND NOT e.after_end THEN
+      answer.reason := 'terminal';
+    ELSIF e.expected_version IS NOT NULL THEN
+      SELECT coalesce(max(x.stream_version), 0) INTO version FROM noetl.event x
+        WHERE x.root_id = e.root_id AND x.stream_id = e.stream_id;
+      version := version + (SELECT count(*) FROM unnest(fresh) f WHERE f.root_id = e.root_id AND f.stream_id = e.stream_id);
+      IF version <> e.expected_version THEN
+        answer.reason := 'version'; answer.found := version::text;
+      END IF;
+    END IF;
+    IF answer.reason IS NOT NULL THEN
+      RETURN NEXT answer; RETURN;
+    END IF;
+    IF e.claim IS NOT NULL THEN
+      SELECT x.event_id, x.seq, x.position, x.stream_version, x.ingest_time, x.chain INTO stored
+        FROM noetl.event x WHERE x.root_id = e.root_id AND x.claim = e.claim;
+      IF FOUND THEN
+        answer := (e.batch, e.event_id, 'claimed', stored.event_id, stored.seq, stored.position,
+          stored.stream_version, stored.ingest_time, stored.chain, NULL, NULL);
+        RETURN NEXT answer; RETURN;
+      END IF;
+    END IF;
+    IF e.ends THEN ended := ended || e.root_id; END IF;
+    IF e.reopens THEN ended := array_remove(ended, e.root_id); END IF;
+    fresh := fresh || e;
+  END LOOP;
+  RETURN QUERY SELECT * FROM unnest(known);
+  IF cardinality(fresh) > 0 THEN
+    RETURN QUERY SELECT * FROM noetl.insert_events(fresh);
+  END IF;
+END $$;
+
+-- The one way into the log. Locks in ascending root id; tries everything at once, and only when
+-- something is amiss judges batch by batch.
+CREATE FUNCTION noetl.append(p_events noetl.new_event[]) RETURNS SETOF noetl.appended
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  roots bigint[];
+  amiss boolean;
+  answers noetl.appended[];
+  one_batch noetl.new_event[] := '{}';
+  last integer := array_upper(p_events, 1);
+BEGIN
+  INSERT INTO noetl.root_head (root_id, root_type, tenant_id, organization_id)
+    SELECT DISTINCT ON (e.root_id) e.root_id, e.root_type, e.tenant_id, e.organization_id
+    FROM unnest(p_events) e
+    WHERE NOT EXISTS (SELECT FROM noetl.root_head h WHERE h.root_id = e.root_id)
+    ORDER BY e.root_id
+    ON CONFLICT DO NOTHING;
+  SELECT array_agg(DISTINCT e.root_id) INTO roots FROM unnest(p_events) e;
+  PERFORM FROM (SELECT FROM noetl.root_head WHERE root_id = ANY (roots) ORDER BY root_id FOR UPDATE) locked;
+
+  SELECT bool_or(
+      (h.terminal OR coalesce(bool_or_before, false)) AND NOT after_end
+      OR h.root_type <> e.root_type OR h.tenant_id <> e.tenant_id OR h.organization_id <> e.organization_id)
+    INTO amiss
+    FROM (
+      SELECT x.root_id, x.root_type, x.tenant_id, x.organization_id, x.after_end,
+        bool_or(x.ends) OVER (PARTITION BY x.root_id ORDER BY x.ordinality
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bool_or_before
+      FROM unnest(p_events) WITH ORDINALITY x
+    ) e JOIN noetl.root_head h USING (root_id);
+
+  IF NOT amiss THEN
+    BEGIN
+      SELECT array_agg(a) INTO answers FROM noetl.insert_events(p_events) a;
+      IF NOT EXISTS (SELECT FROM unnest(answers) a WHERE a.reason IS NOT NULL) THEN
+        RETURN QUERY SELECT * FROM unnest(answers);
+        RETURN;
+      END IF;
+      RAISE SQLSTATE 'NO001';
+    EXCEPTION WHEN unique_violation OR SQLSTATE 'NO001' THEN
+      NULL;
+    END;
+  END IF;
+
+  FOR i IN 1 .. last LOOP
+    one_batch := one_batch || p_events[i];
+    IF i = last OR p_events[i + 1].batch <> p_events[i].batch THEN
+      RETURN QUERY SELECT * FROM noetl.append_batch(one_batch);
+      one_batch := '{}';
+    END IF;
+  END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION noetl.append(noetl.new_event[]), noetl.append_batch(noetl.new_event[]), noetl.insert_events(noetl.new_event[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION noetl.append(noetl.new_event[]) TO noetl_append;

@@ -1,0 +1,98 @@
+"""What the rest of the program needs from the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from streams.envelope.model import Event, NewEvent, Root
+
+
+class Outcome(StrEnum):
+    """What became of one event of an append."""
+
+    APPENDED = "appended"
+    DUPLICATE = "duplicate"
+    """Its idempotency key was there already, with the same content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An event as the log has it: for a duplicate, the one stored first."""
+
+    event_id: int
+    outcome: Outcome
+    seq: int
+    position: int
+    stream_version: int
+    ingest_time: datetime
+    chain: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The log's answer to one batch.
+
+    `claimed_by` is the event that already holds a claim the batch wanted. Then nothing
+    was appended: somebody else does what the batch would have led to. That is no error.
+    """
+
+    events: tuple[Appended, ...]
+    claimed_by: int | None = None
+
+    @property
+    def won(self) -> bool:
+        """Say whether the caller goes on with what it wanted to do."""
+        return self.claimed_by is None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Frontier:
+    """A cut across all roots: everything up to this transaction and position."""
+
+    xid: int = 0
+    position: int = 0
+
+
+class EventStore(Protocol):
+    """Appends facts and tells them again, in order, for ever the same.
+
+    A batch is atomic. Within a root, `seq` has no gaps and an answer up to N never changes.
+    """
+
+    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+        """Append a batch and return once it is durable.
+
+        Raises:
+            Refused: a rule forbids one of its events; none of them was appended.
+            Unavailable: the log cannot be reached; asking again is safe.
+        """
+        ...
+
+    def read_root(
+        self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Yield a root's events in `seq` order."""
+        ...
+
+    def read_stream(
+        self, root: Root, stream_id: str, *, after_version: int = 0
+    ) -> AsyncIterator[Event]:
+        """Yield one entity's events in the order of their versions."""
+        ...
+
+    async def read_log(
+        self, after: Frontier, *, limit: int = 1000
+    ) -> tuple[Sequence[Event], Frontier]:
+        """Return what follows `after` in the whole log, and the cut it reaches.
+
+        What a transaction still running might yet put before the cut is not returned.
+        """
+        ...
+
+    def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
+        """Yield the whole log from `after` on, and wait for more when it ends."""
+        ...

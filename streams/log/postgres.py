@@ -1,0 +1,110 @@
+"""The log in Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import asyncpg
+
+from streams.envelope.codec import Codec
+from streams.envelope.model import Event, NewEvent, Root
+from streams.log.appender import CONNECTION_LOST, Appender
+from streams.log.errors import LogUnavailable
+from streams.log.port import Frontier, Receipt
+from streams.log.queries import query
+from streams.log.rows import assigned
+
+PAGE = 1000
+FOLLOW_PAUSE_S = 0.05
+
+
+class PostgresEventStore:
+    """Appends through a shared appender; reads through a small pool of its own."""
+
+    def __init__(self, appender: Appender | None, pool: asyncpg.Pool, codec: Codec) -> None:
+        self._appender, self._pool, self._codec = appender, pool, codec
+
+    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+        """Append a batch and return once it is durable."""
+        if self._appender is None:
+            raise LogUnavailable("this store was opened for reading only")
+        return await self._appender.append(batch)
+
+    async def read_root(
+        self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Yield a root's events in `seq` order, a page at a time."""
+        while True:
+            rows = await self._fetch(
+                query("read_root"), root.id, root.type, after_seq, through_seq, PAGE
+            )
+            for row in rows:
+                yield await self._event(row)
+            if len(rows) < PAGE:
+                return
+            after_seq = rows[-1]["seq"]
+
+    async def read_stream(
+        self, root: Root, stream_id: str, *, after_version: int = 0
+    ) -> AsyncIterator[Event]:
+        """Yield one entity's events in the order of their versions."""
+        while True:
+            rows = await self._fetch(
+                query("read_stream"), root.id, root.type, stream_id, after_version, PAGE
+            )
+            for row in rows:
+                yield await self._event(row)
+            if len(rows) < PAGE:
+                return
+            after_version = rows[-1]["stream_version"]
+
+    async def read_log(
+        self, after: Frontier, *, limit: int = PAGE
+    ) -> tuple[Sequence[Event], Frontier]:
+        """Return what follows `after` in the whole log, and the cut it reaches."""
+        rows = await self._fetch(query("read_log"), str(after.xid), after.position, limit)
+        if not rows:
+            return (), after
+        events = [await self._event(row) for row in rows]
+        return events, Frontier(int(rows[-1]["xid"]), rows[-1]["position"])
+
+    async def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
+        """Yield the whole log from `after` on, and wait for more when it ends."""
+        while True:
+            rows = await self._fetch(query("read_log"), str(after.xid), after.position, PAGE)
+            for row in rows:
+                after = Frontier(int(row["xid"]), row["position"])
+                yield await self._event(row), after
+            if not rows:
+                await asyncio.sleep(FOLLOW_PAUSE_S)
+
+    async def _event(self, row: Mapping[str, Any]) -> Event:
+        await self._codec.learn(row["envelope"])
+        return self._codec.decode(row["envelope"], assigned(row))
+
+    async def _fetch(self, sql: str, *arguments: object) -> list[Any]:
+        try:
+            return list(await self._pool.fetch(sql, *arguments))
+        except (*CONNECTION_LOST, TimeoutError) as error:
+            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
+
+
+class OpenedStore(AbstractAsyncContextManager[PostgresEventStore]):
+    """Opens a store, and closes what it opened."""
+
+    def __init__(self, appender: Appender | None, read_dsn: str, codec: Codec) -> None:
+        self._appender, self._dsn, self._codec = appender, read_dsn, codec
+
+    async def __aenter__(self) -> PostgresEventStore:
+        self._pool = await asyncpg.create_pool(self._dsn, min_size=1, max_size=4)
+        if self._appender is not None:
+            await self._appender.__aenter__()
+        return PostgresEventStore(self._appender, self._pool, self._codec)
+
+    async def __aexit__(self, *failure: object) -> None:
+        if self._appender is not None:
+            await self._appender.__aexit__(*failure)
+        await self._pool.close()

@@ -1,0 +1,75 @@
+"""Between sealed events and the database's own types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+from streams.envelope.model import Assigned
+from streams.envelope.seal import Sealed
+
+Row = tuple[Any, ...]
+
+_BEFORE_CLAIM = (
+    "root_type",
+    "root_id",
+    "event_id",
+    "tenant_id",
+    "organization_id",
+    "parent_execution_id",
+    "catalog_id",
+    "stream_id",
+    "aggregate_type",
+    "aggregate_id",
+    "event_type",
+    "schema_name",
+    "schema_version",
+    "event_time",
+    "producer",
+    "causation_id",
+    "correlation_id",
+    "idempotency_key",
+)
+_AFTER_CLAIM = (
+    "node_name",
+    "node_type",
+    "status",
+    "error",
+    "current_index",
+    "current_item",
+    "meta",
+    "context",
+    "result",
+)
+
+
+def new_event_row(sealed: Sealed, batch: int) -> Row:
+    """Return `sealed` as the database's composite type `noetl.new_event`."""
+    record, kind = sealed.record, sealed.kind
+    return (
+        batch,
+        *[record[name] for name in _BEFORE_CLAIM],
+        sealed.claim,
+        *[record[name] for name in _AFTER_CLAIM],
+        sealed.reference,
+        record["trace"],
+        record["checksum"],
+        sealed.digest,
+        sealed.envelope,
+        sealed.expected_version,
+        kind.ends,
+        kind.reopens,
+        kind.after_end,
+    )
+
+
+def assigned(row: Mapping[str, Any]) -> Assigned:
+    """Return what the database gave the event in `row`."""
+    return Assigned(
+        seq=row["seq"],
+        position=row["position"],
+        stream_version=row["stream_version"],
+        ingest_time=row["ingest_time"].replace(tzinfo=UTC),
+        chain=row["chain"].hex(),
+    )
