@@ -6,6 +6,7 @@ adapter keeps nothing of its own and never chooses an id.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from streams.envelope.released import canonical
 from streams.errors import Refused, Unavailable
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
+_CONFLICT = 409
 _TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
 
 
@@ -43,9 +45,7 @@ class RegistryClient:
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         address = URL(url.rstrip("/"))
-        self._auth = (
-            aiohttp.BasicAuth(address.user, address.password or "") if address.user else None
-        )
+        self._auth = _basic(address)
         self._session = session
         self.url = str(address.with_user(None))
 
@@ -77,7 +77,7 @@ class RegistryClient:
         content = {"data": body} if isinstance(body, bytes) else {"json": body}
         try:
             async with self._session.request(
-                method, url, headers=headers, auth=self._auth, timeout=_TIMEOUT, **content
+                method, url, headers={**self._auth, **headers}, timeout=_TIMEOUT, **content
             ) as response:
                 text = await response.text()
                 if response.status >= 500:
@@ -132,7 +132,16 @@ class ExternalRegistry:
         self._client = client
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the registry's id, registering the schema under `subject` when it is new."""
+        """Return the registry's id, registering the schema under `subject` when it is new.
+
+        Of several that register a new subject at the same moment, Apicurio tells all but one
+        of a conflict; asked again it answers them all, or really means it.
+        """
+        try:
+            return await self._client.register(subject, schema=canonical(schema))
+        except RegistryRefused as error:
+            if error.status != _CONFLICT:
+                raise
         return await self._client.register(subject, schema=canonical(schema))
 
     async def schema(self, schema_id: int) -> str:
@@ -150,6 +159,13 @@ class ExternalRegistry:
             for version in await self._client.versions(subject)
         ]
         return sorted(found, key=lambda one: (one.schema_id, one.subject))
+
+
+def _basic(address: URL) -> dict[str, str]:
+    if not address.user:
+        return {}
+    pair = f"{address.user}:{address.password or ''}".encode()
+    return {"Authorization": f"Basic {b64encode(pair).decode()}"}
 
 
 def _message(answer: object) -> str:
