@@ -14,7 +14,7 @@ _USER_AND_PASSWORD = re.compile(
     r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^:/@\s]*):(?P<rest>\S*)@"
 )
 # token@ of an address; a Postgres user without a password is no secret.
-_TOKEN = re.compile(r"(?P<scheme>(?!postgres)[A-Za-z][\w+.-]*://)[^:/@\s]+@")
+_TOKEN = re.compile(r"(?P<scheme>\b(?!postgres)[A-Za-z][\w+.-]*://)[^:/@\s]+@")
 # password=... of a connection string in words, or of a query.
 _PASSWORD_WORD = re.compile(
     r"(?P<word>\b(?:password|passwd|pwd|secret|secret_key|access_key|token)\s*=\s*)"
