@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streams.app import stack_settings
 from streams.cli import cli
 from streams.errors import StreamsError
+from streams.local.settings import stack_settings
 from streams.local.state import (
     ConnectAddress,
     KafkaAddress,
