@@ -1,0 +1,146 @@
+"""How far the mirror has come, so that a caller can wait until what it appended is on Kafka.
+
+A watermark is an LSN. A small message written into Postgres's WAL behind the caller's commit
+travels the same way as events do, in order, so when it can be read from Kafka, everything
+before it can be read, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import orjson
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from streams.errors import Unavailable
+
+TOPIC = "noetl.mirror.message"
+PREFIX = "noetl.mirror.watermark"
+_EMIT = "SELECT pg_logical_emit_message(false, $1, $2, true) - '0/0'::pg_lsn"
+
+
+class MirrorBehind(Unavailable):
+    """The mirror did not come as far as was asked in the time given."""
+
+    def __init__(self, lsn: int, seen: int, seconds: float) -> None:
+        super().__init__(
+            f"the mirror has not reached {lsn_text(lsn)} within {seconds:.0f} s "
+            f"(it is at {lsn_text(seen)}); `streams mirror check` says why"
+        )
+        self.lsn, self.seen = lsn, seen
+
+
+class Watermark:
+    """Follows the mirror's own messages on Kafka."""
+
+    def __init__(self, dsn: str, bootstrap: str) -> None:
+        self._dsn, self._bootstrap = dsn, bootstrap
+        self._seen = 0
+        self._moved = asyncio.Condition()
+        self._stop = threading.Event()
+
+    async def __aenter__(self) -> Watermark:
+        self._loop = asyncio.get_running_loop()
+        self._consumer = await asyncio.to_thread(self._open)
+        self._thread = threading.Thread(target=self._follow, name="watermark", daemon=True)
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stop.set()
+        await asyncio.to_thread(self._thread.join)
+
+    @property
+    def seen(self) -> int:
+        """The newest LSN that Kafka's readers can see."""
+        return self._seen
+
+    async def catch_up(self, *, timeout_s: float = 30.0) -> int:
+        """Return once everything committed so far is on Kafka; the LSN that was reached.
+
+        Raises:
+            MirrorBehind: it took longer than `timeout_s`.
+        """
+        try:
+            connection = await asyncpg.connect(self._dsn, timeout=10)
+        except (OSError, asyncpg.PostgresError) as error:
+            raise Unavailable(f"cannot write a watermark into Postgres: {error}") from error
+        try:
+            lsn = int(await connection.fetchval(_EMIT, PREFIX, uuid4().hex))
+        finally:
+            await connection.close()
+        await self.reach(lsn, timeout_s=timeout_s)
+        return lsn
+
+    async def reach(self, lsn: int, *, timeout_s: float = 30.0) -> None:
+        """Return once the mirror is at `lsn` or beyond.
+
+        Raises:
+            MirrorBehind: it took longer than `timeout_s`.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._moved:
+                await self._moved.wait_for(lambda: self._seen >= lsn)
+        except TimeoutError as error:
+            raise MirrorBehind(lsn, self._seen, timeout_s) from error
+
+    async def round_trip(self, *, timeout_s: float = 30.0) -> float:
+        """Return how many seconds a write to Postgres takes to be readable from Kafka."""
+        started = self._loop.time()
+        await self.catch_up(timeout_s=timeout_s)
+        return self._loop.time() - started
+
+    def _open(self) -> Any:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "noetl.watermark",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+                "log_level": 0,
+            }
+        )
+        place = TopicPartition(TOPIC, 0)
+        try:
+            _, end = consumer.get_watermark_offsets(place, timeout=15)
+        except KafkaException as error:
+            consumer.close()
+            raise Unavailable(f"cannot read {TOPIC}: {error.args[0].str()}") from error
+        consumer.assign([TopicPartition(TOPIC, 0, end)])
+        return consumer
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            newest = 0
+            for message in self._consumer.consume(num_messages=500, timeout=0.1):
+                if not message.error():
+                    newest = max(newest, lsn_of(message.value()))
+            if newest:
+                with suppress(RuntimeError):  # the loop has ended before us
+                    asyncio.run_coroutine_threadsafe(self._move(newest), self._loop)
+        self._consumer.close()
+
+    async def _move(self, lsn: int) -> None:
+        async with self._moved:
+            self._seen = max(self._seen, lsn)
+            self._moved.notify_all()
+
+
+def lsn_of(value: bytes | None) -> int:
+    """Return the LSN in a Debezium message record; 0 where it has none."""
+    try:
+        source = orjson.loads(value or b"{}").get("source") or {}
+        return int(source.get("lsn") or 0)
+    except (orjson.JSONDecodeError, AttributeError, ValueError):
+        return 0
+
+
+def lsn_text(lsn: int) -> str:
+    """Spell an LSN as Postgres does."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
