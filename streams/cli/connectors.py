@@ -71,8 +71,9 @@ def apply(
 ) -> None:
     """Send each connector (or NAME) to Connect and wait until it runs.
 
-    An unchanged connector is left alone, so this can be run as often as you like. What is
-    shown and sent has references where secrets belong, never the secrets.
+    An unchanged connector is left alone, so this can be run as often as you like; one that
+    was paused or stopped stays so. What is shown and sent has references where secrets
+    belong, never the secrets.
 
     \b
     Examples:
@@ -86,19 +87,20 @@ def apply(
         click.echo(json.dumps({"connectors": shown}, indent=None if as_json else 2))
         return
 
-    async def work(connect: Connect) -> dict[str, str]:
-        done: dict[str, str] = {}
+    async def work(connect: Connect) -> dict[str, dict[str, str]]:
+        done: dict[str, dict[str, str]] = {}
         for one in wanted:
-            done[one.name] = await connect.apply(one.name, one.config)
-            await connect.wait_until_running(one.name, timeout_s=timeout_s)
+            outcome = await connect.apply(one.name, one.config)
+            status = await connect.wait_until_settled(one.name, timeout_s=timeout_s)
+            done[one.name] = {"outcome": outcome, "state": status.state}
         return done
 
     done = _with_connect(settings, work)
     if as_json:
         click.echo(json.dumps({"connectors": done}))
     else:
-        for one, outcome in done.items():
-            click.echo(f"{one}: {outcome}, running")
+        for connector, what in done.items():
+            click.echo(f"{connector}: {what['outcome']}, {what['state'].lower()}")
 
 
 @connectors.command()
@@ -160,7 +162,7 @@ def restart(
                 continue
             restarted.append(one)
             if not dry_run:
-                await connect.restart(one, only_failed=only_failed)
+                await connect.restart(one)
                 await connect.wait_until_running(one, timeout_s=timeout_s)
         return restarted
 

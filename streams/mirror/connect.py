@@ -19,6 +19,7 @@ Outcome = Literal["created", "changed", "unchanged"]
 _BUSY = 409
 """Connect's answer while its workers agree on who does what; it passes."""
 
+_JSON = {"Content-Type": "application/json"}
 _PAUSE_S = 0.1
 
 
@@ -75,6 +76,11 @@ class Status:
         """Whether the connector and at least one task run, and no task does not."""
         states = {task.state for task in self.tasks}
         return self.state == "RUNNING" and states == {"RUNNING"}
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether someone paused or stopped it."""
+        return self.state in {"PAUSED", "STOPPED"}
 
     @property
     def failure(self) -> str | None:
@@ -146,7 +152,9 @@ class Connect:
     async def apply(self, name: str, config: Mapping[str, str]) -> Outcome:
         """Create the connector or give it this configuration.
 
-        An equal configuration is not sent: Connect would restart the connector for it.
+        An equal configuration is not sent: Connect would restart the connector for it. A
+        running one is stopped for the change, so that what is reported as running afterwards
+        is the new one; one that was paused or stopped stays so.
 
         Raises:
             BadConnector: Connect finds fields invalid; the error names each.
@@ -155,16 +163,22 @@ class Connect:
         try:
             if await self.config(name) == wanted:
                 return "unchanged"
-            outcome: Outcome = "changed"
+            existed = True
         except ConnectorUnknown:
-            outcome = "created"
-        try:
+            existed = False
+        if problems := await self.validate(wanted):
+            raise BadConnector(name, problems)
+        if not existed:
             await self._call("PUT", _path(name, "config"), wanted)
-        except ConnectRefused:
-            if problems := await self.validate(wanted):
-                raise BadConnector(name, problems) from None
-            raise
-        return outcome
+            return "created"
+        at_work = not (await self.status(name)).at_rest
+        if at_work:
+            await self.stop(name)
+            await self.wait_until_stopped(name)
+        await self._call("PUT", _path(name, "config"), wanted)
+        if at_work:
+            await self.resume(name)
+        return "changed"
 
     async def validate(self, config: Mapping[str, str]) -> dict[str, str]:
         """Return Connect's complaint for each field it finds invalid."""
@@ -184,10 +198,15 @@ class Connect:
         own = answer["connector"]
         return Status(name, own["state"], tuple(tasks), own.get("trace", ""))
 
-    async def restart(self, name: str, *, only_failed: bool = False) -> None:
-        """Start the connector and its tasks anew, or only what failed."""
-        flags = f"includeTasks=true&onlyFailed={str(only_failed).lower()}"
-        await self._call("POST", f"{_path(name, 'restart')}?{flags}")
+    async def restart(self, name: str) -> None:
+        """Stop the connector with its tasks, and start it again once it has stopped.
+
+        Connect's own restart call answers before anything has happened; whoever then asks
+        for the status cannot tell the old tasks, or their failure, from the new.
+        """
+        await self.stop(name)
+        await self.wait_until_stopped(name)
+        await self.resume(name)
 
     async def pause(self, name: str) -> None:
         """Let the tasks idle; they keep what they hold, such as a replication slot."""
@@ -220,6 +239,14 @@ class Connect:
             ConnectorFailed: one of them failed, or they did not run in time.
         """
         return await self._wait(name, lambda status: status.running, "running", timeout_s)
+
+    async def wait_until_settled(self, name: str, *, timeout_s: float = 60.0) -> Status:
+        """Return once the connector runs, or at once if someone paused or stopped it.
+
+        Raises:
+            ConnectorFailed: it failed, or did neither in time.
+        """
+        return await self._wait(name, lambda one: one.running or one.at_rest, "running", timeout_s)
 
     async def wait_until_stopped(self, name: str, *, timeout_s: float = 60.0) -> Status:
         """Return once the connector is stopped and has no task left.
@@ -274,7 +301,9 @@ class Connect:
         if self._session is None:
             raise RuntimeError("use Connect as an async context manager")
         try:
-            async with self._session.request(method, self.url + path, json=body) as response:
+            # Without a body aiohttp would name a type that Connect does not take.
+            ask = self._session.request(method, self.url + path, json=body, headers=_JSON)
+            async with ask as response:
                 # An empty or non-JSON body still comes with a code that says enough.
                 text = await response.text()
                 is_json = response.content_type == "application/json" and text

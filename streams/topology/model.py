@@ -65,6 +65,10 @@ class Topic:
     config: Mapping[str, str] = field(default_factory=dict)
     local: Local = field(default_factory=Local)
 
+    def __post_init__(self) -> None:
+        if self.cleanup == "compact" and self.retention != "forever":
+            raise ValueError("a compacted topic keeps the newest of each key: retention is forever")
+
     @property
     def retention_ms(self) -> int:
         """How long a record stays, as Kafka counts it: -1 means for ever."""
@@ -74,9 +78,10 @@ class Topic:
     @property
     def settings(self) -> dict[str, str]:
         """The topic's configuration in Kafka's own keys."""
+        kept = {"retention.ms": str(self.retention_ms)} if self.cleanup == "delete" else {}
         return {
             "cleanup.policy": self.cleanup,
-            "retention.ms": str(self.retention_ms),
+            **kept,
             # Survives the loss of one replica, and refuses a write that two would not hold.
             "min.insync.replicas": str(min(2, self.replication)),
             **self.config,

@@ -63,6 +63,12 @@ def test_forever_is_kafkas_minus_one(tmp_path: Path) -> None:
     assert topic.retention_ms == -1
 
 
+def test_a_compacted_topic_has_no_retention_of_its_own(tmp_path: Path) -> None:
+    text = GOOD.replace("2h", "forever").replace("cleanup: delete", "cleanup: compact")
+    (topic,) = declare(tmp_path, text).topics
+    assert "retention.ms" not in topic.settings
+
+
 def test_a_topics_own_settings_are_added_to_the_usual_ones(tmp_path: Path) -> None:
     text = GOOD + "  config: {max.message.bytes: '2000000'}\n"
     (topic,) = declare(tmp_path, text).topics
@@ -77,6 +83,7 @@ def test_a_topics_own_settings_are_added_to_the_usual_ones(tmp_path: Path) -> No
         ("    partitions: 2", "    partitions: 0", 3, "local.partitions: "),
         ("retention: 2h", "retention: 2 hours", 5, "retention: must be 'forever' or a number"),
         ("cleanup: delete", "cleanup: shred", 6, "cleanup: "),
+        ("cleanup: delete", "cleanup: compact", 1, "topic: a compacted topic keeps the newest"),
         ("writer: maker", "writer: [maker, other]", 9, "writer: a topic has exactly one writer"),
         ("  why: Things", "  wyh: Things", 1, "why: missing"),
         ("schema: Event", "schema: Event\n  colour: red", 9, "colour: unknown key"),

@@ -46,6 +46,8 @@ class Answers:
         self.script, self.asked = script, list[str]()
 
     async def answer(self, request: web.Request) -> web.Response:
+        if request.method == "PUT" and request.content_type != "application/json":
+            return web.json_response({"message": "HTTP 415"}, status=415)
         what = f"{request.method} {request.path_qs}"
         self.asked.append(what)
         code, body = self.script[what].pop(0)
@@ -106,28 +108,66 @@ async def test_an_equal_configuration_is_not_sent_again() -> None:
     assert answers.asked == ["GET /connectors/x/config"]
 
 
-@pytest.mark.parametrize(
-    ("before", "outcome"),
-    [((404, {"message": "not found"}), "created"), ((200, {"a": "0"}), "changed")],
-)
-async def test_a_new_configuration_is_sent(before: tuple[int, Any], outcome: str) -> None:
-    script: Script = {"GET /connectors/x/config": [before], "PUT /connectors/x/config": [(200, {})]}
-    async with connect_to(Answers(script)) as connect:
-        assert await connect.apply("x", {"a": "1"}) == outcome
+VALIDATE = "PUT /connector-plugins/Source/config/validate"
+VALID = (200, {"configs": [{"value": {"name": "tasks.max", "errors": []}}]})
+OLD, NEW = {"connector.class": "org.example.Source", "a": "0"}, {"connector.class": "Source"}
 
 
-async def test_an_invalid_configuration_names_each_field_with_connects_complaint() -> None:
-    entry = {"value": {"name": "slot.name", "errors": ["must be lower case", "is too long"]}}
-    fine = {"value": {"name": "tasks.max", "errors": []}}
+async def test_a_new_connector_is_created() -> None:
     script: Script = {
         "GET /connectors/x/config": [(404, {"message": "not found"})],
-        "PUT /connectors/x/config": [(400, {"message": "invalid"})],
-        "PUT /connector-plugins/Source/config/validate": [(200, {"configs": [fine, entry]})],
+        VALIDATE: [VALID],
+        "PUT /connectors/x/config": [(201, {})],
     }
     async with connect_to(Answers(script)) as connect:
+        assert await connect.apply("x", NEW) == "created"
+
+
+async def test_a_running_connector_is_stopped_while_it_changes() -> None:
+    stopped = (200, {"connector": {"state": "STOPPED"}, "tasks": []})
+    answers = Answers(
+        {
+            "GET /connectors/x/config": [(200, OLD)],
+            VALIDATE: [VALID],
+            "GET /connectors/x/status": [(200, state("RUNNING", "RUNNING")), stopped],
+            "PUT /connectors/x/stop": [(204, None)],
+            "PUT /connectors/x/config": [(200, {})],
+            "PUT /connectors/x/resume": [(202, None)],
+        }
+    )
+    async with connect_to(answers) as connect:
+        assert await connect.apply("x", NEW) == "changed"
+    changes = [asked for asked in answers.asked if asked.startswith("PUT /connectors/")]
+    assert [asked.rsplit("/", 1)[1] for asked in changes] == ["stop", "config", "resume"]
+
+
+@pytest.mark.parametrize("resting", ["PAUSED", "STOPPED"])
+async def test_a_connector_at_rest_is_changed_and_stays_at_rest(resting: str) -> None:
+    script: Script = {
+        "GET /connectors/x/config": [(200, OLD)],
+        VALIDATE: [VALID],
+        "GET /connectors/x/status": [(200, state(resting))] * 2,
+        "PUT /connectors/x/config": [(200, {})],
+    }
+    async with connect_to(Answers(script)) as connect:
+        assert await connect.apply("x", NEW) == "changed"
+        assert (await connect.wait_until_settled("x")).state == resting
+
+
+async def test_an_invalid_configuration_names_each_field_and_changes_nothing() -> None:
+    entry = {"value": {"name": "slot.name", "errors": ["must be lower case", "is too long"]}}
+    fine = {"value": {"name": "tasks.max", "errors": []}}
+    answers = Answers(
+        {
+            "GET /connectors/x/config": [(200, OLD)],
+            VALIDATE: [(200, {"configs": [fine, entry]})],
+        }
+    )
+    async with connect_to(answers) as connect:
         with pytest.raises(BadConnector, match=r"slot\.name: must be lower case") as caught:
-            await connect.apply("x", {"connector.class": "org.example.Source"})
+            await connect.apply("x", NEW)
     assert caught.value.problems == {"slot.name": "must be lower case is too long"}
+    assert answers.asked == ["GET /connectors/x/config", VALIDATE]
 
 
 async def test_a_refusal_that_is_not_about_fields_keeps_connects_words() -> None:
@@ -197,9 +237,20 @@ async def test_waiting_too_long_tells_the_last_state() -> None:
             await connect.wait_until_running("x", timeout_s=0.2)
 
 
-async def test_restarting_asks_for_the_tasks_too() -> None:
-    path = "POST /connectors/x/restart?includeTasks=true&onlyFailed=true"
-    answers = Answers({path: [(202, {})]})
+async def test_a_restart_waits_for_the_old_tasks_to_end() -> None:
+    answers = Answers(
+        {
+            "PUT /connectors/x/stop": [(204, None)],
+            "GET /connectors/x/status": [
+                (200, state("RUNNING", "FAILED", trace=TRACE)),
+                (200, state("STOPPED", "FAILED", trace=TRACE)),
+                (200, state("STOPPED")),
+            ],
+            "PUT /connectors/x/resume": [(202, None)],
+        }
+    )
     async with connect_to(answers) as connect:
-        await connect.restart("x", only_failed=True)
-    assert answers.asked == [path]
+        await connect.restart("x")
+    assert answers.asked[0] == "PUT /connectors/x/stop"
+    assert answers.asked[-1] == "PUT /connectors/x/resume"
+    assert len(answers.asked) == 5
