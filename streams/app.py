@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
+import aiohttp
+import asyncpg
+
+from streams.clock import SystemClock
+from streams.envelope.codec import Codec
+from streams.envelope.locator import Locator
+from streams.envelope.registry import FileRegistry, SchemaRegistry
+from streams.ids import Snowflakes
 from streams.local.settings import stack_settings
 from streams.local.state import find_stack
-from streams.settings import Loaded, load
+from streams.log.appender import CONNECTION_LOST, Appender
+from streams.log.errors import LogUnavailable
+from streams.log.postgres import PostgresEventStore
+from streams.log.worker_ids import hold_worker_id
+from streams.mirror.registry_db import DatabaseRegistry
+from streams.mirror.registry_external import ExternalRegistry, RegistryClient
+from streams.resources import folder
+from streams.settings import Loaded, Settings, load
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:
@@ -21,3 +40,81 @@ def load_settings(config: Path | None, data: Path | None) -> Loaded:
     """
     stack = find_stack(data)
     return load(config, env=os.environ, stack=stack_settings(stack) if stack else None)
+
+
+def producer(settings: Settings, role: str) -> str:
+    """Return the locator that events of this process carry, for example as a worker."""
+    runtime = settings.runtime
+    place = Locator(
+        runtime.tenant_id,
+        runtime.organization_id,
+        cluster=runtime.cluster_id,
+        region=runtime.region,
+        zone=runtime.zone,
+        node=runtime.node_id,
+        process=str(os.getpid()),
+    )
+    return str(place.thing(role, runtime.shard_id))
+
+
+@asynccontextmanager
+async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
+    """Open the registry that the settings name."""
+    chosen = settings.serialization.schema_registry
+    if chosen.backend == "db":
+        async with open_pool(settings.event_store.canonical_connection.dsn("append")) as pool:
+            yield DatabaseRegistry(pool)
+    elif chosen.backend == "external":
+        assert chosen.url is not None
+        async with aiohttp.ClientSession() as session:
+            yield ExternalRegistry(RegistryClient(chosen.url, session))
+    else:
+        yield FileRegistry(Path(chosen.path) if chosen.path else folder("avro_schemas"))
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """An open log: the store, the ids to use with it, and the codec of its envelopes."""
+
+    store: PostgresEventStore
+    ids: Snowflakes
+    codec: Codec
+
+
+@asynccontextmanager
+async def open_log(settings: Settings, *, role: str) -> AsyncIterator[Log]:
+    """Open the log for appending and reading, as a process of this role.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+        ClockSkew: this machine's clock is too far off.
+    """
+    database = settings.event_store.canonical_connection
+    async with open_registry(settings) as registry, open_pool(database.dsn("append")) as pool:
+        codec = await Codec.open(registry)
+        holder = f"{settings.runtime.node_id}/{os.getpid()}/{uuid4().hex}"
+        async with hold_worker_id(pool, SystemClock(), holder) as lease:
+            ids = Snowflakes(SystemClock(), lease)
+            async with Appender(
+                database.dsn("append"),
+                codec=codec,
+                next_id=ids.next,
+                producer=producer(settings, role),
+            ) as appender:
+                yield Log(PostgresEventStore(appender, pool, codec), ids, codec)
+
+
+@asynccontextmanager
+async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    """Open a small pool of connections.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+    """
+    try:
+        pool = await asyncpg.create_pool(dsn, min_size=1, max_size=4, timeout=10)
+    except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError) as error:
+        why = f"Postgres does not let us in: {error or type(error).__name__}"
+        raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
+    async with pool:
+        yield pool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import asyncpg
@@ -90,21 +89,3 @@ class PostgresEventStore:
             return list(await self._pool.fetch(sql, *arguments))
         except (*CONNECTION_LOST, TimeoutError) as error:
             raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-
-
-class OpenedStore(AbstractAsyncContextManager[PostgresEventStore]):
-    """Opens a store, and closes what it opened."""
-
-    def __init__(self, appender: Appender | None, read_dsn: str, codec: Codec) -> None:
-        self._appender, self._dsn, self._codec = appender, read_dsn, codec
-
-    async def __aenter__(self) -> PostgresEventStore:
-        self._pool = await asyncpg.create_pool(self._dsn, min_size=1, max_size=4)
-        if self._appender is not None:
-            await self._appender.__aenter__()
-        return PostgresEventStore(self._appender, self._pool, self._codec)
-
-    async def __aexit__(self, *failure: object) -> None:
-        if self._appender is not None:
-            await self._appender.__aexit__(*failure)
-        await self._pool.close()
