@@ -1,0 +1,82 @@
+"""What tests share: one set of real servers, fresh databases, and events to append."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import asyncpg
+import pytest
+
+from streams.app import Log, open_log
+from streams.envelope.model import NewEvent, Root
+from streams.log.migrate import migrate
+from streams.settings import Settings
+from tests.servers import servers
+
+NewEventFactory = Callable[..., NewEvent]
+
+
+@pytest.fixture(scope="session")
+async def settings(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """Where the real servers are; started once for the whole run."""
+    async with servers(tmp_path_factory.mktemp("stack")) as found:
+        yield found
+
+
+@pytest.fixture
+async def log(settings: Settings) -> AsyncIterator[Log]:
+    """The real log, open for appending."""
+    async with open_log(settings, role="test") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def empty_database(settings: Settings) -> AsyncIterator[Settings]:
+    """Settings that name a database of this test's own, with nothing in it."""
+    connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
+    name = f"test_{next(_numbers)}_{datetime.now(UTC):%H%M%S%f}"
+    await connection.execute(f"CREATE DATABASE {name}")
+    try:
+        yield with_database(settings, name)
+    finally:
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        await connection.close()
+
+
+@pytest.fixture
+async def postgres_dsn(empty_database: Settings) -> str:
+    """The connection string of a migrated database of this test's own, as its owner."""
+    dsn = empty_database.event_store.canonical_connection.dsn("owner")
+    await migrate(dsn)
+    return dsn
+
+
+@pytest.fixture
+def new_event() -> NewEventFactory:
+    """Make events that keep every rule; a test changes what it is about."""
+    return make_event
+
+
+_numbers = count(1)
+
+
+def make_event(root_id: int = 1, type: str = "playbook.initialized", **changes: Any) -> NewEvent:
+    """Return an event of an execution; without other words, its first."""
+    fields: dict[str, Any] = {
+        "tenant_id": "acme",
+        "organization_id": "care",
+        "idempotency_key": f"key-{next(_numbers)}",
+        "event_time": datetime(2026, 5, 16, 12, 34, 56, 789000, tzinfo=UTC),
+        "meta": {"path": "examples/hello", "version": 1} if type == "playbook.initialized" else {},
+    }
+    return NewEvent(type=type, root=Root("execution", root_id), **{**fields, **changes})
+
+
+def with_database(settings: Settings, name: str) -> Settings:
+    """Return the settings for another database of the same server."""
+    connection = settings.event_store.canonical_connection.model_copy(update={"database": name})
+    store = settings.event_store.model_copy(update={"canonical_connection": connection})
+    return settings.model_copy(update={"event_store": store})
