@@ -46,7 +46,7 @@ def check(folder: Path | None, as_json: bool) -> None:
     Example:
       streams schemas check --json
     """
-    from streams.envelope.release import Incompatible, State
+    from streams.envelope.release import State
     from streams.envelope.release import check as judge
 
     verdicts = judge(_chosen(folder))
@@ -60,7 +60,11 @@ def check(folder: Path | None, as_json: bool) -> None:
             for line in dict.fromkeys(str(found) for found in one.breaks):
                 click.echo(f"  {line}")
     if broken:
-        raise Incompatible(broken)
+        names = ", ".join(one.name for one in broken)
+        raise Refused(
+            f"{names}: incompatible with what was released, see above; stored records are kept "
+            "for ever, so change the working schema"
+        )
 
 
 @schemas.command()
@@ -160,14 +164,17 @@ def publish(
         raise Refused("no schema is released; run `streams schemas release NAME` first")
     subjects = _subjects(subject_prefix)
     done = asyncio.run(publish_to(url, pins, subjects, dry_run=dry_run))
+    homeless = sorted({pin.name for pin in pins} - set(subjects))
     if as_json:
-        _print_json(_publication(done, dry_run))
+        _print_json({**_publication(done, dry_run), "without_topic": homeless})
         return
     verb = "would be registered" if dry_run else "registered"
     for one in done.added:
         click.echo(f"{one.subject} version {one.version}: id {one.schema_id} {verb}")
     for one in done.present:
         click.echo(f"{one.subject} version {one.version}: id {one.schema_id} is there already")
+    for name in homeless:
+        click.echo(f"{name}: no topic in topics/ carries it, so it has no subject to publish")
 
 
 def _chosen(folder: Path | None) -> Path:

@@ -18,6 +18,7 @@ from streams.envelope.release import (
     release,
 )
 from streams.envelope.released import BadSchemaFile, PinsDisagree, fingerprint, load_pins
+from streams.resources import folder as project_folder
 
 V1 = {
     "type": "record",
@@ -219,3 +220,9 @@ def test_a_default_is_part_of_the_fingerprint_and_whitespace_is_not() -> None:
     changed = {**V2, "fields": [*V1["fields"], {"name": "note", "type": "string", "default": "x"}]}
     assert fingerprint(json.dumps(V2)) != fingerprint(json.dumps(changed))
     assert fingerprint(json.dumps(V2)) == fingerprint(json.dumps(V2, indent=4, sort_keys=True))
+
+
+def test_the_projects_own_schemas_keep_to_what_was_released() -> None:
+    verdicts = check(project_folder("avro_schemas"))
+    assert "Event" in {one.name for one in verdicts}
+    assert [str(one) for verdict in verdicts for one in verdict.breaks] == []
