@@ -14,6 +14,7 @@ from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST, assign_ports
 from streams.local.postgres import DATABASE, SUPERUSER, open_cluster, postgres_part
+from streams.local.registry import registry_address, registry_part
 from streams.local.s3 import BUCKET, REGION, s3_part
 from streams.local.secrets import load_secrets
 from streams.local.state import (
@@ -47,19 +48,21 @@ def assemble(
     """Find the programs, choose ports, write configurations; start nothing yet."""
     java = find_java()
     jars = provide_jars("core", cache=cache_folder(), say=say)
+    more = provide_jars("full", cache=cache_folder(), say=say) if profile == "full" else None
     ports = assign_ports(layout, LISTENERS, asked_ports)
     secrets = load_secrets(layout)
     cluster = open_cluster(layout)
     bootstrap = f"{HOST}:{ports['kafka']}"
-    plugins = [jars.unpacked("debezium-connector-postgres")]
-    parts = (
+    parts = [
         postgres_part(layout, cluster, secrets, ports["postgres"]),
         kafka_part(layout, java, jars, ports["kafka"], ports["kafka-controller"]),
-        connect_part(layout, java, jars, plugins, bootstrap, ports["connect"]),
+        connect_part(layout, java, jars, more, bootstrap, ports["connect"]),
         s3_part(layout, secrets, ports["s3"]),
-    )
+    ]
+    if more is not None:
+        parts.append(registry_part(layout, java, more, ports["registry"]))
     return Assembly(
-        parts=parts,
+        parts=tuple(parts),
         cluster=cluster,
         postgres=PostgresAddress(
             host=HOST,
@@ -78,5 +81,5 @@ def assemble(
             bucket=BUCKET,
             region=REGION,
         ),
-        registry=RegistryAddress(None),
+        registry=registry_address(ports["registry"]) if more is not None else RegistryAddress(),
     )

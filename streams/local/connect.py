@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
 from pathlib import Path
 
 from streams.local.jars import Jars
@@ -17,14 +17,15 @@ _HEAP_MB = 1024
 _PROVIDERS = "org.apache.kafka.common.config.provider"
 
 
-def worker_settings(
-    layout: Layout, plugins: Sequence[Path], bootstrap: str, port: int
-) -> dict[str, object]:
+def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) -> dict[str, object]:
     """Return the worker's settings; `service_load` spares it a scan of every class."""
     secrets = layout.connect_secrets
     return {
         "bootstrap.servers": bootstrap,
         "group.id": "noetl.connect",
+        # There is one broker and its address stays. With the default strategy, waiting for
+        # Kafka's first start begins anew ten times a second, each time with more calls.
+        "metadata.recovery.strategy": "none",
         "listeners": f"http://{HOST}:{port}",
         "rest.advertised.host.name": HOST,
         "rest.advertised.port": port,
@@ -40,7 +41,7 @@ def worker_settings(
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "plugin.discovery": "service_load",
-        "plugin.path": ",".join(str(folder) for folder in plugins),
+        "plugin.path": plugins,
         # A lone worker waits for nobody: no pause before it takes its tasks again.
         "scheduled.rebalance.max.delay.ms": 0,
         "connector.client.config.override.policy": "All",
@@ -53,9 +54,10 @@ def worker_settings(
 
 
 def connect_part(
-    layout: Layout, java: Java, jars: Jars, plugins: Sequence[Path], bootstrap: str, port: int
+    layout: Layout, java: Java, jars: Jars, more: Jars | None, bootstrap: str, port: int
 ) -> Part:
     """Describe the worker; it starts beside Kafka and finds it by trying."""
+    plugins = _link_plugins(layout.config / "plugins", jars, more)
     config = layout.config / "connect.properties"
     write_private(config, properties(worker_settings(layout, plugins, bootstrap, port)))
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -71,3 +73,16 @@ def connect_part(
         waits=False,
         start_seconds=90.0,
     )
+
+
+def _link_plugins(folder: Path, jars: Jars, more: Jars | None) -> Path:
+    """Fill the plugin folder with links, one for each plugin the profile has."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    postgres = "debezium-connector-postgres"
+    (folder / postgres).symlink_to(jars.unpacked(postgres) / postgres)
+    if more is not None:
+        jdbc = "debezium-connector-jdbc"
+        (folder / jdbc).symlink_to(more.unpacked(jdbc) / jdbc)
+        (folder / "apicurio-converter").symlink_to(more.lib)
+    return folder

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,9 +25,20 @@ from streams.local.fetch import Fetcher, FetchError, choose_fetcher
 from streams.local.pom import POM, Coordinate, read_coordinates
 
 # Raise it when the arrangement of the files below changes.
-_ARRANGEMENT = 1
+_ARRANGEMENT = 2
 _NEEDED_BYTES = 600 * 2**20
 _ARCHIVE = "tar.gz"
+# Plugins that come without the file by which Connect's quick discovery finds them: the
+# artifact, the service it offers, and the classes that offer it (design, decision 10).
+_UNLISTED = {
+    "apicurio-registry-utils-converter": (
+        "org.apache.kafka.connect.storage.Converter",
+        (
+            "io.apicurio.registry.utils.converter.AvroConverter",
+            "io.apicurio.registry.utils.converter.ExtJsonConverter",
+        ),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +135,8 @@ def arrange(coordinates: Sequence[Coordinate], fetched: Path, arranged: Path) ->
                 archive.extractall(target, filter="data")
         else:
             source.rename(arranged / "lib" / coordinate.file_name)
+        if coordinate.artifact in _UNLISTED:
+            service, classes = _UNLISTED[coordinate.artifact]
+            listing = arranged / "lib" / f"{coordinate.artifact}-services.jar"
+            with zipfile.ZipFile(listing, "w") as jar:
+                jar.writestr(f"META-INF/services/{service}", "\n".join(classes) + "\n")

@@ -131,6 +131,6 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
 
 def _version(cluster: Cluster) -> str:
     said = subprocess.run(
-        [cluster.program("postgres"), "-V"], check=False, capture_output=True, text=True
+        [cluster.program("postgres"), "-V"], check=True, capture_output=True, text=True
     )
     return said.stdout.strip().rpartition(" ")[2]

@@ -56,5 +56,5 @@ def s3_part(layout: Layout, secrets: Secrets, port: int) -> Part:
 
 
 def _version(rclone: str) -> str:
-    said = subprocess.run([rclone, "version"], check=False, capture_output=True, text=True)
+    said = subprocess.run([rclone, "version"], check=True, capture_output=True, text=True)
     return said.stdout.split("\n")[0].removeprefix("rclone v")

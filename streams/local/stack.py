@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,23 +17,31 @@ from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.errors import DiskFull, StackAlreadyUp
 from streams.local.layout import Layout, layout_of
 from streams.local.part import PartReport
-from streams.local.prepare import prepare
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
 _NEEDED_BYTES = 1024 * 2**20
 Say = Callable[[str], None]
 Report = Callable[[PartReport], None]
+Prepare = Callable[[StackState, Say], Awaitable[None]]
 
 
 def _ignore(_: object) -> None:
     """Report to nobody."""
 
 
+async def _prepare(state: StackState, say: Say) -> None:
+    """Make the servers a stack; imported late, since it reaches into rooms `down` never needs."""
+    from streams.local.prepare import prepare
+
+    await prepare(state, say)
+
+
 class Stack:
     """Starts the parts of one data folder, supervises them while this process lives.
 
-    The processes die with the one that holds this object, however it dies.
+    The processes die with the one that holds this object, however it dies. `prepare` is
+    what turns running servers into a usable stack (schema, topics, connector).
     """
 
     def __init__(
@@ -44,6 +52,7 @@ class Stack:
         ports: Mapping[str, int] | None = None,
         say: Say = _ignore,
         report: Report = _ignore,
+        prepare: Prepare = _prepare,
     ) -> None:
         assert profile in PROFILES
         self._layout = layout_of(data)
@@ -51,6 +60,7 @@ class Stack:
         self._ports = dict(ports or {})
         self._say = say
         self._report = report
+        self._prepare = prepare
         self._lock: IO[bytes] | None = None
         self._assembly: Assembly | None = None
         self._supervisor: Supervisor | None = None
@@ -97,7 +107,7 @@ class Stack:
         write_state(self._state)
         self._supervisor = Supervisor(assembly.parts, self._note)
         await self._supervisor.start()
-        await prepare(self._state, self._say)
+        await self._prepare(self._state, self._say)
         self._enter(Phase.READY)
 
     async def stop(self) -> None:

@@ -71,9 +71,13 @@ class S3Address:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAddress:
-    """How to reach the schema registry; `url` is None in the profile without one."""
+    """How to reach the schema registry; both are None in the profile without one.
 
-    url: str | None
+    `url` speaks Confluent's protocol, `native_url` is for Apicurio's own clients.
+    """
+
+    url: str | None = None
+    native_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,50 @@
+"""The schema registry of the profile `full`: Apicurio, its schemas in a file."""
+
+from __future__ import annotations
+
+from streams.local.jars import Jars
+from streams.local.java import Java
+from streams.local.layout import Layout
+from streams.local.part import Part
+from streams.local.ports import HOST
+from streams.local.probe import http_answers
+from streams.local.state import RegistryAddress
+
+_ARTIFACT = "apicurio-registry-app"
+
+
+def registry_address(port: int) -> RegistryAddress:
+    """Return how to reach the registry by either of its protocols."""
+    base = f"http://{HOST}:{port}/apis"
+    return RegistryAddress(f"{base}/ccompat/v7", f"{base}/registry/v2")
+
+
+def registry_part(layout: Layout, java: Java, jars: Jars, port: int) -> Part:
+    """Describe the registry; H2 would keep schemas in memory and is told to use a file."""
+    layout.registry.mkdir(mode=0o700, exist_ok=True)
+    version = jars.version(_ARTIFACT)
+    program = jars.unpacked(_ARTIFACT) / f"{_ARTIFACT}-{version}-runner.jar"
+    url = f"http://{HOST}:{port}"
+    return Part(
+        name="registry",
+        version=version,
+        address=url,
+        command=(
+            str(java.program),
+            "-Xmx384m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-jar",
+            str(program),
+        ),
+        environment={
+            "QUARKUS_HTTP_HOST": HOST,
+            "QUARKUS_HTTP_PORT": str(port),
+            "QUARKUS_DATASOURCE_JDBC_INITIAL_SIZE": "2",
+            "QUARKUS_DATASOURCE_JDBC_MIN_SIZE": "2",
+            "REGISTRY_DATASOURCE_URL": f"jdbc:h2:file:{layout.registry / 'schemas'}",
+        },
+        log=layout.log("registry"),
+        ready=http_answers(f"{url}/health/ready"),
+        start_seconds=90.0,
+    )
