@@ -23,7 +23,7 @@ class UnknownSchemaId(Inconsistent):
         super().__init__(
             f"schema id {schema_id} is not in {where}: this process is older than the writer, "
             "or it uses another registry than the log was begun with; "
-            "upgrade it or correct schema_registry in the settings"
+            "upgrade it or correct serialization.schema_registry in the settings"
         )
         self.schema_id = schema_id
 

@@ -31,7 +31,7 @@ class CannotPublish(Refused):
         super().__init__(
             f"schema registry {url} cannot take the log's schema ids over: {'; '.join(reasons)}. "
             "Nothing was changed. Use an empty registry or one where these ids are free, "
-            "or stay with schema_registry.backend: file"
+            "or stay with serialization.schema_registry.backend: file"
         )
         self.reasons = tuple(reasons)
 

@@ -24,9 +24,17 @@ from streams.envelope.released import fingerprint
 from streams.errors import Refused, Unavailable
 from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
+from streams.settings import Settings
 
 # Opens a registry in which the given schemas may be asked for.
 Open = Callable[..., Awaitable[SchemaRegistry]]
+
+
+@pytest.fixture
+def registry_url(settings: Settings) -> str:
+    url = settings.serialization.schema_registry.url
+    assert url is not None
+    return url
 
 
 @pytest.fixture(
@@ -37,22 +45,28 @@ Open = Callable[..., Awaitable[SchemaRegistry]]
         pytest.param("external", marks=pytest.mark.stack),
     ]
 )
-async def open_registry(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
+def place(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Which adapter, and where its server is; only the servers that are needed are started."""
+    needed = {"db": "postgres_dsn", "external": "registry_url"}.get(request.param)
+    return request.param, request.getfixturevalue(needed) if needed else ""
+
+
+@pytest.fixture
+async def open_registry(place: tuple[str, str], tmp_path: Path) -> AsyncIterator[Open]:
+    kind, address = place
     memory = MemoryRegistry()
     async with AsyncExitStack() as resources:
 
         async def opened(*schemas: str) -> SchemaRegistry:
-            if request.param == "memory":
+            if kind == "memory":
                 return memory
-            if request.param == "file":
+            if kind == "file":
                 return FileRegistry(_released(tmp_path, schemas))
-            if request.param == "db":
-                dsn = request.getfixturevalue("postgres_dsn")
-                pool = asyncpg.create_pool(dsn, min_size=1, max_size=8)
+            if kind == "db":
+                pool = asyncpg.create_pool(address, min_size=1, max_size=8)
                 return DatabaseRegistry(await resources.enter_async_context(pool))
-            url = request.getfixturevalue("registry_url")
             session = await resources.enter_async_context(aiohttp.ClientSession())
-            return ExternalRegistry(RegistryClient(url, session))
+            return ExternalRegistry(RegistryClient(address, session))
 
         yield opened
 

@@ -31,6 +31,7 @@ from streams.envelope.released import PinnedSchema, canonical, fingerprint, load
 from streams.mirror.publish import CannotPublish, publish_to
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.resources import folder
+from streams.settings import Settings
 
 pytestmark = pytest.mark.stack
 
@@ -66,6 +67,13 @@ def _pin(schema_id: int, name: str, version: int, fields: Sequence[Any]) -> Pinn
     )
     file = f"released/{name}.{version}.avsc"
     return PinnedSchema(schema_id, name, version, file, fingerprint(schema), schema)
+
+
+@pytest.fixture
+def registry_url(settings: Settings) -> str:
+    url = settings.serialization.schema_registry.url
+    assert url is not None
+    return url
 
 
 @pytest.fixture
