@@ -9,7 +9,7 @@ CREATE ROLE $1 LOGIN $2 PASSWORD :'password';
 SQL
 }
 
-role noetl_owner BYPASSRLS
+role noetl_owner "CREATEDB BYPASSRLS"
 role noetl_append BYPASSRLS
 role noetl_read ""
 role noetl_mirror "REPLICATION BYPASSRLS"

@@ -23,7 +23,7 @@ SUPERUSER = "postgres"
 # What each duty may do beyond connecting. Row security must not hide rows from those that
 # append, mirror, collect or own (design, decision 10): they would miss them silently.
 ROLE_OPTIONS = {
-    "noetl_owner": "BYPASSRLS",
+    "noetl_owner": "CREATEDB BYPASSRLS",
     "noetl_append": "BYPASSRLS",
     "noetl_read": "",
     "noetl_mirror": "REPLICATION BYPASSRLS",

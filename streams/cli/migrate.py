@@ -1,0 +1,47 @@
+"""`streams migrate`: bring the database to this program's schema, or back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import orjson
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder.")
+@click.option("--to", type=click.IntRange(min=0), help="Stop at this number; lower numbers undo.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@click.option("--yes", is_flag=True, help="Undo without asking; the log's events are lost.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def migrate(
+    file: Path | None, data: Path | None, to: int | None, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Bring the database to the newest schema; safe to run again, and by several at once.
+
+    \b
+    Examples:
+      streams migrate
+      streams migrate --dry-run --json
+      streams migrate --to 4 --yes
+    """
+    from streams.app import load_settings
+    from streams.log.migrate import migrate as run
+
+    dsn = load_settings(file, data).settings.event_store.canonical_connection.dsn("owner")
+    if to is not None and not yes and not dry_run:
+        planned = asyncio.run(run(dsn, to=to, dry_run=True))
+        if any(step.startswith("down") for step in planned):
+            click.confirm(f"This undoes: {', '.join(planned)}. Go on?", abort=True, err=True)
+    done = asyncio.run(run(dsn, to=to, dry_run=dry_run))
+    if as_json:
+        click.echo(orjson.dumps({"dry_run": dry_run, "steps": done}).decode())
+    else:
+        click.echo("\n".join(done) or "nothing to do: the database is up to date")
