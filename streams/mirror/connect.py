@@ -185,7 +185,8 @@ class Connect:
         plugin = quote(config["connector.class"].rsplit(".", 1)[-1], safe="")
         path = f"/connector-plugins/{plugin}/config/validate"
         answer = await self._call("PUT", path, dict(config))
-        values = [entry["value"] for entry in answer["configs"]]
+        # A field of a plugin that is chosen elsewhere may come without a value.
+        values = [entry["value"] for entry in answer["configs"] if entry.get("value")]
         return {value["name"]: " ".join(value["errors"]) for value in values if value["errors"]}
 
     async def status(self, name: str) -> Status:

@@ -109,7 +109,7 @@ async def test_an_equal_configuration_is_not_sent_again() -> None:
 
 
 VALIDATE = "PUT /connector-plugins/Source/config/validate"
-VALID = (200, {"configs": [{"value": {"name": "tasks.max", "errors": []}}]})
+VALID = (200, {"configs": [{"value": {"name": "tasks.max", "errors": []}}, {"value": None}]})
 OLD, NEW = {"connector.class": "org.example.Source", "a": "0"}, {"connector.class": "Source"}
 
 
