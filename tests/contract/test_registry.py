@@ -190,13 +190,17 @@ async def test_a_database_that_closed_the_connection_is_unavailable(postgres_dsn
 
 
 @pytest.mark.stack
-async def test_a_role_that_only_reads_cannot_register(postgres_dsn: str) -> None:
-    connection = await asyncpg.connect(postgres_dsn)
-    try:
-        await connection.execute("SET ROLE noetl_read")
-        registry = DatabaseRegistry(connection)
-        await registry.list()
-        with pytest.raises(Refused, match="role"):
-            await registry.id_for(new_subject(), new_schema())
-    finally:
-        await connection.close()
+@pytest.mark.usefixtures("postgres_dsn")
+async def test_the_role_that_appends_registers_and_the_one_that_reads_cannot(
+    empty_database: Settings,
+) -> None:
+    address, schema = empty_database.event_store.canonical_connection, new_schema()
+    async with (
+        asyncpg.create_pool(address.dsn("append"), min_size=1) as appending,
+        asyncpg.create_pool(address.dsn("read"), min_size=1) as reading,
+    ):
+        schema_id = await DatabaseRegistry(appending).id_for(new_subject(), schema)
+        reader = DatabaseRegistry(reading)
+        assert fingerprint(await reader.schema(schema_id)) == fingerprint(schema)
+        with pytest.raises(Refused, match="use the role for its duty"):
+            await reader.id_for(new_subject(), new_schema())
