@@ -6,12 +6,14 @@ its own.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import random
 import struct
 import subprocess
 import sys
+import time
 import warnings
 import zipfile
 from collections.abc import AsyncIterator, Sequence
@@ -256,6 +258,50 @@ async def test_confluents_deserializer_reads_bytes_made_with_our_file_ids(
     out.seek(5)
     assert decoded == fastavro.schemaless_reader(out, schema, None)
     assert set(decoded) == {field["name"] for field in schema["fields"]}
+
+
+async def test_a_consumer_written_with_confluents_client_reads_our_topic(
+    client: RegistryClient, settings: Settings, log: Any, new_event: Any
+) -> None:
+    """Appended with pinned ids, mirrored by Debezium, published, read by a stranger's program."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the client's imports, not ours
+        from confluent_kafka import DeserializingConsumer
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+        from confluent_kafka.schema_registry.avro import AvroDeserializer
+
+    topic, root_id = "noetl.events.execution", log.ids.next()
+    await publish_to(client.url, load_pins(folder("avro_schemas")), {"Event": [f"{topic}-value"]})
+    sent = new_event(root_id, idempotency_key=uuid4().hex)
+    (stored,) = (await log.store.append([sent])).events
+
+    def read() -> Any:
+        with SchemaRegistryClient({"url": client.url}) as theirs:
+            consumer = DeserializingConsumer(
+                {
+                    "bootstrap.servers": settings.event_store.connection.url,
+                    "group.id": uuid4().hex,
+                    "auto.offset.reset": "earliest",
+                    "isolation.level": "read_committed",
+                    "value.deserializer": AvroDeserializer(theirs),
+                }
+            )
+            consumer.subscribe([topic])
+            try:
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline:
+                    message = consumer.poll(1.0)
+                    if message is not None and message.key() == str(root_id).encode():
+                        return message.value()
+            finally:
+                consumer.close()
+        pytest.fail(f"no event of root {root_id} on {topic} within 60 s")
+
+    event = await asyncio.to_thread(read)
+    assert event["event_id"] == stored.event_id
+    assert event["event_type"] == sent.type
+    assert event["idempotency_key"] == sent.idempotency_key
+    assert json.loads(event["meta"]) == sent.meta
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
