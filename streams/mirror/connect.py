@@ -101,7 +101,7 @@ def summarise(trace: str) -> str:
     ]
     if not heads:
         return "no reason given"
-    first, last = _without_package(heads[0]), _without_package(heads[-1])
+    first, last = (_without_package(head).rstrip(".") for head in (heads[0], heads[-1]))
     return first if first == last else f"{first} <- {last}"
 
 

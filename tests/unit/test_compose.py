@@ -49,7 +49,7 @@ def connect_options(services: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_every_part_is_there(services: dict[str, dict[str, Any]]) -> None:
-    parts = {"kafka", "postgres", "connect", "minio", "bucket", "apicurio"}
+    parts = {"kafka", "postgres", "connect", "minio", "bucket", "apicurio", "mirror"}
     assert set(services) == parts | set(OURS)
 
 
@@ -64,6 +64,18 @@ def test_every_dependency_exists_and_can_meet_its_condition(
             else:
                 assert how["condition"] == "service_completed_successfully"
                 assert services[other]["restart"] == "on-failure", f"{other} must end"
+
+
+def test_whatever_ends_is_awaited_by_someone(services: dict[str, dict[str, Any]]) -> None:
+    """`up --wait` takes the end of a container for a failure unless another one awaits it."""
+    awaited = {
+        other
+        for service in services.values()
+        for other, how in service.get("depends_on", {}).items()
+        if how["condition"] == "service_completed_successfully"
+    }
+    assert awaited == {"bucket", *OURS}
+    assert all("healthcheck" in services[name] for name in set(services) - awaited)
 
 
 def test_the_dependencies_have_no_circle(services: dict[str, dict[str, Any]]) -> None:
@@ -123,7 +135,7 @@ def test_every_variable_is_explained_at_the_top() -> None:
     assert all(re.search(rf"^#   {name} ", head, re.MULTILINE) for name in names)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "mirror"])
 def test_our_environment_consists_of_real_settings(
     services: dict[str, dict[str, Any]], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +192,7 @@ def test_kafka_is_as_strict_and_durable_as_the_embedded_one(
 def test_connect_has_the_essential_options_of_the_embedded_one(
     services: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
-    embedded = worker_settings(Layout(tmp_path), [], "kafka:19092", 8083)
+    embedded = worker_settings(Layout(tmp_path), tmp_path, "kafka:19092", 8083)
     given = connect_options(services)
     for key in (
         "bootstrap.servers",

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from streams.errors import Refused
 from streams.topology import BadDeclaration, Topology, draw, event_topic, load
@@ -143,3 +144,8 @@ def test_every_event_topic_is_keyed_and_carries_our_schema(declared: Topology) -
 def test_an_execution_has_more_than_one_partition_even_on_one_broker(declared: Topology) -> None:
     execution = declared.by_name[event_topic("execution")]
     assert execution.partitions > execution.at("local").partitions > 1
+
+
+def test_every_root_of_the_event_catalogue_has_its_topic(declared: Topology) -> None:
+    text = (REPOSITORY / "streams/envelope/catalogue.yaml").read_text(encoding="utf-8")
+    assert set(declared.roots) == set(yaml.safe_load(text)["roots"])

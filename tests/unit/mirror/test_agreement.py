@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,29 @@ def configured(connector: Connector, **changes: str) -> Connector:
 def test_the_repository_agrees_with_itself(topology: Topology) -> None:
     schemas = {path.stem for path in (REPOSITORY / "avro_schemas").glob("*.avsc")}
     assert disagreements(topology, schemas, load(REPOSITORY / "connectors")) == []
+
+
+def test_the_mirror_reads_the_columns_that_the_log_publishes(mirror: Connector) -> None:
+    (migration,) = (REPOSITORY / "streams/log/migrations").glob("0001_*.up.sql")
+    sql = migration.read_text(encoding="utf-8")
+    published = re.search(
+        r"CREATE PUBLICATION noetl_mirror\s+FOR TABLE noetl\.event \(([^)]+)\)", sql
+    )
+    assert published
+    columns = {column.strip() for column in published[1].split(",")}
+    included = re.fullmatch(r"noetl\\\.event\\\.\(([^)]+)\)", mirror.config["column.include.list"])
+    assert included
+    assert set(included[1].split("|")) == columns
+    placed = mirror.config["transforms.event.table.fields.additional.placement"].split(",")
+    headers = {one.partition(":")[0] for one in placed}
+    own = {
+        mirror.config[f"transforms.event.{key}"]
+        for key in (
+            "route.by.field",
+            *(f"table.field.event.{one}" for one in ("id", "key", "payload", "timestamp")),
+        )
+    }
+    assert headers | own == columns
 
 
 def test_a_schema_without_a_file_is_found(topology: Topology, mirror: Connector) -> None:
