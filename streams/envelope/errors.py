@@ -7,7 +7,8 @@ Refused
     ├── BadField          a field's value breaks the catalogue's rule
     ├── NotUtc            a time without UTC
     ├── InlineTooLarge    data that belongs into the payload store
-    └── MutablePayload    a payload reference that is not content-addressed
+    ├── MutablePayload    a payload reference that is not content-addressed
+    └── ForeignPayload    a payload of another tenant or organization
 """
 
 from streams.errors import PoisonRecord, Refused
@@ -46,6 +47,10 @@ class InlineTooLarge(BadEvent):
 
 class MutablePayload(BadEvent):
     """A payload reference that does not name its content."""
+
+
+class ForeignPayload(BadEvent):
+    """A payload reference into another tenant or organization."""
 
 
 class UndecodableEvent(PoisonRecord):

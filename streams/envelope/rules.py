@@ -11,23 +11,27 @@ from math import isfinite
 from streams.envelope.catalogue import Catalogue, EventType, MetaField
 from streams.envelope.errors import (
     BadField,
+    ForeignPayload,
     MissingField,
     MutablePayload,
     NotUtc,
     UnknownSchema,
 )
-from streams.envelope.locator import Locator
+from streams.envelope.locator import SCHEME, Locator
 from streams.envelope.model import NewEvent, PayloadRef
 
 MAX_SAFE_INT = 2**53 - 1
 MAX_ID = 2**63 - 1
 MAX_NAME_CHARS = 200
 MAX_KEY_CHARS = 512
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+MAX_DEPTH = 200
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
 _NO_OFFSET = timedelta(0)
+_PAYLOAD_PATH = "/payloads/sha256/"
 
 
 def check(event: NewEvent, catalogue: Catalogue) -> EventType:
@@ -63,8 +67,8 @@ def _check_identity(event: NewEvent, kind: EventType) -> None:
         ("parent_execution_id", event.parent_execution_id),
         ("catalog_id", event.catalog_id),
     ):
-        if number is not None and not 0 < number <= MAX_ID:
-            raise BadField(event.type, name, f"is {number}, not a positive 63-bit id")
+        if number is not None and (type(number) is not int or not 0 < number <= MAX_ID):
+            raise BadField(event.type, name, f"is {number!r}, not a positive 63-bit id")
     _check_text(event.type, "tenant_id", event.tenant_id, MAX_NAME_CHARS)
     _check_text(event.type, "organization_id", event.organization_id, MAX_NAME_CHARS)
     _check_text(event.type, "idempotency_key", event.idempotency_key, MAX_KEY_CHARS)
@@ -81,10 +85,9 @@ def _check_columns(event: NewEvent, kind: EventType) -> None:
             raise MissingField(event.type, name)
     for name in ("node_name", "node_type", "status"):
         _check_text(event.type, name, getattr(event, name), MAX_NAME_CHARS)
-    if event.error is not None and "\x00" in event.error:
-        raise BadField(event.type, "error", "contains a NUL character, which no database text can")
-    if event.current_index is not None and not 0 <= event.current_index <= MAX_SAFE_INT:
-        raise BadField(event.type, "current_index", f"is {event.current_index}, not an index")
+    index = event.current_index
+    if index is not None and (type(index) is not int or not 0 <= index <= MAX_SAFE_INT):
+        raise BadField(event.type, "current_index", f"is {index!r}, not an index")
 
 
 def _check_meta(event: NewEvent, kind: EventType) -> None:
@@ -118,8 +121,10 @@ def _wrong(field: MetaField, value: object) -> str | None:
         return None if _DIGEST.fullmatch(value) else f"is {value!r}, not 64 hex digits"
     if field.kind == "time":
         return None if _TIME.fullmatch(value) else f"is {value!r}, not a UTC time ending in Z"
-    if not 0 < len(value) <= MAX_KEY_CHARS or _CONTROL.search(value):
-        return f"must be 1 to {MAX_KEY_CHARS} characters without control characters"
+    if not 0 < len(value) <= MAX_KEY_CHARS or _UNFIT.search(value):
+        return (
+            f"must be 1 to {MAX_KEY_CHARS} characters without control characters or lone surrogates"
+        )
     return None
 
 
@@ -130,8 +135,7 @@ def _check_user_data(event: NewEvent, kind: EventType) -> None:
             continue
         if name not in kind.user_data:
             raise BadField(event.type, name, "this type carries no such data by the catalogue")
-        if name != "error":
-            check_json(event.type, name, value)
+        check_json(event.type, name, value)
 
 
 def _check_payload(event: NewEvent, kind: EventType) -> None:
@@ -151,15 +155,23 @@ def check_payload_ref(event_type: str, tenant: str, organization: str, ref: Payl
         raise BadField(event_type, "payload_ref.sha256", f"is {ref.sha256!r}, not 64 hex digits")
     expected = _payload_prefix(tenant, organization) + ref.sha256
     if ref.uri != expected:
+        if ref.uri.startswith(SCHEME) and ref.uri.endswith(_PAYLOAD_PATH + ref.sha256):
+            why = f"is {ref.uri!r}, not below this event's tenant and organization"
+            raise ForeignPayload(event_type, "payload_ref.uri", why)
         why = f"is {ref.uri!r}; only the content-addressed {expected} cannot change"
         raise MutablePayload(event_type, "payload_ref.uri", why)
     if not ref.media_type:
         raise MissingField(event_type, "payload_ref.media_type")
+    for name in ("media_type", "schema_digest", "compression"):
+        _check_text(event_type, f"payload_ref.{name}", getattr(ref, name), MAX_NAME_CHARS)
     for name in ("byte_length", "row_count"):
         count = getattr(ref, name)
-        if count is not None and not 0 <= count <= MAX_SAFE_INT:
-            raise BadField(event_type, f"payload_ref.{name}", f"is {count}, not a count")
+        if count is not None and (type(count) is not int or not 0 <= count <= MAX_SAFE_INT):
+            raise BadField(event_type, f"payload_ref.{name}", f"is {count!r}, not a count")
     if ref.ipc is not None:
+        for name in ("node_id", "shm_name", "schema_digest"):
+            text = getattr(ref.ipc, name)
+            _check_text(event_type, f"payload_ref.ipc.{name}", text, MAX_NAME_CHARS)
         check_utc(event_type, "payload_ref.ipc.valid_until", ref.ipc.valid_until)
 
 
@@ -175,25 +187,33 @@ def check_utc(event_type: str, field: str, at: datetime) -> None:
         raise NotUtc(event_type, field, why)
 
 
-def check_json(event_type: str, path: str, value: object) -> None:
-    """Refuse what JSON cannot carry, before a serializer turns it into something else."""
-    if isinstance(value, float):
+def check_json(event_type: str, path: str, value: object, depth: int = 0) -> None:
+    """Refuse what JSON or the database cannot carry, before something else is made of it."""
+    if isinstance(value, str):
+        # Postgres has no NUL in text, and reads no key of a JSON document that holds one.
+        if _NO_TEXT.search(value):
+            why = "holds a NUL or a lone surrogate, which no database text can; use a payload"
+            raise BadField(event_type, path, why)
+    elif depth > MAX_DEPTH:
+        why = f"is nested more than {MAX_DEPTH} levels deep; store it as a payload"
+        raise BadField(event_type, path.partition(".")[0].partition("[")[0], why)
+    elif isinstance(value, float):
         if not isfinite(value):
             raise BadField(event_type, path, f"is {value}, which JSON cannot carry; use null")
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if not isinstance(key, str):
+            if not isinstance(key, str) or _NO_TEXT.search(key):
                 raise BadField(event_type, path, f"has the key {key!r}, which is not text")
-            check_json(event_type, f"{path}.{key}", inner)
+            check_json(event_type, f"{path}.{key}", inner, depth + 1)
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
-            check_json(event_type, f"{path}[{index}]", inner)
-    elif value is not None and not isinstance(value, (str, int)):
+            check_json(event_type, f"{path}[{index}]", inner, depth + 1)
+    elif value is not None and not isinstance(value, int):
         kind = type(value).__name__
         raise BadField(event_type, path, f"is a {kind}; decimals and times travel as text")
 
 
 def _check_text(event_type: str, field: str, text: str | None, limit: int) -> None:
-    if text is not None and (not 0 < len(text) <= limit or _CONTROL.search(text)):
-        why = f"must be 1 to {limit} characters without control characters"
+    if text is not None and (not 0 < len(text) <= limit or _UNFIT.search(text)):
+        why = f"must be 1 to {limit} characters without control characters or lone surrogates"
         raise BadField(event_type, field, why)

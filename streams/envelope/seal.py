@@ -106,7 +106,7 @@ def _record(
         "error": event.error,
         "current_index": event.current_index,
         "current_item": _json_text(event, "current_item", event.current_item),
-        "meta": canonical(event.meta).decode(),
+        "meta": canonical(dict(event.meta)).decode(),
         "context": _json_text(event, "context", event.context),
         "result": _json_text(event, "result", event.result),
         "payload_ref": None if event.payload_ref is None else _reference(event.payload_ref),
