@@ -85,7 +85,7 @@ class Broker:
                 raise TopicsRefused("; ".join(now.refused))
             if not now.steps and (waiting := self._leaderless(topology)) is None:
                 return tuple(taken)
-            taken += [step for step in now.steps if self._take(step)]
+            taken += self._take(now.steps)
             if time.monotonic() > deadline:
                 what = str(now.steps[0]) if now.steps else f"{waiting} has no leader"
                 raise BrokerUnavailable(
@@ -150,8 +150,12 @@ class Broker:
                 return topic.name
         return None
 
-    def _take(self, step: Step) -> bool:
-        """Take one step; False when another got there first."""
+    def _take(self, steps: Iterable[Step]) -> list[Step]:
+        """Take the steps side by side; return those that nobody else took first."""
+        asked = [(step, self._ask(step)) for step in steps]
+        return [one for one, future in asked if self._outcome(future, str(one), False) is not False]
+
+    def _ask(self, step: Step) -> Future[Any]:
         wait: dict[str, Any] = {"request_timeout": self._timeout_s}
         futures: Mapping[Any, Future[Any]]
         match step:
@@ -173,7 +177,7 @@ class Broker:
                 resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
                 futures = self._admin.incremental_alter_configs([resource], **wait)
         (future,) = futures.values()
-        return self._outcome(future, str(step), absent=False) is not False
+        return future
 
     def _outcome(self, future: Future[Any], what: str, absent: Any = None) -> Any:
         """Return the future's result, or `absent` where asking again will settle it."""
