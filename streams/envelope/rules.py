@@ -28,7 +28,6 @@ MAX_DEPTH = 200
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_ID = re.compile(r"[1-9][0-9]{0,18}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
 _NO_OFFSET = timedelta(0)
 _PAYLOAD_PATH = "/payloads/sha256/"
@@ -115,13 +114,12 @@ def _wrong(field: MetaField, value: object) -> str | None:
     if field.kind == "choice":
         return None if value in field.choices else f"is {value!r}, not one of {field.choices}"
     if field.kind == "id":
-        fits = _ID.fullmatch(value) is not None and int(value) <= MAX_ID
-        return None if fits else f"is {value!r}, not a 63-bit id"
+        return None if _is_id(value) else f"is {value!r}, not a 63-bit id"
     if field.kind == "digest":
         return None if _DIGEST.fullmatch(value) else f"is {value!r}, not 64 hex digits"
     if field.kind == "time":
         return None if _TIME.fullmatch(value) else f"is {value!r}, not a UTC time ending in Z"
-    if not 0 < len(value) <= MAX_KEY_CHARS or _UNFIT.search(value):
+    if not _is_plain(value, MAX_KEY_CHARS):
         return (
             f"must be 1 to {MAX_KEY_CHARS} characters without control characters or lone surrogates"
         )
@@ -191,7 +189,7 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
     """Refuse what JSON or the database cannot carry, before something else is made of it."""
     if isinstance(value, str):
         # Postgres has no NUL in text, and reads no key of a JSON document that holds one.
-        if _NO_TEXT.search(value):
+        if not value.isprintable() and _NO_TEXT.search(value):
             why = "holds a NUL or a lone surrogate, which no database text can; use a payload"
             raise BadField(event_type, path, why)
     elif depth > MAX_DEPTH:
@@ -214,6 +212,16 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
 
 
 def _check_text(event_type: str, field: str, text: str | None, limit: int) -> None:
-    if text is not None and (not 0 < len(text) <= limit or _UNFIT.search(text)):
+    if text is not None and not _is_plain(text, limit):
         why = f"must be 1 to {limit} characters without control characters or lone surrogates"
         raise BadField(event_type, field, why)
+
+
+def _is_plain(text: str, limit: int) -> bool:
+    # What is printable is fit; only the rest needs the slower search.
+    return 0 < len(text) <= limit and (text.isprintable() or not _UNFIT.search(text))
+
+
+def _is_id(text: str) -> bool:
+    digits = text.isascii() and text.isdigit() and text[0] != "0"
+    return digits and (len(text) < 19 or (len(text) == 19 and int(text) <= MAX_ID))

@@ -175,7 +175,12 @@ END $$;
 -- The one way into the log. Locks in ascending root id; tries everything at once, and only when
 -- something is amiss judges batch by batch.
 CREATE FUNCTION noetl.append(p_events noetl.new_event[]) RETURNS SETOF noetl.appended
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+-- Plans are kept for the life of a connection, also those made while the log was still empty.
+SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
   roots bigint[];
   amiss boolean;
