@@ -1,0 +1,84 @@
+"""Counting what the event topics hold against the log: what is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streams.envelope.model import Root
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the topics differ from the log; `first` names one place to begin looking at."""
+
+    events_count: int
+    lost_count: int
+    doubled_count: int
+    first: str | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Say whether every event is there once, in order."""
+        return self.lost_count == 0 and self.doubled_count == 0
+
+
+class Tally:
+    """Follows each root's `seq` through the records, in the order in which they were read."""
+
+    def __init__(self) -> None:
+        self.by_type: Counter[str] = Counter()
+        """How many records each type of root has."""
+        self._starts: dict[Root, int] = {}
+        self._ends: dict[Root, int] = {}
+        self._lost = self._doubled = 0
+        self._first: str | None = None
+
+    @property
+    def records_count(self) -> int:
+        """How many records were counted."""
+        return self.by_type.total()
+
+    @property
+    def beheaded(self) -> Mapping[Root, int]:
+        """Roots whose first record is not their first event, with the `seq` it has."""
+        return {root: seq for root, seq in self._starts.items() if seq > 1}
+
+    def add(self, root: Root, seq: int) -> None:
+        """Count one record.
+
+        One that comes too late counts as lost where it was missed, and as doubled where it
+        is found: either way the order is broken.
+        """
+        self.by_type[root.type] += 1
+        last = self._ends.get(root)
+        if last is None:
+            self._starts[root] = self._ends[root] = seq
+            return
+        if seq <= last:
+            self._doubled += 1
+            self._note(f"{root} has seq {seq} after {last}")
+            return
+        if seq > last + 1:
+            self._lost += seq - last - 1
+            self._note(f"{root} has seq {seq} right after {last}")
+        self._ends[root] = seq
+
+    def against(self, heads: Mapping[Root, int], expired: Mapping[Root, int]) -> Verdict:
+        """Compare with the log's newest `seq` of each root.
+
+        `expired` has the newest `seq` of each root that the topic's retention has let go.
+        """
+        lost, first = self._lost, self._first
+        for root, head in heads.items():
+            gone = expired.get(root, 0)
+            start, end = self._starts.get(root, gone + 1), self._ends.get(root, gone)
+            missing = max(0, start - 1 - gone) + max(0, head - end)
+            if missing and first is None:
+                first = f"{root} has {head} events, {missing} of them are not there"
+            lost += missing
+        return Verdict(self.records_count, lost, self._doubled, first)
+
+    def _note(self, what: str) -> None:
+        self._first = self._first or what
