@@ -1,0 +1,102 @@
+"""`streams topics` and `streams connectors`, as far as they go without servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from aiohttp.test_utils import unused_port
+from click.testing import CliRunner, Result
+
+from streams.cli import cli
+from streams.cli.connectors import connectors
+from streams.cli.topics import topics
+from streams.errors import StreamsError
+from streams.mirror.broker import BrokerUnavailable
+from streams.mirror.connect import ConnectUnavailable
+from streams.mirror.connectors import BadTemplate
+from streams.topology import draw, load
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+COMMANDS = [
+    (group.name, command) for group in (topics, connectors) for command in group.commands.values()
+]
+
+
+def run(*arguments: str, **env: str) -> Result:
+    return CliRunner().invoke(cli, arguments, env={"STREAMS__CONNECT__SECRETS_DIR": "/s", **env})
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration file and no stack, whatever lies around the repository."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STREAMS_CONFIG", raising=False)
+
+
+@pytest.mark.parametrize(("group", "command"), COMMANDS)
+def test_every_command_has_an_example_and_json(group: str, command: click.Command) -> None:
+    told = run(group, str(command.name), "--help").output
+    assert f"streams {group} {command.name}" in told.split("Example", 1)[1]
+    assert "--json" in told
+
+
+def test_drawing_writes_the_page_where_it_is_told(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "page.md"
+    assert run("topics", "draw", "--out", str(target)).output == f"wrote {target}\n"
+    assert target.read_text(encoding="utf-8") == draw(load(REPOSITORY / "topics"))
+
+
+def test_drawing_dry_writes_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "page.md"
+    told = json.loads(run("topics", "draw", "--dry-run", "--json", "--out", str(target)).output)
+    assert told["page"].startswith("# Topology")
+    assert told["written"] is False
+    assert not target.exists()
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    outcome = run("topics", "draw", "--out", str(tmp_path / "file" / "page.md"))
+    assert isinstance(outcome.exception, StreamsError)
+    assert "cannot be written" in str(outcome.exception)
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_no_secret() -> None:
+    key = "STREAMS__EVENT_STORE__CANONICAL_CONNECTION__ROLES__MIRROR__PASSWORD"
+    outcome = run("connectors", "apply", "--dry-run", "--json", **{key: "hush"})
+    config = json.loads(outcome.output)["connectors"]["noetl-mirror"]
+    assert config["database.password"] == "${directory:/s:noetl_mirror}"
+    assert "hush" not in outcome.output
+
+
+def test_a_connector_without_template_is_refused_with_those_there_are() -> None:
+    outcome = run("connectors", "apply", "no-such", "--dry-run")
+    assert isinstance(outcome.exception, StreamsError)
+    assert "no-such; there are: noetl-mirror" in str(outcome.exception)
+
+
+def test_a_missing_folder_of_secrets_is_told_before_anything_is_sent() -> None:
+    outcome = CliRunner().invoke(cli, ["connectors", "apply"])
+    assert isinstance(outcome.exception, BadTemplate)
+
+
+@pytest.mark.parametrize("command", ["status", "apply", "restart"])
+def test_without_connect_the_error_is_one_line(command: str) -> None:
+    address = f"http://127.0.0.1:{unused_port()}"
+    outcome = run("connectors", command, STREAMS__CONNECT__URL=address)
+    assert isinstance(outcome.exception, ConnectUnavailable)
+    assert str(outcome.exception).startswith(address)
+    assert "\n" not in str(outcome.exception)
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_without_kafka_the_error_is_one_line(command: str) -> None:
+    address = f"127.0.0.1:{unused_port()}"
+    env = {"STREAMS__EVENT_STORE__CONNECTION__URL": address}
+    outcome = run("topics", command, "--timeout", "0.5", **env)
+    assert isinstance(outcome.exception, BrokerUnavailable)
+    assert str(outcome.exception).startswith(address)
+    assert "\n" not in str(outcome.exception)
