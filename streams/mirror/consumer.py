@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import OFFSET_BEGINNING as BEGINNING
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streams.envelope.codec import Codec
 from streams.envelope.model import Event
@@ -26,7 +26,6 @@ Place = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 BATCH_COUNT = 1000
-_TIMEOUT_S = 15.0
 # The client mends these by itself; a reader only waits a little longer.
 _PASSING = {
     KafkaError._TRANSPORT,
@@ -69,9 +68,12 @@ class Reader:
         bootstrap: str,
         topics: Iterable[str],
         *,
-        start: Literal["beginning", "end"] = "beginning",
+        start: Literal["beginning", "end"] | int = "beginning",
+        timeout_s: float = 15.0,
     ) -> None:
+        """Begin where `start` says: a number means that many places before each end."""
         self._bootstrap, self._topics, self._start = bootstrap, tuple(topics), start
+        self._timeout_s = timeout_s
         self._positions: dict[Place, int] = {}
         # One thread: whoever leaves early closes the consumer after the call under way.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
@@ -166,7 +168,7 @@ class Reader:
             }
         )
         try:
-            there = self._consumer.list_topics(timeout=_TIMEOUT_S).topics
+            there = self._consumer.list_topics(timeout=self._timeout_s).topics
             self._places = [
                 (topic, number)
                 for topic in self._topics
@@ -184,13 +186,15 @@ class Reader:
     def _first(self, place: Place) -> int:
         if self._start == "beginning":
             return int(BEGINNING)
-        self._positions[place] = self._limits(place)[1]
+        low, end = self._limits(place)
+        back = self._start if isinstance(self._start, int) else 0
+        self._positions[place] = max(low, end - back)
         return self._positions[place]
 
     def _limits(self, place: Place) -> tuple[int, int]:
         try:
             found = self._consumer.get_watermark_offsets(
-                TopicPartition(*place), timeout=_TIMEOUT_S, cached=False
+                TopicPartition(*place), timeout=self._timeout_s, cached=False
             )
         except KafkaException as error:
             raise self._unavailable(error) from error

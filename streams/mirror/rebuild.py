@@ -10,19 +10,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]  # it lacks an __all__
+from confluent_kafka.admin import AdminClient
 
 from streams.envelope.model import Root
 from streams.errors import Inconsistent, Refused, Unavailable
 from streams.mirror.broker import Broker, BrokerUnavailable
-from streams.mirror.connect import Connect, ConnectorFailed, ConnectorUnknown
+from streams.mirror.connect import Connect, ConnectorFailed, ConnectorUnknown, ConnectUnavailable
 from streams.mirror.consumer import Reader, Record
+from streams.mirror.guard import REBUILD_LOCK, SLOT
 from streams.mirror.setup import MIRROR, mirror_config
 from streams.mirror.tally import Tally, Verdict
 from streams.mirror.watermark import MirrorBehind, Watermark
@@ -30,13 +31,12 @@ from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import EVENTS_PREFIX, Topology, load
 
-_SLOT = "noetl_mirror"
 _PAUSE_S = 0.1
 _REPORT_S = 1.0
 _TOTAL = "SELECT coalesce(sum(seq), 0)::bigint FROM noetl.root_head"
 _HEADS = "SELECT root_type, root_id, seq, ingest_time FROM noetl.root_head WHERE seq > 0"
 _INGESTED = "SELECT ingest_time FROM noetl.event WHERE root_id = $1 AND seq = $2"
-_HOLD = "SELECT pg_try_advisory_lock(hashtext('noetl.mirror.rebuild'))"
+_HOLD = "SELECT pg_try_advisory_lock($1, $2)"
 _RELEASE_SLOT = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
 _SLOT_READY = "SELECT confirmed_flush_lsn IS NOT NULL FROM pg_replication_slots "
 _OF_SLOT = "WHERE slot_name = $1"
@@ -99,7 +99,7 @@ Report = Callable[[Progress], None]
 
 async def outlook(settings: Settings) -> Outlook:
     """Say what `rebuild` would do; nothing is changed."""
-    async with _database(settings, "mirror") as database:
+    async with _database(settings) as database:
         total = await database.fetchval(_TOTAL)
     return Outlook(_event_topics(load(folder("topics"))), total)
 
@@ -121,10 +121,10 @@ async def rebuild(
     broker, topology = Broker(bootstrap), load(folder("topics"))
     topics = _event_topics(topology)
     async with (
-        _database(settings, "mirror") as database,
+        _database(settings) as database,
         Connect(settings.connect.url) as connect,
     ):
-        if not await database.fetchval(_HOLD):
+        if not await database.fetchval(_HOLD, *REBUILD_LOCK):
             raise RebuildRunning("another rebuild is running; wait until it has ended")
         report(Progress("stopping the connector"))
         await _stop(connect, settings)
@@ -151,7 +151,7 @@ async def verify(settings: Settings, report: Report) -> Verdict:
     """Read every event topic and compare it with the log, root by root."""
     topology = load(folder("topics"))
     async with (
-        _database(settings, "mirror") as database,
+        _database(settings) as database,
         Connect(settings.connect.url) as connect,
     ):
         topics = _event_topics(topology)
@@ -227,18 +227,26 @@ class _Refill:
 
     async def _level(self, mark: Watermark) -> None:
         """Return once a watermark written behind the refill has come through."""
-        # One that is written before there is a slot would never come.
-        while not await self._database.fetchval(_SLOT_READY + _OF_SLOT, _SLOT):
-            await asyncio.sleep(_PAUSE_S)
         while True:
+            # A mark that is written before there is a slot would never come.
+            if not await self._database.fetchval(_SLOT_READY + _OF_SLOT, SLOT):
+                await asyncio.sleep(_PAUSE_S)
+                continue
             try:
                 await mark.catch_up(timeout_s=10.0)
             except MirrorBehind:
-                status = await self._connect.status(MIRROR)
-                if status.failure is not None:
-                    raise ConnectorFailed(f"the refill failed: {status.failure}") from None
+                await self._see_it_run()
             else:
                 return
+
+    async def _see_it_run(self) -> None:
+        """Let a restart of Connect pass; a connector that gave up ends the rebuild."""
+        with suppress(ConnectUnavailable, ConnectorUnknown):
+            failure = (await self._connect.status(MIRROR)).failure
+            if failure is not None:
+                raise ConnectorFailed(
+                    f"the refill failed: {failure}; correct the cause, then run it again"
+                )
 
     async def _judge(self, heads: list[asyncpg.Record]) -> Verdict:
         newest = {Root(row["root_type"], row["root_id"]): row["seq"] for row in heads}
@@ -286,11 +294,11 @@ async def _drop_slot(database: asyncpg.Connection, *, timeout_s: float = 30.0) -
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            await database.execute(_RELEASE_SLOT + _OF_SLOT, _SLOT)
+            await database.execute(_RELEASE_SLOT + _OF_SLOT, SLOT)
         except asyncpg.ObjectInUseError as error:
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"replication slot {_SLOT} is still in use ({error}); end its reader "
+                    f"replication slot {SLOT} is still in use ({error}); end its reader "
                     "(pg_stat_replication has it), then run it again"
                 ) from error
             await asyncio.sleep(_PAUSE_S)
@@ -315,7 +323,9 @@ def delete_topics(bootstrap: str, topics: tuple[str, ...], *, timeout_s: float =
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     told = error.args[0].str()
-                    raise BrokerUnavailable(f"{bootstrap}: cannot delete {topic}: {told}") from error
+                    raise BrokerUnavailable(
+                        f"{bootstrap}: cannot delete {topic}: {told}"
+                    ) from error
         while left := set(topics) & set(admin.list_topics(timeout=timeout_s).topics):
             if time.monotonic() > deadline:
                 raise BrokerUnavailable(
@@ -328,8 +338,8 @@ def delete_topics(bootstrap: str, topics: tuple[str, ...], *, timeout_s: float =
 
 
 @asynccontextmanager
-async def _database(settings: Settings, role: str) -> AsyncIterator[asyncpg.Connection]:
-    dsn = settings.event_store.canonical_connection.dsn(role)
+async def _database(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
+    dsn = settings.event_store.canonical_connection.dsn("mirror")
     try:
         connection = await asyncpg.connect(dsn, timeout=10)
     except (OSError, asyncpg.PostgresError, TimeoutError) as error:
