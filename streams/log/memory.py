@@ -32,6 +32,15 @@ class _RootState:
     terminal: bool = False
 
 
+@dataclass(slots=True)
+class _Ahead:
+    """What the events of a batch that were judged so far would change."""
+
+    versions: dict[str, int] = field(default_factory=dict)
+    terminal: dict[int, bool] = field(default_factory=dict)
+    roots: dict[int, _RootState] = field(default_factory=dict)
+
+
 class MemoryEventStore:
     """Keeps every root's events in a list."""
 
@@ -57,10 +66,9 @@ class MemoryEventStore:
             for event in batch
         ]
         check_batch(sealed)
-        ended: set[int] = set()
-        ahead: dict[str, int] = {}
+        ahead = _Ahead()
         for one in sealed:
-            holder = self._judge(one, ended, ahead)
+            holder = self._judge(one, ahead)
             if holder is not None:
                 return Receipt((), claimed_by=holder)
         self._xid += 1
@@ -69,11 +77,13 @@ class MemoryEventStore:
         self._grown = asyncio.Event()
         return receipt
 
-    def _judge(self, one: Sealed, ended: set[int], ahead: dict[str, int]) -> int | None:
+    def _judge(self, one: Sealed, ahead: _Ahead) -> int | None:
         """Return who holds the claim `one` wants, if somebody does; refuse what is forbidden."""
         record, kind = one.record, one.kind
         stream, root_id = record["stream_id"], record["root_id"]
-        root = self._roots.get(root_id) or _RootState(record["root_type"], _scope(one))
+        root = self._roots.get(root_id) or ahead.roots.setdefault(
+            root_id, _RootState(record["root_type"], _scope(one))
+        )
         index = root.by_key.get(record["idempotency_key"])
         if index is not None:
             event, digest = root.stored[index]
@@ -84,18 +94,16 @@ class MemoryEventStore:
             raise refusal(one, "root_type", root.type)
         if root.scope != _scope(one):
             raise refusal(one, "scope", None)
-        if (root.terminal or root_id in ended) and not kind.after_end:
+        if ahead.terminal.get(root_id, root.terminal) and not kind.after_end:
             raise refusal(one, "terminal", None)
-        version = root.versions.get(stream, 0) + ahead.get(stream, 0)
+        version = root.versions.get(stream, 0) + ahead.versions.get(stream, 0)
         if one.expected_version not in (None, version):
             raise refusal(one, "version", str(version))
         if one.claim is not None and one.claim in root.claims:
             return root.claims[one.claim]
-        ahead[stream] = ahead.get(stream, 0) + 1
-        if kind.ends:
-            ended.add(root_id)
-        if kind.reopens:
-            ended.discard(root_id)
+        ahead.versions[stream] = ahead.versions.get(stream, 0) + 1
+        if kind.ends or kind.reopens:
+            ahead.terminal[root_id] = kind.ends
         return None
 
     def _store(self, one: Sealed) -> Appended:

@@ -119,6 +119,7 @@ DECLARE
   known noetl.appended[] := '{}';
   fresh noetl.new_event[] := '{}';
   ended bigint[] := '{}';
+  reopened bigint[] := '{}';
   version bigint;
 BEGIN
   FOREACH e IN ARRAY p_events LOOP
@@ -140,7 +141,7 @@ BEGIN
       answer.reason := 'root_type'; answer.found := head.root_type;
     ELSIF (head.tenant_id, head.organization_id) <> (e.tenant_id, e.organization_id) THEN
       answer.reason := 'scope';
-    ELSIF (head.terminal OR e.root_id = ANY (ended)) AND NOT e.after_end THEN
+    ELSIF (head.terminal AND e.root_id <> ALL (reopened) OR e.root_id = ANY (ended)) AND NOT e.after_end THEN
       answer.reason := 'terminal';
     ELSIF e.expected_version IS NOT NULL THEN
       SELECT coalesce(max(x.stream_version), 0) INTO version FROM noetl.event x
@@ -163,7 +164,10 @@ BEGIN
       END IF;
     END IF;
     IF e.ends THEN ended := ended || e.root_id; END IF;
-    IF e.reopens THEN ended := array_remove(ended, e.root_id); END IF;
+    IF e.reopens THEN
+      ended := array_remove(ended, e.root_id);
+      reopened := reopened || e.root_id;
+    END IF;
     fresh := fresh || e;
   END LOOP;
   RETURN QUERY SELECT * FROM unnest(known);
@@ -224,10 +228,15 @@ BEGIN
   FOR i IN 1 .. last LOOP
     one_batch := one_batch || p_events[i];
     IF i = last OR p_events[i + 1].batch <> p_events[i].batch THEN
+      -- A root without events belongs to whoever is the first to append, not to who was refused.
+      UPDATE noetl.root_head h SET root_type = f.root_type, tenant_id = f.tenant_id, organization_id = f.organization_id
+        FROM (SELECT DISTINCT ON (x.root_id) x.* FROM unnest(one_batch) WITH ORDINALITY x ORDER BY x.root_id, x.ordinality) f
+        WHERE h.root_id = f.root_id AND h.seq = 0;
       RETURN QUERY SELECT * FROM noetl.append_batch(one_batch);
       one_batch := '{}';
     END IF;
   END LOOP;
+  DELETE FROM noetl.root_head WHERE root_id = ANY (roots) AND seq = 0;
 END $$;
 
 REVOKE ALL ON FUNCTION noetl.append(noetl.new_event[]), noetl.append_batch(noetl.new_event[]), noetl.insert_events(noetl.new_event[]) FROM PUBLIC;
