@@ -1,0 +1,70 @@
+"""Logs of a test module's own: a fresh database on the shared server, migrated."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+
+from streams.envelope.model import Event, NewEvent, Root
+from streams.log.migrate import migrate
+from streams.log.port import EventStore, Frontier
+from streams.settings import Settings
+from tests.conftest import with_database
+from tests.events import example
+
+_keys = count(1)
+
+
+@asynccontextmanager
+async def own_database(settings: Settings) -> AsyncIterator[Settings]:
+    """Make a migrated database for as long as the body runs."""
+    name = f"test_{uuid4().hex}"
+    await _execute(settings, f"CREATE DATABASE {name}")
+    try:
+        made = with_database(settings, name)
+        await migrate(dsn(made))
+        yield made
+    finally:
+        await _execute(settings, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _execute(settings: Settings, sql: str) -> None:
+    """Connect anew each time: a test may have killed the server meanwhile."""
+    connection = await asyncpg.connect(dsn(settings))
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+def dsn(settings: Settings, duty: str = "owner") -> str:
+    """Return how to connect for a duty."""
+    return settings.event_store.canonical_connection.dsn(duty)
+
+
+def event(root_id: int, type: str = "step.enter", **changes: Any) -> NewEvent:
+    """Return an event of any type with a key of its own; `meta` is added to the example's."""
+    made = example(type)
+    meta = {**made.meta, **changes.pop("meta", {})}
+    fields = {"idempotency_key": f"key-{next(_keys)}", "meta": meta, **changes}
+    return replace(made, root=Root(made.root.type, root_id), **fields)
+
+
+async def root_events(store: EventStore, root_id: int, **bounds: int) -> list[Event]:
+    """Read an execution."""
+    return [one async for one in store.read_root(Root("execution", root_id), **bounds)]
+
+
+async def end_of(store: EventStore) -> Frontier:
+    """Read the whole log and return where it ends now."""
+    frontier = Frontier()
+    while True:
+        events, frontier = await store.read_log(frontier)
+        if not events:
+            return frontier
