@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from streams.errors import StreamsError
 from streams.mirror.connect import Status
 from streams.mirror.watermark import lsn_text
 
@@ -43,6 +44,16 @@ class Alarm:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.what}; {self.remedy}"
+
+
+class AlarmsRaised(StreamsError):
+    """A check found something wrong; its exit code is its own, so that scripts can tell."""
+
+    exit_code = 7
+
+    def __init__(self, alarms: Sequence[Alarm]) -> None:
+        super().__init__(f"alarms: {', '.join(alarm.name for alarm in alarms)}")
+        self.alarms = tuple(alarms)
 
 
 @dataclass(frozen=True, slots=True)
