@@ -40,7 +40,7 @@ async def empty_database(settings: Settings) -> AsyncIterator[Settings]:
     name = f"test_{next(_numbers)}_{datetime.now(UTC):%H%M%S%f}"
     await connection.execute(f"CREATE DATABASE {name}")
     try:
-        yield with_database(settings, name)
+        yield settings.with_database(name)
     finally:
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
         await connection.close()
@@ -73,10 +73,3 @@ def make_event(root_id: int = 1, type: str = "playbook.initialized", **changes: 
         "meta": {"path": "examples/hello", "version": 1} if type == "playbook.initialized" else {},
     }
     return NewEvent(type=type, root=Root("execution", root_id), **{**fields, **changes})
-
-
-def with_database(settings: Settings, name: str) -> Settings:
-    """Return the settings for another database of the same server."""
-    connection = settings.event_store.canonical_connection.model_copy(update={"database": name})
-    store = settings.event_store.model_copy(update={"canonical_connection": connection})
-    return settings.model_copy(update={"event_store": store})

@@ -118,8 +118,10 @@ class Watermark:
     def _follow(self) -> None:
         while not self._stop.is_set():
             newest = 0
-            for message in self._consumer.consume(num_messages=500, timeout=0.1):
-                if not message.error():
+            # `consume` alone would wait out its time-out even when a message is there.
+            first = self._consumer.poll(0.1)
+            for message in [first, *self._consumer.consume(num_messages=500, timeout=0)]:
+                if message is not None and not message.error():
                     newest = max(newest, lsn_of(message.value()))
             if newest:
                 with suppress(RuntimeError):  # the loop has ended before us

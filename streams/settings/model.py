@@ -81,6 +81,12 @@ class Settings(Section):
     snapshots: Snapshots = Snapshots()
     frame_policy_defaults: FramePolicyDefaults = FramePolicyDefaults()
 
+    def with_database(self, name: str) -> Settings:
+        """Return these settings with the log in another database of the same server."""
+        connection = self.event_store.canonical_connection.model_copy(update={"database": name})
+        store = self.event_store.model_copy(update={"canonical_connection": connection})
+        return self.model_copy(update={"event_store": store})
+
     @model_validator(mode="before")
     @classmethod
     def _fill_in_from_neighbours(cls, value: Any) -> Any:

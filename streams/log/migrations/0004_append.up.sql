@@ -186,20 +186,19 @@ SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  roots bigint[];
   amiss boolean;
   answers noetl.appended[];
   one_batch noetl.new_event[] := '{}';
   last integer := array_upper(p_events, 1);
 BEGIN
+  -- Advisory locks, because a row lock would already give this transaction its id: while it then
+  -- waited for another root, a younger id could append there first, and ids would contradict seq.
+  PERFORM pg_advisory_xact_lock(r.root_id)
+    FROM (SELECT DISTINCT e.root_id FROM unnest(p_events) e ORDER BY e.root_id) r;
   INSERT INTO noetl.root_head (root_id, root_type, tenant_id, organization_id)
     SELECT DISTINCT ON (e.root_id) e.root_id, e.root_type, e.tenant_id, e.organization_id
     FROM unnest(p_events) e
-    WHERE NOT EXISTS (SELECT FROM noetl.root_head h WHERE h.root_id = e.root_id)
-    ORDER BY e.root_id
-    ON CONFLICT DO NOTHING;
-  SELECT array_agg(DISTINCT e.root_id) INTO roots FROM unnest(p_events) e;
-  PERFORM FROM (SELECT FROM noetl.root_head WHERE root_id = ANY (roots) ORDER BY root_id FOR UPDATE) locked;
+    WHERE NOT EXISTS (SELECT FROM noetl.root_head h WHERE h.root_id = e.root_id);
 
   SELECT bool_or(
       (h.terminal OR coalesce(bool_or_before, false)) AND NOT after_end

@@ -1,0 +1,93 @@
+"""A consumer that only notes what came, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One record: the id in its header, and when it came by both clocks."""
+
+    event_id: str
+    at: float
+    monotonic: float
+
+
+class Receiver:
+    """Reads committed records of some topics from their present end on."""
+
+    def __init__(self, bootstrap: str, topics: list[str], *, create: bool = False) -> None:
+        self._bootstrap, self._topics, self._create = bootstrap, topics, create
+
+    def __enter__(self) -> Receiver:
+        if self._create:
+            _create(self._bootstrap, self._topics)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": f"noetl.bench.{uuid4().hex}",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 10,
+                "log_level": 0,
+            }
+        )
+        self._consumer.assign([place for topic in self._topics for place in self._ends(topic)])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+        if self._create:
+            for future in _admin(self._bootstrap).delete_topics(self._topics).values():
+                future.result()
+
+    def _ends(self, topic: str) -> list[TopicPartition]:
+        partitions = self._consumer.list_topics(topic, timeout=15).topics[topic].partitions
+        places = [TopicPartition(topic, number) for number in partitions]
+        for place in places:
+            place.offset = self._consumer.get_watermark_offsets(place, timeout=15)[1]
+        return places
+
+    async def collect(self, expected: int, *, patience_s: float) -> list[Received]:
+        """Return what comes until `expected` records are there, then what follows for 1 s.
+
+        Gives up after `patience_s` without one: the bench then counts what is missing.
+        """
+        return await asyncio.to_thread(self._collect, expected, patience_s)
+
+    def _collect(self, expected: int, patience_s: float) -> list[Received]:
+        got: list[Received] = []
+        quiet_since = time.monotonic()
+        while True:
+            messages = self._consumer.consume(num_messages=2000, timeout=0.2)
+            now, monotonic = time.time(), time.monotonic()
+            for message in messages:
+                if message.error() is None:
+                    got.append(Received(_id(message.headers()), now, monotonic))
+            if messages:
+                quiet_since = monotonic
+            limit = 1.0 if len(got) >= expected else patience_s
+            if monotonic - quiet_since > limit:
+                return got
+
+
+def _id(headers: Any) -> str:
+    return next((value.decode() for name, value in headers or () if name == "id"), "")
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+def _create(bootstrap: str, topics: list[str]) -> None:
+    wanted = [NewTopic(topic, num_partitions=4, replication_factor=1) for topic in topics]
+    for future in _admin(bootstrap).create_topics(wanted).values():
+        future.result()

@@ -1,0 +1,25 @@
+"""What every bench answers with: figures, and whether its own checks held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Figures by name, and what was found wrong; a bench with faults exits non-zero."""
+
+    figures: Mapping[str, float | int | str]
+    faults: tuple[str, ...] = field(default=())
+
+
+def middle(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Return the median of each figure over the rounds."""
+    return {name: median(found[name] for found in rounds) for name in rounds[0]}
+
+
+def per_second(count: int, seconds: float) -> float:
+    """Return a rate, rounded to what is meaningful."""
+    return round(count / seconds, 1)
