@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -32,6 +33,16 @@ class ChangedMigration(Inconsistent):
         super().__init__(
             f"migration {migration.number:04d}_{migration.name} was changed after it was applied "
             "here; put its text back and write a new migration instead"
+        )
+
+
+class FailedMigration(Refused):
+    """Postgres refused a step; the database stays at the step before it."""
+
+    def __init__(self, migration: Migration, error: Exception) -> None:
+        super().__init__(
+            f"migration {migration.number:04d}_{migration.name} failed and changed nothing: "
+            f"{error}; put right what it names and migrate again"
         )
 
 
@@ -80,11 +91,13 @@ async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> 
     Raises:
         LogUnavailable: the database cannot be reached.
         ChangedMigration, NewerDatabase: the database is not one this program may change.
+        FailedMigration: Postgres refused a step.
     """
     try:
         connection = await asyncpg.connect(dsn, timeout=10)
-    except CONNECTION_LOST as error:
-        raise LogUnavailable(f"cannot connect to Postgres: {error}; is it up?") from error
+    except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
+        why = f"cannot connect to Postgres: {error or type(error).__name__}"
+        raise LogUnavailable(f"{why}; is it up, and are login and database right?") from error
     try:
         await connection.execute(_LOCK)
         try:
@@ -98,11 +111,7 @@ async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> 
 async def _migrate(
     connection: asyncpg.Connection, known: Sequence[Migration], to: int | None, dry_run: bool
 ) -> list[str]:
-    await connection.execute(_LEDGER)
-    applied = {
-        row["number"]: row["sha256"]
-        for row in await connection.fetch("SELECT number, sha256 FROM noetl.migration")
-    }
+    applied = await _applied(connection, dry_run)
     target = known[-1].number if to is None else to
     _check(known, applied)
     done = []
@@ -123,6 +132,16 @@ async def _migrate(
     return done
 
 
+async def _applied(connection: asyncpg.Connection, dry_run: bool) -> dict[int, str]:
+    """Return the digest of every step that was taken here; a dry run leaves no ledger behind."""
+    if not dry_run:
+        await connection.execute(_LEDGER)
+    elif await connection.fetchval("SELECT to_regclass('noetl.migration')") is None:
+        return {}
+    rows = await connection.fetch("SELECT number, sha256 FROM noetl.migration")
+    return {row["number"]: row["sha256"] for row in rows}
+
+
 def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
     if applied and max(applied) > known[-1].number:
         raise NewerDatabase(max(applied), known[-1].number)
@@ -131,8 +150,19 @@ def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
             raise ChangedMigration(migration)
 
 
+@asynccontextmanager
+async def _step(connection: asyncpg.Connection, migration: Migration) -> AsyncIterator[None]:
+    try:
+        async with connection.transaction():
+            yield
+    except CONNECTION_LOST as error:
+        raise LogUnavailable(f"Postgres went away: {error!r}; migrate again") from error
+    except asyncpg.PostgresError as error:
+        raise FailedMigration(migration, error) from error
+
+
 async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with connection.transaction():
+    async with _step(connection, migration):
         await connection.execute(migration.up)
         await connection.execute(
             "INSERT INTO noetl.migration (number, name, sha256) VALUES ($1, $2, $3)",
@@ -143,6 +173,6 @@ async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
 
 
 async def _down(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with connection.transaction():
+    async with _step(connection, migration):
         await connection.execute(migration.down)
         await connection.execute("DELETE FROM noetl.migration WHERE number = $1", migration.number)
