@@ -15,7 +15,6 @@ from streams.envelope.model import Event, NewEvent, Root
 from streams.log.migrate import migrate
 from streams.log.port import EventStore, Frontier
 from streams.settings import Settings
-from tests.conftest import with_database
 from tests.events import example
 
 _keys = count(1)
@@ -27,7 +26,7 @@ async def own_database(settings: Settings) -> AsyncIterator[Settings]:
     name = f"test_{uuid4().hex}"
     await _execute(settings, f"CREATE DATABASE {name}")
     try:
-        made = with_database(settings, name)
+        made = settings.with_database(name)
         await migrate(dsn(made))
         yield made
     finally:
