@@ -235,7 +235,7 @@ BEGIN
       one_batch := '{}';
     END IF;
   END LOOP;
-  DELETE FROM noetl.root_head WHERE root_id = ANY (roots) AND seq = 0;
+  DELETE FROM noetl.root_head WHERE seq = 0 AND root_id IN (SELECT e.root_id FROM unnest(p_events) e);
 END $$;
 
 REVOKE ALL ON FUNCTION noetl.append(noetl.new_event[]), noetl.append_batch(noetl.new_event[]), noetl.insert_events(noetl.new_event[]) FROM PUBLIC;
