@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams.local.errors import ClusterNotMade
+from streams.local.process import die_with_parent
 from streams.local.unprivileged import hand_over
 
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20000, 4096, 16384, 1 << 18
@@ -98,7 +99,7 @@ def _initdb(cluster: Cluster, become: Become | None) -> subprocess.CompletedProc
         check=False,
         cwd="/",
         pass_fds=cluster.fds,
-        preexec_fn=become,
+        preexec_fn=die_with_parent(become=become),
         capture_output=True,
         text=True,
     )

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 from streams.local.pom import POM, Coordinate
+from streams.local.process import die_with_parent
 
 _MVN_SECONDS = 900
+# In full: looking up the short name needs the network, and its failure says little.
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 class FetchError(Exception):
@@ -56,10 +59,15 @@ class Mvn:
             str(POM),
             "--activate-profiles",
         ]
-        command += [profile, "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+        command += [profile, _COPY, f"-DoutputDirectory={target}"]
         try:
             done = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=_MVN_SECONDS
+                command,
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=_MVN_SECONDS,
+                preexec_fn=die_with_parent(),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise FetchError(str(error)) from error
@@ -70,7 +78,8 @@ class Mvn:
 def _first_error(output: str) -> str:
     """Pick the line of Maven's output that says what was wrong."""
     lines = [line for line in output.splitlines() if "[ERROR]" in line]
-    return lines[0].split("[ERROR]")[1].strip() if lines else f"mvn said: {output[-300:].strip()}"
+    text = lines[0].split("[ERROR]")[1] if lines else output[-300:]
+    return text.partition("-> [Help")[0].strip()
 
 
 class Jgo:

@@ -15,7 +15,7 @@ from streams.local.layout import Layout, write_private
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import kafka_answers
-from streams.local.process import last_lines
+from streams.local.process import die_with_parent, last_lines
 
 _HEAP_MB = 640
 
@@ -84,7 +84,13 @@ def _format(layout: Layout, java: Java, jars: Jars) -> None:
     )
     command = java_command(java, [jars.lib], "kafka.tools.StorageTool", *arguments, heap_mb=256)
     with layout.log("kafka-format").open("wb") as log:
-        done = subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            command,
+            check=False,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent(),
+        )
     if done.returncode != 0:
         path = layout.log("kafka-format")
         raise PartFailed("kafka", "could not format its storage", path, last_lines(path))

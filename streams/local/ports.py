@@ -65,7 +65,9 @@ def assign_ports(layout: Layout, names: Iterable[str], asked: Mapping[str, int])
         is_free=port_is_free,
         guesses=iter(lambda: random.choice(RANGE), 0),  # noqa: S311 - not a secret
     )
-    write_private(layout.ports, orjson.dumps({**last, **chosen}))
+    # A port asked for by number is asked for again or given up: only ours are remembered.
+    ours = {name: port for name, port in chosen.items() if not asked.get(name)}
+    write_private(layout.ports, orjson.dumps({**last, **ours}))
     return chosen
 
 

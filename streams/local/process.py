@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL
 
 from streams.local.part import Part
 
@@ -50,23 +51,28 @@ async def spawn(part: Part) -> asyncio.subprocess.Process:
             group=part.user_id,
             extra_groups=None if part.user_id is None else [],
             pass_fds=part.inherited_fds,
-            preexec_fn=_die_with(os.getpid(), part.orphan_signal),
+            preexec_fn=die_with_parent(part.orphan_signal),
         )
 
 
-def _die_with(supervisor: int, signal: int) -> Callable[[], None] | None:
-    """Ask Linux to send `signal` when the supervisor dies, however it dies.
+def die_with_parent(
+    signal: int = SIGKILL, *, become: Callable[[], None] | None = None
+) -> Callable[[], None] | None:
+    """Ask Linux to send a child `signal` when this process dies, however it dies.
 
-    This runs in the child after it has changed its user (a change of user clears the
-    request). The parent may already be gone by then; the child sees it and leaves.
+    What is returned runs in the child, after it has changed its user by itself or through
+    `become`: a change of user clears the request. The parent may already be gone by then;
+    the child sees it and leaves.
     """
     if _LIBC is None:
-        return None
-    prctl = _LIBC.prctl
+        return become
+    parent, prctl = os.getpid(), _LIBC.prctl
 
     def request() -> None:
+        if become is not None:
+            become()
         prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0)
-        if os.getppid() != supervisor:
+        if os.getppid() != parent:
             os._exit(1)
 
     return request

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from streams.local.state import StackState, read_supervised
+from streams.local.layout import layout_of
+from streams.local.lock import holder
 
 # Longer than the slowest orderly end: Connect, then Kafka, each within its own bound.
 _PATIENCE_SECONDS = 45.0
@@ -17,20 +18,14 @@ def shut_down(data: Path) -> bool:
 
     A supervisor that does not end in time is killed: its parts die with it.
     """
-    state = read_supervised(data)
-    if state is None:
+    supervisor = holder(layout_of(data))
+    if supervisor is None:
         return False
-    processes = _processes(state)
-    supervisor = processes[0]
+    family = [supervisor, *supervisor.children(recursive=True)]
     supervisor.terminate()
     try:
         supervisor.wait(_PATIENCE_SECONDS)
     except psutil.TimeoutExpired:
         supervisor.kill()
-    psutil.wait_procs(processes, timeout=_PATIENCE_SECONDS)
+    psutil.wait_procs(family, timeout=_PATIENCE_SECONDS)
     return True
-
-
-def _processes(state: StackState) -> list[psutil.Process]:
-    supervisor = psutil.Process(state.supervisor_pid)
-    return [supervisor, *supervisor.children(recursive=True)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -14,8 +13,9 @@ from typing import IO
 import psutil
 
 from streams.local.assembly import PROFILES, Assembly, assemble
-from streams.local.errors import DiskFull, StackAlreadyUp
+from streams.local.errors import DiskFull
 from streams.local.layout import Layout, layout_of
+from streams.local.lock import hold
 from streams.local.part import PartReport
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
@@ -73,7 +73,7 @@ class Stack:
             StackAlreadyUp: another process supervises this data folder.
             Unavailable: something it needs is missing; nothing is left running.
         """
-        self._lock = _hold(self._layout)
+        self._lock = hold(self._layout)
         try:
             await self._start()
         except BaseException:
@@ -137,7 +137,9 @@ class Stack:
         known = next(part for part in self._state.parts if part.name == report.part)
         changed = replace(known, state=report.state, pid=report.pid, restarts=report.restarts)
         self._state = self._state.with_part(changed)
-        write_state(self._state)
+        # On a full disk the file goes stale; the parts are still looked after.
+        with suppress(OSError):
+            write_state(self._state)
         self._report(report)
 
 
@@ -150,22 +152,6 @@ async def running(data: Path, *, profile: str = "core") -> AsyncIterator[StackSt
         yield state
     finally:
         await stack.stop()
-
-
-def _hold(layout: Layout) -> IO[bytes]:
-    """Take the data folder's lock, which the kernel frees when its holder dies.
-
-    Raises:
-        StackAlreadyUp: someone else holds it.
-    """
-    layout.create()
-    lock = layout.lock.open("ab")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.close()
-        raise StackAlreadyUp(layout.data) from error
-    return lock
 
 
 def _check_room(layout: Layout) -> None:

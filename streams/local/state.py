@@ -14,6 +14,7 @@ import orjson
 import psutil
 
 from streams.local.layout import layout_of, write_private
+from streams.local.lock import is_same
 from streams.local.part import PartState
 
 
@@ -113,8 +114,7 @@ class StackState:
     def is_alive(self) -> bool:
         """Tell whether the recorded supervisor still runs; its start time rules out a namesake."""
         with suppress(psutil.Error):
-            started = psutil.Process(self.supervisor_pid).create_time()
-            return abs(started - self.supervisor_started_at) < 1.0
+            return is_same(psutil.Process(self.supervisor_pid), self.supervisor_started_at)
         return False
 
     def with_part(self, changed: PartStatus) -> StackState:

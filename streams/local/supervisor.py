@@ -122,7 +122,8 @@ class _Life:
             self._restarts += 1
             self.say(PartState.RESTARTING, f"ended with code {code}, again in {delay:.1f} s")
             await asyncio.sleep(delay)
-            with suppress(PartFailed):
+            # It may fail again, or the machine may have no process to spare: both pass.
+            with suppress(PartFailed, OSError):
                 await self.start()
             if not self.is_ready.is_set():
                 await self._end_process()

@@ -1,0 +1,49 @@
+"""Who holds a data folder: one supervisor at a time, known by its process."""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import suppress
+from typing import IO
+
+import orjson
+import psutil
+
+from streams.local.errors import StackAlreadyUp
+from streams.local.layout import Layout
+
+
+def hold(layout: Layout) -> IO[bytes]:
+    """Take the data folder for this process; the kernel frees it when we die.
+
+    Raises:
+        StackAlreadyUp: another process has it.
+    """
+    layout.create()
+    lock = layout.lock.open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise StackAlreadyUp(layout.data) from error
+    me = psutil.Process()
+    lock.truncate(0)
+    lock.write(orjson.dumps({"pid": me.pid, "started_at": me.create_time()}))
+    lock.flush()
+    return lock
+
+
+def holder(layout: Layout) -> psutil.Process | None:
+    """Return the process that holds the data folder, ready or still starting."""
+    with suppress(OSError, ValueError, KeyError, psutil.Error):
+        noted = orjson.loads(layout.lock.read_bytes())
+        found = psutil.Process(noted["pid"])
+        if is_same(found, noted["started_at"]):
+            return found
+    return None
+
+
+def is_same(process: psutil.Process, started_at: float) -> bool:
+    """Tell a process from a later one that was given its number; a dead one is not it."""
+    alive = process.status() != psutil.STATUS_ZOMBIE
+    return alive and abs(process.create_time() - started_at) < 1.0

@@ -1,0 +1,86 @@
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streams.local.part import PartState
+from streams.local.state import (
+    ConnectAddress,
+    KafkaAddress,
+    PartStatus,
+    Phase,
+    PostgresAddress,
+    RegistryAddress,
+    S3Address,
+    StackState,
+    find_stack,
+    read_state,
+    read_supervised,
+    write_state,
+)
+from streams.local.status import describe
+
+
+@pytest.fixture
+def state(tmp_path) -> StackState:
+    me = psutil.Process()
+    return StackState(
+        data=tmp_path,
+        profile="core",
+        phase=Phase.READY,
+        supervisor_pid=me.pid,
+        supervisor_started_at=me.create_time(),
+        postgres=PostgresAddress("127.0.0.1", 5, "noetl", "postgres", "s3cret", {"r": "p@ss/"}),
+        kafka=KafkaAddress("127.0.0.1:1"),
+        connect=ConnectAddress("http://127.0.0.1:2", tmp_path / "secrets"),
+        s3=S3Address("http://127.0.0.1:3", "key", "s3cret", "bucket", "us-east-1"),
+        registry=RegistryAddress(),
+        parts=(PartStatus("kafka", "4.3.1", "127.0.0.1:1", Path("/log"), pid=os.getpid()),),
+    )
+
+
+def test_what_is_written_is_read_back_the_same(state):
+    write_state(state)
+    assert read_state(state.data) == state
+    assert find_stack(state.data) == state
+
+
+def test_the_state_of_a_dead_supervisor_is_nothing(state):
+    write_state(replace(state, supervisor_started_at=state.supervisor_started_at - 100))
+    assert read_supervised(state.data) is None
+
+
+def test_a_stack_that_is_still_starting_is_supervised_but_not_up(state):
+    write_state(replace(state, phase=Phase.STARTING))
+    assert read_supervised(state.data) is not None
+    assert read_state(state.data) is None
+
+
+def test_a_file_of_another_version_is_nothing(state):
+    (state.data / "state.json").write_text('{"format": "other"}')
+    assert read_supervised(state.data) is None
+
+
+def test_only_the_owner_may_read_the_file(state):
+    write_state(state)
+    assert stat.S_IMODE((state.data / "state.json").stat().st_mode) == 0o600
+
+
+def test_a_password_is_quoted_in_a_connection_string(state):
+    assert state.postgres.dsn("r") == "postgresql://r:p%40ss%2F@127.0.0.1:5/noetl"
+
+
+def test_the_status_shows_memory_and_no_secret(state):
+    described = describe(state)
+    assert described["parts"][0]["memory_bytes"] > 0
+    assert "s3cret" not in str(described)
+
+
+def test_one_parts_change_leaves_the_others(state):
+    other = PartStatus("s3", "1", "x", Path("/log"))
+    both = replace(state, parts=(*state.parts, other))
+    changed = both.with_part(replace(other, state=PartState.READY, restarts=3))
+    assert [part.restarts for part in changed.parts] == [0, 3]
