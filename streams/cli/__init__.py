@@ -16,6 +16,7 @@ COMMANDS = {
     "connectors": "streams.cli.connectors",
     "demo": "streams.cli.demo",
     "down": "streams.cli.stack",
+    "events": "streams.cli.events",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
     "prove": "streams.cli.prove",

@@ -1,0 +1,67 @@
+"""`streams events`: the event catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+
+
+@click.group()
+def events() -> None:
+    """Look at the event catalogue.
+
+    \b
+    Example:
+      streams events list
+    """
+
+
+@events.command("list")
+@click.option("--root", help="Only events of this root, for example execution.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_command(root: str | None, as_json: bool) -> None:
+    """List every event type with its root, entity, writer and reason.
+
+    \b
+    Examples:
+      streams events list --root schedule
+      streams events list --json
+    """
+    from streams.envelope.catalogue import catalogue
+
+    kinds = [kind for kind in catalogue().types.values() if root in (None, kind.root)]
+    if as_json:
+        rows = [
+            {"name": k.name, "version": k.version, "root": k.root, "entity": k.entity}
+            | {"writer": k.writer, "claim": k.claim, "ends": k.ends, "why": k.why}
+            for k in kinds
+        ]
+        click.echo(orjson.dumps({"events": rows}).decode())
+        return
+    for kind in kinds:
+        click.echo(f"{kind.name:<24} {kind.root:<11} {kind.writer:<10} {kind.why}")
+
+
+@events.command()
+@click.option("--out", type=click.Path(path_type=Path), default=Path("docs/events.md"))
+@click.option("--dry-run", is_flag=True, help="Print the page; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def document(out: Path, dry_run: bool, as_json: bool) -> None:
+    """Write the catalogue as a page for people.
+
+    \b
+    Example:
+      streams events document
+    """
+    from streams.envelope.catalogue import catalogue
+    from streams.envelope.document import document as page_of
+
+    page = page_of(catalogue())
+    if not dry_run:
+        out.write_text(page, encoding="utf-8")
+    if as_json:
+        click.echo(orjson.dumps({"written": None if dry_run else str(out)}).decode())
+    else:
+        click.echo(page if dry_run else f"wrote {out}")
