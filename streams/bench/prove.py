@@ -1,0 +1,180 @@
+"""Every measured claim, measured anew, and the page that says how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+
+Figures = Mapping[str, float]
+Measure = Callable[[], Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What a figure must be at least, or at most."""
+
+    figure: str
+    limit: float
+    at_most: bool = False
+
+    def holds(self, figures: Figures) -> bool:
+        value = figures.get(self.figure)
+        if value is None:
+            return False
+        return value <= self.limit if self.at_most else value >= self.limit
+
+    def __str__(self) -> str:
+        return f"`{self.figure}` at {'most' if self.at_most else 'least'} {self.limit:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something we say about this program, how it is measured, and its bars."""
+
+    name: str
+    how: str
+    measure: Measure
+    bars: tuple[Bar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What measuring a claim gave."""
+
+    claim: Claim
+    figures: Figures = field(default_factory=dict)
+    failure: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self.failure is None and all(bar.holds(self.figures) for bar in self.claim.bars)
+
+
+def claims() -> tuple[Claim, ...]:
+    """Return the claims of every part that is here."""
+    return (
+        Claim(
+            "A stack with data is ready again quickly",
+            "`streams up --detach` twice on one folder; the second, until its round trip is done",
+            _second_start,
+            (Bar("second_up_s", 20, at_most=True),),
+        ),
+        Claim(
+            "The log takes events at a good part of the speed of raw COPY",
+            "`streams bench append --json`: median of three rounds of 20,000 frame commits",
+            lambda: _bench("append"),
+            (Bar("ratio_to_copy", 0.3), Bar("ratio_single_to_fsync", 5)),
+        ),
+        Claim(
+            "The mirror costs little over raw Debezium, and loses or doubles nothing",
+            "`streams bench mirror --json`: median of three rounds of 40,000 events; "
+            "latency over 20 s at 500 events a second",
+            lambda: _bench("mirror"),
+            (
+                Bar("ratio_to_plain", 0.7),
+                Bar("p99_ms", 250, at_most=True),
+                Bar("lost", 0, at_most=True),
+                Bar("doubled", 0, at_most=True),
+            ),
+        ),
+        Claim(
+            "Kills lose nothing",
+            "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
+            "during appends, each with kill -9",
+            _acceptance,
+            (Bar("failed", 0, at_most=True),),
+        ),
+    )
+
+
+def prove(wanted: tuple[Claim, ...], say: Callable[[str], None]) -> list[Proof]:
+    """Measure each claim; one that cannot be measured is one that does not hold."""
+    proofs = []
+    for claim in wanted:
+        say(f"{claim.name} …")
+        try:
+            proof = Proof(claim, claim.measure())
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            proof = Proof(claim, failure=str(error))
+        proofs.append(proof)
+        say(f"  {'holds' if proof.holds else 'DOES NOT HOLD'}: {proof.failure or proof.figures}")
+    return proofs
+
+
+def page(proofs: list[Proof], *, at: datetime) -> str:
+    """Return docs/benchmarks.md."""
+    return "\n".join(_page(proofs, at)) + "\n"
+
+
+def _page(proofs: list[Proof], at: datetime) -> Iterator[str]:
+    memory = psutil.virtual_memory().total / 2**30
+    yield "# Benchmarks\n"
+    yield "Written by `make prove`, which measures every claim anew. Figures of one machine are"
+    yield "worth little beside another's, so each stands beside a limit measured in the same run.\n"
+    yield f"Measured {at:%Y-%m-%d} on {os.cpu_count()} cores and {memory:.0f} GiB of memory,"
+    yield f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, with the"
+    yield "embedded stack on the same machine as the bench.\n"
+    for proof in proofs:
+        yield f"## {proof.claim.name}\n"
+        yield f"{proof.claim.how}.\n"
+        if proof.failure is not None:
+            yield f"Not measured: {proof.failure}\n"
+            continue
+        yield "| figure | value |"
+        yield "|---|---:|"
+        for name, value in proof.figures.items():
+            yield f"| `{name}` | {value:,} |"
+        yield ""
+        for bar in proof.claim.bars:
+            yield f"- {bar}: {'holds' if bar.holds(proof.figures) else '**does not hold**'}"
+        yield ""
+
+
+def _streams(*arguments: str, timeout_s: float = 1800) -> str:
+    command = [sys.executable, "-m", "streams", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode not in (0, 1) or not (done.stdout or done.returncode == 0):
+        raise ValueError(f"streams {' '.join(arguments)}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+def _bench(name: str) -> Figures:
+    found = json.loads(_streams("bench", name, "--json"))
+    return {key: value for key, value in found.items() if isinstance(value, (int, float))}
+
+
+def _second_start() -> Figures:
+    with tempfile.TemporaryDirectory(prefix="streams-prove-", dir=Path.cwd()) as folder:
+        seconds = []
+        for _ in range(2):
+            started = time.monotonic()
+            _streams("up", "--detach", "--data", folder)
+            seconds.append(round(time.monotonic() - started, 1))
+            _streams("down", "--data", folder)
+    return {"first_up_s": seconds[0], "second_up_s": seconds[1]}
+
+
+def _acceptance() -> Figures:
+    command = [sys.executable, "-m", "pytest", "tests/acceptance", "-q", "--no-header"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
+    summary = done.stdout.strip().rsplit("\n", 1)[-1]
+    words = summary.replace(",", "").split()
+    counts = {word: int(number) for number, word in pairwise(words) if number.isdigit()}
+    if "passed" not in counts and "failed" not in counts:
+        raise ValueError(f"pytest said: {summary}")
+    return {
+        "passed": counts.get("passed", 0),
+        "failed": counts.get("failed", 0) + counts.get("errors", 0),
+    }

@@ -1,0 +1,48 @@
+"""`streams prove`: measure every claim and write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import orjson
+
+
+@click.command()
+@click.option("--only", help="Only claims whose name contains this.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("docs/benchmarks.md"))
+@click.option("--dry-run", is_flag=True, help="Name the claims; measure nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
+    """Measure every claim of every part anew; this may take long.
+
+    The page is written only when every claim was measured. Exits with 1 when one does
+    not hold.
+
+    \b
+    Examples:
+      streams prove
+      streams prove --only mirror --json
+    """
+    from streams.bench.prove import claims, page
+    from streams.bench.prove import prove as measure
+
+    wanted = tuple(claim for claim in claims() if only is None or only in claim.name)
+    if dry_run:
+        for claim in wanted:
+            click.echo(f"{claim.name}: {claim.how}")
+        return
+    proofs = measure(wanted, lambda line: click.echo(line, err=True))
+    if only is None:
+        out.write_text(page(proofs, at=datetime.now(UTC)), encoding="utf-8")
+    if as_json:
+        found = [
+            {"claim": p.claim.name, "holds": p.holds, "figures": dict(p.figures)} for p in proofs
+        ]
+        click.echo(orjson.dumps({"claims": found}).decode())
+    elif only is None:
+        click.echo(f"wrote {out}")
+    if not all(proof.holds for proof in proofs):
+        sys.exit(1)
