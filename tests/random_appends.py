@@ -31,7 +31,7 @@ class Task:
     roots: list[int]
     appends: int
     worker: int
-    callers: int = 32
+    callers: int = 64
 
 
 @dataclass(slots=True)
@@ -84,9 +84,9 @@ def _batch(task: Task, number: int, rng: random.Random) -> list[NewEvent]:
         batch.append(event(rng.choice(task.roots), idempotency_key=key, node_name=f"n{number % 7}"))
     root = rng.choice(task.roots)
     key = f"{task.worker}/{number}/special"
-    if luck < 0.05:
+    if luck < 0.02:
         batch.append(event(root, idempotency_key=key, node_name="cas", expected_version=number % 9))
-    elif luck < 0.1:
+    elif luck < 0.04:
         claim = {"loop_id": str(number % 50 + 1)}
         batch.append(event(root, "loop.done", idempotency_key=key, meta=claim))
     return batch
