@@ -42,6 +42,9 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
+        # After a kill the node may register again only when its former self has timed out.
+        "broker.session.timeout.ms": 4000,
+        "broker.heartbeat.interval.ms": 500,
         "log.cleaner.dedupe.buffer.size": 32 * 2**20,
     }
 
@@ -82,7 +85,9 @@ def _format(layout: Layout, java: Java, jars: Jars) -> None:
         "-c",
         str(layout.config / "kafka.properties"),
     )
-    command = java_command(java, [jars.lib], "kafka.tools.StorageTool", *arguments, heap_mb=256)
+    command = java_command(
+        java, [jars.lib], "kafka.tools.StorageTool", *arguments, heap_mb=256, brief=True
+    )
     with layout.log("kafka-format").open("wb") as log:
         done = subprocess.run(
             command,

@@ -15,9 +15,10 @@ from typing import IO, Any
 import orjson
 
 from streams.errors import StreamsError
+from streams.local.errors import PartFailed
 from streams.local.layout import layout_of
 from streams.local.part import PartReport, PartState
-from streams.local.process import rotate
+from streams.local.process import last_lines, rotate
 from streams.local.stack import Stack
 from streams.local.state import StackState
 
@@ -77,6 +78,22 @@ def detach(
             pass_fds=[writing],
         )
     os.close(writing)
+    try:
+        _follow(reading, supervisor, log, say, report)
+    except KeyboardInterrupt:
+        supervisor.terminate()
+        supervisor.wait()
+        raise
+
+
+def _follow(
+    reading: int,
+    supervisor: subprocess.Popen[bytes],
+    log: Path,
+    say: Callable[[str], None],
+    report: Callable[[PartReport], None],
+) -> None:
+    """Pass on what the supervisor tells until its stack is ready."""
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
             told = orjson.loads(line)
@@ -94,7 +111,7 @@ def detach(
                 supervisor.returncode = 0
                 return
     supervisor.wait()
-    raise StreamsError(f"the supervisor ended before the stack was ready: see {log}")
+    raise PartFailed("the supervisor", "ended before the stack was ready", log, last_lines(log))
 
 
 def _as_told(told: Mapping[str, Any]) -> StreamsError:
