@@ -91,7 +91,7 @@ class Reader:
         self._thread.shutdown(wait=False)
 
     async def batch(self, *, wait_s: float = 0.2) -> list[Record]:
-        """Return what can be read now, or comes within `wait_s`; perhaps nothing."""
+        """Return what can be read now or comes within `wait_s`: nothing at the end of topics."""
         return await self._call(lambda: self._read(wait_s))
 
     async def to_end(self, *, timeout_s: float = 60.0) -> AsyncIterator[list[Record]]:
@@ -203,17 +203,12 @@ class Reader:
         return int(found[0]), int(found[1])
 
     def _read(self, wait_s: float) -> list[Record]:
-        """Return the first records that come; ends of partitions alone are not worth returning."""
-        deadline = time.monotonic() + wait_s
-        while True:
-            left = max(0.0, deadline - time.monotonic())
-            # A batch call waits until it is full, so take one record first and what is there.
-            first = self._consumer.poll(left)
-            if first is None:
-                return []
-            messages = [first, *self._consumer.consume(BATCH_COUNT, timeout=0)]
-            if records := [one for one in map(self._record, messages) if one is not None]:
-                return records
+        # A batch call waits until it is full: wait for one record, and take what is there.
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(BATCH_COUNT, timeout=0)]
+        return [record for record in map(self._record, messages) if record is not None]
 
     def _record(self, message: Any) -> Record | None:
         place = (message.topic(), message.partition())
