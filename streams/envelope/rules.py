@@ -28,7 +28,8 @@ MAX_DEPTH = 200
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_TIME_EXAMPLE = "2026-05-16T12:34:56.789Z"
 _NO_OFFSET = timedelta(0)
 _PAYLOAD_PATH = "/payloads/sha256/"
 
@@ -74,8 +75,10 @@ def _check_identity(event: NewEvent, kind: EventType) -> None:
     _check_text(event.type, "correlation_id", event.correlation_id, MAX_KEY_CHARS)
     _check_text(event.type, "trace", event.trace, MAX_NAME_CHARS)
     check_utc(event.type, "event_time", event.event_time)
-    if event.expected_version is not None and event.expected_version < 0:
-        raise BadField(event.type, "expected_version", "is negative; 0 means a new stream")
+    expected = event.expected_version
+    if expected is not None and (type(expected) is not int or not 0 <= expected <= MAX_ID):
+        why = f"is {expected!r}, not a version; 0 means a new stream"
+        raise BadField(event.type, "expected_version", why)
 
 
 def _check_columns(event: NewEvent, kind: EventType) -> None:
@@ -118,12 +121,20 @@ def _wrong(field: MetaField, value: object) -> str | None:
     if field.kind == "digest":
         return None if _DIGEST.fullmatch(value) else f"is {value!r}, not 64 hex digits"
     if field.kind == "time":
-        return None if _TIME.fullmatch(value) else f"is {value!r}, not a UTC time ending in Z"
+        return None if _is_time(value) else f"is {value!r}, not a time like {_TIME_EXAMPLE}"
     if not _is_plain(value, MAX_KEY_CHARS):
         return (
             f"must be 1 to {MAX_KEY_CHARS} characters without control characters or lone surrogates"
         )
     return None
+
+
+def _is_time(text: str) -> bool:
+    """Say whether `text` is a time in its one spelling: a claim on a time needs just one."""
+    try:
+        return _TIME.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _check_user_data(event: NewEvent, kind: EventType) -> None:

@@ -34,6 +34,13 @@ CONNECTION_LOST = (
     asyncpg.TooManyConnectionsError,
 )
 
+_NOT_MIGRATED = (
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.UndefinedFunctionError,
+    asyncpg.UndefinedObjectError,
+    asyncpg.UndefinedTableError,
+)
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -201,7 +208,7 @@ def _fail(waiting: _Waiting, error: Exception) -> None:
 def _as_refusal(error: asyncpg.PostgresError) -> Exception:
     if isinstance(error, asyncpg.CheckViolationError) and "no partition" in str(error):
         return LogUnavailable(f"{error}; run `streams migrate`, which makes partitions ahead")
-    if isinstance(error, (asyncpg.UndefinedFunctionError, asyncpg.UndefinedObjectError)):
+    if isinstance(error, _NOT_MIGRATED):
         return LogUnavailable(f"{error}; run `streams migrate`")
     if isinstance(error, (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError)):
         return BadBatch(f"the database cannot take the batch: {error}")

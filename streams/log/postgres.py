@@ -89,3 +89,6 @@ class PostgresEventStore:
             return list(await self._pool.fetch(sql, *arguments))
         except (*CONNECTION_LOST, TimeoutError) as error:
             raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
+        except asyncpg.PostgresError as error:
+            why = f"Postgres cannot read the log: {error}"
+            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

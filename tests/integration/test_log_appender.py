@@ -15,7 +15,8 @@ from streams.errors import Unavailable
 from streams.ids import lowest_id_at
 from streams.log.appender import Appender
 from streams.log.errors import BadBatch, ForeignRoot, LogUnavailable, RootEnded, VersionConflict
-from streams.log.port import Outcome, Receipt
+from streams.log.port import Frontier, Outcome, Receipt
+from streams.log.postgres import PostgresEventStore
 from streams.settings import Settings
 from tests.events import PRODUCER
 from tests.logs import dsn, event, own_database, root_events
@@ -208,3 +209,18 @@ async def test_closing_sends_what_is_waiting_and_then_takes_no_more(
     assert sorted(receipt.events[0].seq for receipt in receipts) == [1, 2, 3]
     with pytest.raises(LogUnavailable, match="not running"):
         await appender.append([event(root)])
+
+
+async def test_a_log_that_was_never_migrated_says_what_to_do(
+    log: Log, empty_database: Settings
+) -> None:
+    where = dsn(empty_database)
+    appender = Appender(where, codec=log.codec, next_id=log.ids.next, producer=PRODUCER)
+    async with asyncpg.create_pool(where, min_size=1, max_size=1) as pool, appender:
+        store = PostgresEventStore(appender, pool, log.codec)
+        with pytest.raises(LogUnavailable, match="streams migrate"):
+            await store.append([event(1)])
+        with pytest.raises(LogUnavailable, match="streams migrate"):
+            await root_events(store, 1)
+        with pytest.raises(LogUnavailable, match="streams migrate"):
+            await store.read_log(Frontier())

@@ -206,7 +206,10 @@ def test_an_error_text_may_have_lines() -> None:
         ("catalog.registered", {**CATALOG, "content_sha256": "AB" * 32}, "meta.content_sha256"),
         ("schedule.fired", {**FIRED, "fire_time": "2026-05-16 12:00"}, "meta.fire_time"),
         ("schedule.fired", {**FIRED, "fire_time": "2026-05-16T12:00:00+02:00"}, "meta.fire_time"),
-        ("schedule.fired", {**FIRED, "fire_time": "٢٠٢٦-05-16T12:00:00Z"}, "meta.fire_time"),
+        ("schedule.fired", {**FIRED, "fire_time": "٢٠٢٦-05-16T12:00:00.000Z"}, "meta.fire_time"),
+        ("schedule.fired", {**FIRED, "fire_time": "2026-02-30T12:00:00.000Z"}, "meta.fire_time"),
+        ("schedule.fired", {**FIRED, "fire_time": "2026-05-16T12:00:00Z"}, "meta.fire_time"),
+        ("schedule.fired", {**FIRED, "fire_time": "2026-05-16T12:00:00.0000Z"}, "meta.fire_time"),
     ],
 )
 def test_a_wrong_routing_value_is_refused(name: str, meta: dict[str, Any], field: str) -> None:
@@ -230,6 +233,8 @@ def test_a_choice_takes_only_what_the_catalogue_lists() -> None:
         ({"parent_execution_id": 2**64}, "parent_execution_id"),
         ({"catalog_id": "7"}, "catalog_id"),
         ({"expected_version": -1}, "expected_version"),
+        ({"expected_version": 2**63}, "expected_version"),
+        ({"expected_version": True}, "expected_version"),
         ({"current_index": -1}, "current_index"),
         ({"current_index": True}, "current_index"),
         ({"tenant_id": "a\x00"}, "tenant_id"),
