@@ -11,6 +11,8 @@ from uuid import uuid4
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+PARTITIONS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -40,16 +42,20 @@ class Receiver:
                 "log_level": 0,
             }
         )
-        self._consumer.assign([place for topic in self._topics for place in self._ends(topic)])
+        places = [place for topic in self._topics for place in self._places(topic)]
+        self._consumer.assign(places)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
         if self._create:
-            for future in _admin(self._bootstrap).delete_topics(self._topics).values():
+            admin = _admin(self._bootstrap)
+            for future in admin.delete_topics(self._topics).values():
                 future.result()
 
-    def _ends(self, topic: str) -> list[TopicPartition]:
+    def _places(self, topic: str) -> list[TopicPartition]:
+        if self._create:  # a topic made just now begins at its end
+            return [TopicPartition(topic, number, 0) for number in range(PARTITIONS)]
         partitions = self._consumer.list_topics(topic, timeout=15).topics[topic].partitions
         places = [TopicPartition(topic, number) for number in partitions]
         for place in places:
@@ -88,6 +94,7 @@ def _admin(bootstrap: str) -> AdminClient:
 
 
 def _create(bootstrap: str, topics: list[str]) -> None:
-    wanted = [NewTopic(topic, num_partitions=4, replication_factor=1) for topic in topics]
-    for future in _admin(bootstrap).create_topics(wanted).values():
+    wanted = [NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1) for topic in topics]
+    admin = _admin(bootstrap)
+    for future in admin.create_topics(wanted).values():
         future.result()
