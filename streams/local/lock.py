@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from contextlib import suppress
 from typing import IO
 
@@ -31,6 +32,13 @@ def hold(layout: Layout) -> IO[bytes]:
     lock.write(orjson.dumps({"pid": me.pid, "started_at": me.create_time()}))
     lock.flush()
     return lock
+
+
+def still_held(layout: Layout, lock: IO[bytes]) -> bool:
+    """Tell whether the lock we hold is still the one in the folder, or the folder was deleted."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(lock.fileno()), layout.lock.stat())
+    return False
 
 
 def holder(layout: Layout) -> psutil.Process | None:

@@ -15,12 +15,13 @@ import psutil
 from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.errors import DiskFull
 from streams.local.layout import Layout, layout_of
-from streams.local.lock import hold
+from streams.local.lock import hold, still_held
 from streams.local.part import PartReport
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
 _NEEDED_BYTES = 1024 * 2**20
+_FOLDER_SECONDS = 2.0
 Say = Callable[[str], None]
 Report = Callable[[PartReport], None]
 Prepare = Callable[[StackState, Say], Awaitable[None]]
@@ -110,10 +111,18 @@ class Stack:
         await self._prepare(self._state, self._say)
         self._enter(Phase.READY)
 
+    async def folder_deleted(self) -> None:
+        """Return when the data folder is no longer ours: someone deleted it under a live stack."""
+        # Nothing announces this, so it is looked for.
+        while self._lock is None or still_held(self._layout, self._lock):  # noqa: ASYNC110
+            await asyncio.sleep(_FOLDER_SECONDS)
+
     async def stop(self) -> None:
         """End every part in order and let go of the data folder; harmless when nothing runs."""
         if self._supervisor is not None:
-            self._enter(Phase.STOPPING)
+            # The folder may be gone; the parts are ended all the same.
+            with suppress(OSError):
+                self._enter(Phase.STOPPING)
             await self._supervisor.stop()
             self._supervisor = None
         if self._assembly is not None:

@@ -28,7 +28,8 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None]) -> None:
     """Start the stack, stay until asked to end, and end it in order.
 
-    A signal during the start ends the start.
+    A signal during the start ends the start; a deleted data folder ends the stack, since
+    `down` could not find it any more.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -36,16 +37,18 @@ async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None
         loop.add_signal_handler(number, ended.set)
     starting = asyncio.create_task(stack.start())
     ending = asyncio.create_task(ended.wait())
+    deleted = asyncio.create_task(stack.folder_deleted())
     try:
         await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             when_ready(await starting)
-            await ending
+            await asyncio.wait((ending, deleted), return_when=asyncio.FIRST_COMPLETED)
         else:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
     finally:
         ending.cancel()
+        deleted.cancel()
         await stack.stop()
 
 

@@ -1,4 +1,5 @@
 import os
+import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -6,6 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from streams.local.errors import StackAlreadyUp
+from streams.local.layout import layout_of
+from streams.local.lock import hold, holder, still_held
 from streams.local.part import PartState
 from streams.local.state import (
     ConnectAddress,
@@ -84,3 +88,22 @@ def test_one_parts_change_leaves_the_others(state):
     both = replace(state, parts=(*state.parts, other))
     changed = both.with_part(replace(other, state=PartState.READY, restarts=3))
     assert [part.restarts for part in changed.parts] == [0, 3]
+
+
+def test_the_holder_of_a_folder_is_known_and_a_second_one_is_refused(tmp_path):
+    layout = layout_of(tmp_path)
+    with hold(layout) as lock:
+        assert holder(layout) == psutil.Process()
+        assert still_held(layout, lock)
+        with pytest.raises(StackAlreadyUp, match="streams down"):
+            hold(layout)
+
+
+def test_a_deleted_folder_is_no_longer_held(tmp_path):
+    layout = layout_of(tmp_path / "stack")
+    with hold(layout) as lock:
+        shutil.rmtree(layout.data)
+        assert not still_held(layout, lock)
+        layout.create()
+        layout.lock.touch()
+        assert not still_held(layout, lock)
