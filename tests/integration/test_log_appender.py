@@ -114,6 +114,22 @@ async def test_a_new_root_is_not_kept_by_a_caller_that_was_refused(log: Log) -> 
     assert isinstance(stranger, Receipt)
 
 
+async def test_a_refused_append_leaves_no_trace_of_its_root(log: Log, database: Settings) -> None:
+    root = log.ids.next()
+    with pytest.raises(VersionConflict):
+        await log.store.append([event(root, expected_version=3)])
+    connection = await asyncpg.connect(dsn(database, "read"))
+    heads = "SELECT count(*) FROM noetl.root_head WHERE root_id = $1"
+    assert await connection.fetchval(heads, root) == 0
+    await connection.close()
+
+
+async def test_a_batch_may_touch_very_many_roots(log: Log) -> None:
+    roots = log.ids.take(3_000)
+    receipt = await log.store.append([event(root) for root in roots])
+    assert [one.seq for one in receipt.events] == [1] * len(roots)
+
+
 async def test_what_only_the_database_can_refuse_does_not_hurt_strangers_either(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,13 @@ async def test_ten_thousand_random_appends_over_shared_roots(log: Log, database:
     deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
     assert await connection.fetchval(deadlocks) == 0
     await connection.close()
-    assert sorted(await _whole_log(log)) == sorted(e for r in reports for _, _, e in r.events)
+    whole = await _whole_log(log)
+    assert sorted(one.event_id for one in whole) == sorted(
+        event_id for report in reports for _, _, event_id in report.events
+    )
+    for root in roots:
+        seqs = [one.seq for one in whole if one.root.id == root]
+        assert seqs == sorted(seqs), "the whole log must tell a root in its own order"
 
 
 async def test_what_was_read_up_to_a_place_never_changes(log: Log, database: Settings) -> None:
@@ -102,12 +108,12 @@ def _versions_have_no_gap(events: list[Event]) -> None:
         assert one.stream_version == versions[one.stream_id]
 
 
-async def _whole_log(log: Log) -> list[int]:
-    """Return the ids of all events, as a reader of the whole log gets them."""
-    found: list[int] = []
+async def _whole_log(log: Log) -> list[Event]:
+    """Return all events, as a reader of the whole log gets them."""
+    found: list[Event] = []
     frontier = Frontier()
     while True:
         page, frontier = await log.store.read_log(frontier, limit=5_000)
         if not page:
             return found
-        found += [one.event_id for one in page]
+        found += page
