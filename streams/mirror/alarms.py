@@ -105,7 +105,7 @@ class Readings:
     stored_lsn: int | None = None
     topics_written: bool = False
     round_trip_s: float | None = None
-    """None where nobody asked because the mirror does not run; infinite past the limit."""
+    """None where nobody asked because the mirror does not run; infinite once given up."""
     unreachable: Mapping[AlarmName, str] = field(default_factory=dict)
 
     @property

@@ -33,6 +33,7 @@ REBUILD_LOCK = (7237477, 1)
 
 INTERVAL_S = 2.0
 _PATIENCE_S = 3.0
+_GLANCE_S = 0.5
 _TAIL_COUNT = 2000
 # These also come and go with a restart: worth a word only when they stay.
 _PASSING = {
@@ -79,6 +80,8 @@ class Guard:
         self._bootstrap = settings.event_store.connection.url
         self._offset = _StoredOffset(self._bootstrap)
         self._mark: Watermark | None = None
+        self._trip: asyncio.Task[float] | None = None
+        self._trip_began = 0.0
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Guard:
@@ -89,14 +92,20 @@ class Guard:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._stop_travelling()
         await self._open.aclose()
 
-    async def check(self) -> tuple[Alarm, ...]:
+    async def check(self, *, patience_s: float | None = None) -> tuple[Alarm, ...]:
         """Name everything that is wrong now."""
-        return judge(await self.probe(), self.limits)
+        return judge(await self.probe(patience_s=patience_s), self.limits)
 
-    async def probe(self) -> Readings:
-        """Look everywhere; what does not answer is part of the readings, never an error."""
+    async def probe(self, *, patience_s: float | None = None) -> Readings:
+        """Look everywhere; what does not answer is part of the readings, never an error.
+
+        A slow round trip is awaited for `patience_s`, by default until it is an alarm. Who
+        looks again soon gives it less: the slot must not go unseen meanwhile.
+        """
+        patience_s = self.limits.lag_s + 1.0 if patience_s is None else patience_s
         unreachable: dict[AlarmName, str] = {}
         connector_task = asyncio.create_task(self._connector(unreachable))
         database = await self._database(unreachable)
@@ -110,7 +119,9 @@ class Guard:
             unreachable=unreachable,
         )
         if not unreachable and _is_at_work(readings):
-            readings = replace(readings, round_trip_s=await self._round_trip(unreachable))
+            readings = replace(
+                readings, round_trip_s=await self._round_trip(unreachable, patience_s)
+            )
         return readings
 
     async def _database(self, unreachable: dict[AlarmName, str]) -> Database | None:
@@ -156,17 +167,35 @@ class Guard:
         async with Reader(self._bootstrap, topics, start="end", timeout_s=_PATIENCE_S) as reader:
             return any((await reader.ends()).values())
 
-    async def _round_trip(self, unreachable: dict[AlarmName, str]) -> float | None:
+    async def _round_trip(
+        self, unreachable: dict[AlarmName, str], patience_s: float
+    ) -> float | None:
+        """Return how long a round trip takes, or how long one has been under way already."""
+        loop = asyncio.get_running_loop()
+        if self._trip is None:
+            self._trip, self._trip_began = asyncio.create_task(self._travel()), loop.time()
+        await asyncio.wait({self._trip}, timeout=patience_s)
+        if not self._trip.done():
+            return loop.time() - self._trip_began
+        trip, self._trip = self._trip, None
         with _Noting(unreachable, AlarmName.KAFKA_UNREACHABLE):
-            if self._mark is None:
-                dsn = self._settings.event_store.canonical_connection.dsn("append")
-                mark = Watermark(dsn, self._bootstrap)
-                self._mark = await self._open.enter_async_context(mark)
-            try:
-                return await self._mark.round_trip(timeout_s=self.limits.lag_s)
-            except MirrorBehind:
-                return math.inf
+            return trip.result()
         return None
+
+    async def _travel(self) -> float:
+        if self._mark is None:
+            dsn = self._settings.event_store.canonical_connection.dsn("append")
+            mark = Watermark(dsn, self._bootstrap)
+            self._mark = await self._open.enter_async_context(mark)
+        try:
+            return await self._mark.round_trip(timeout_s=self.limits.lag_s)
+        except MirrorBehind:
+            return math.inf
+
+    async def _stop_travelling(self) -> None:
+        if self._trip is not None:
+            self._trip.cancel()
+            await asyncio.gather(self._trip, return_exceptions=True)
 
 
 class _StoredOffset:
@@ -236,7 +265,8 @@ async def watch(
     seen: Counter[AlarmName] = Counter()
     async with Guard(settings, limits) as guard:
         while True:
-            found = {alarm.name: alarm for alarm in await guard.check()}
+            alarms = await guard.check(patience_s=_GLANCE_S)
+            found = {alarm.name: alarm for alarm in alarms}
             seen = Counter({name: seen[name] + 1 for name in found})
             now = {
                 name: alarm
