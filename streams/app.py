@@ -98,7 +98,7 @@ async def open_log(settings: Settings, *, role: str) -> AsyncIterator[Log]:
             async with Appender(
                 database.dsn("append"),
                 codec=codec,
-                next_id=ids.next,
+                take_ids=ids.take,
                 producer=producer(settings, role),
             ) as appender:
                 yield Log(PostgresEventStore(appender, pool, codec), ids, codec)

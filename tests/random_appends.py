@@ -47,7 +47,7 @@ async def run(task: Task) -> Report:
     rng, report = random.Random(task.worker), Report()
     ids = Snowflakes(SystemClock(), FixedWorkerId(task.worker))
     left = iter(range(task.appends))
-    async with Appender(task.dsn, codec=codec(), next_id=ids.next, producer=PRODUCER) as appender:
+    async with Appender(task.dsn, codec=codec(), take_ids=ids.take, producer=PRODUCER) as appender:
         callers = [_caller(appender, task, left, rng, report) for _ in range(task.callers)]
         await asyncio.gather(*callers)
     return report

@@ -46,7 +46,9 @@ class Story:
             self._event("loop.done", {"loop_id": loop}, status="completed"),
             self._event("step.exit", {"activation": 1, "loop_id": loop}, status="ok"),
             self._event("workflow.completed", {}, status="ok"),
-            self._event("playbook.completed", {}, status="ok", result={"rows": frames * FRAME_ROWS}),
+            self._event(
+                "playbook.completed", {}, status="ok", result={"rows": frames * FRAME_ROWS}
+            ),
         ]
 
     def _frame(self, about: dict[str, str], ordinal: int) -> Iterator[list[NewEvent]]:

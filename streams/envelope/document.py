@@ -8,13 +8,14 @@ from streams.envelope.catalogue import Catalogue, EventType, MetaField, RootType
 
 INTRODUCTION = """# Events
 
-Every event there is, from `streams/envelope/catalogue.yaml`; `streams events document` writes this page.
-The envelope around them is `avro_schemas/Event.avsc`.
+Every event there is, from `streams/envelope/catalogue.yaml`; `streams events document` writes
+this page. The envelope around them is `avro_schemas/Event.avsc`.
 
-A *root* is the unit of order: it picks the topic and the Kafka key, and its events have a gap-free `seq`.
-An *entity* is a part of a root with a stream of its own, for compare-and-swap by `expected_version`.
-A *claim* may be made once in a root: a second event with it is skipped, with everything in its batch.
-*User data* may be in the fields named so; `meta` holds routing values only.
+A *root* is the unit of order: it picks the topic and the Kafka key, and its events have a
+gap-free `seq`. An *entity* is a part of a root with a stream of its own, for compare-and-swap
+by `expected_version`. A *claim* may be made once in a root: a second event with it is skipped,
+with everything in its batch. *User data* may be in the fields named so; `meta` holds routing
+values only.
 """
 
 

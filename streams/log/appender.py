@@ -61,13 +61,13 @@ class Appender:
         dsn: str,
         *,
         codec: Codec,
-        next_id: Callable[[], int],
+        take_ids: Callable[[int], Sequence[int]],
         producer: str,
         patience_s: float = 30.0,
     ) -> None:
         if not isinstance(parse(producer), Locator):
             raise BadBatch(f"producer {producer!r} is not a resource locator")
-        self._dsn, self._codec, self._next_id = dsn, codec, next_id
+        self._dsn, self._codec, self._take_ids = dsn, codec, take_ids
         self._producer, self._patience_s = producer, patience_s
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
@@ -89,7 +89,8 @@ class Appender:
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
         """Append `batch` as a whole or not at all, and return once it is durable."""
-        sealed = [self._seal(event) for event in batch]
+        ids = self._take_ids(len(batch))
+        sealed = [self._seal(event, event_id) for event, event_id in zip(batch, ids, strict=True)]
         check_batch(sealed)
         if self._task is None:
             raise LogUnavailable("the appender is not running; start it with `async with`")
@@ -98,10 +99,10 @@ class Appender:
         self._wake.set()
         return await waiting.answer
 
-    def _seal(self, event: NewEvent) -> Sealed:
+    def _seal(self, event: NewEvent, event_id: int) -> Sealed:
         return seal(
             event,
-            event_id=self._next_id(),
+            event_id=event_id,
             producer=self._producer,
             codec=self._codec,
             catalogue=catalogue(),

@@ -202,7 +202,7 @@ async def test_a_database_that_stays_away_is_said_so_and_the_next_append_tries_a
 ) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
     appender = Appender(
-        nowhere, codec=log.codec, next_id=log.ids.next, producer=PRODUCER, patience_s=0.2
+        nowhere, codec=log.codec, take_ids=log.ids.take, producer=PRODUCER, patience_s=0.2
     )
     async with appender:
         for _ in range(2):
@@ -216,7 +216,7 @@ async def test_closing_sends_what_is_waiting_and_then_takes_no_more(
 ) -> None:
     root = log.ids.next()
     appender = Appender(
-        dsn(database, "append"), codec=log.codec, next_id=log.ids.next, producer=PRODUCER
+        dsn(database, "append"), codec=log.codec, take_ids=log.ids.take, producer=PRODUCER
     )
     async with appender:
         waiting = [asyncio.ensure_future(appender.append([event(root)])) for _ in range(3)]
@@ -231,7 +231,7 @@ async def test_a_log_that_was_never_migrated_says_what_to_do(
     log: Log, empty_database: Settings
 ) -> None:
     where = dsn(empty_database)
-    appender = Appender(where, codec=log.codec, next_id=log.ids.next, producer=PRODUCER)
+    appender = Appender(where, codec=log.codec, take_ids=log.ids.take, producer=PRODUCER)
     async with asyncpg.create_pool(where, min_size=1, max_size=1) as pool, appender:
         store = PostgresEventStore(appender, pool, log.codec)
         with pytest.raises(LogUnavailable, match="streams migrate"):
