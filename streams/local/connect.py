@@ -71,7 +71,7 @@ def connect_part(
         ready=http_answers(f"{url}/health"),
         needs=("kafka", "postgres"),
         waits=False,
-        start_seconds=90.0,
+        start_seconds=180.0,
     )
 
 

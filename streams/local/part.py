@@ -54,7 +54,7 @@ class Part:
     inherited_fds: tuple[int, ...] = ()
     stop_signal: signal.Signals = signal.SIGTERM
     orphan_signal: signal.Signals = signal.SIGKILL
-    start_seconds: float = 60.0
+    start_seconds: float = 120.0
     stop_seconds: float = 10.0
 
 

@@ -46,5 +46,5 @@ def registry_part(layout: Layout, java: Java, jars: Jars, port: int) -> Part:
         },
         log=layout.log("registry"),
         ready=http_answers(f"{url}/health/ready"),
-        start_seconds=90.0,
+        start_seconds=180.0,
     )
