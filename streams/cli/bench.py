@@ -13,27 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from streams.cli.options import config_option, data_option, json_option, options
+
 if TYPE_CHECKING:
     from streams.bench.report import Report
     from streams.settings import Settings
 
-_OPTIONS = [
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(path_type=Path),
-        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-    ),
-    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
+_bench_options = options(
+    config_option,
+    data_option,
     click.option("--rounds", default=3, show_default=True, help="Rounds; the median is shown."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-]
-
-
-def _bench_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    json_option,
+)
 
 
 @click.group()

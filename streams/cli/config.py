@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streams.cli.options import settings_options
+
 if TYPE_CHECKING:
     from streams.settings.layers import Entry
 
@@ -23,14 +25,7 @@ def config() -> None:
 
 
 @config.command()
-@click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path),
-    help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-)
-@click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@settings_options
 def show(file: Path | None, data: Path | None, as_json: bool) -> None:
     """Print every setting with its value and origin; secrets are masked.
 

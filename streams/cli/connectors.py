@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streams.cli.options import options, settings_options
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -19,19 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_OPTIONS = [
-    click.argument("name", required=False),
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(path_type=Path),
-        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-    ),
-    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-]
-
-
+_for_connect = options(click.argument("name", required=False), settings_options)
 _TIMEOUT = click.option(
     "--timeout",
     "timeout_s",
@@ -39,12 +28,6 @@ _TIMEOUT = click.option(
     show_default=True,
     help="Seconds to wait for a connector to run.",
 )
-
-
-def _for_connect(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.group()

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from streams.cli.options import data_option, json_option
+
 if TYPE_CHECKING:
     from streams.demo.tour import Progress, Tour
     from streams.settings import Settings
 
 
 @click.command()
-@click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder.")
+@data_option
 @click.option("--executions", default=5, show_default=True, help="How many to run side by side.")
 @click.option("--frames", default=40, show_default=True, help="Frames in each.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def demo(data: Path | None, executions: int, frames: int, as_json: bool) -> None:
     """Append events, see them mirrored to Kafka, read them back and compare.
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 import orjson
 
+from streams.cli.options import json_option
+
 
 @click.group()
 def events() -> None:
@@ -20,7 +22,7 @@ def events() -> None:
 
 @events.command("list")
 @click.option("--root", help="Only events of this root, for example execution.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def list_command(root: str | None, as_json: bool) -> None:
     """List every event type with its root, entity, writer and reason.
 
@@ -47,7 +49,7 @@ def list_command(root: str | None, as_json: bool) -> None:
 @events.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/events.md"))
 @click.option("--dry-run", is_flag=True, help="Print the page; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def document(out: Path, dry_run: bool, as_json: bool) -> None:
     """Write the catalogue as a page for people.
 

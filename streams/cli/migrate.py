@@ -8,19 +8,14 @@ from pathlib import Path
 import click
 import orjson
 
+from streams.cli.options import settings_options
+
 
 @click.command()
-@click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path),
-    help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-)
-@click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder.")
+@settings_options
 @click.option("--to", type=click.IntRange(min=0), help="Stop at this number; lower numbers undo.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--yes", is_flag=True, help="Undo without asking; the log's events are lost.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def migrate(
     file: Path | None, data: Path | None, to: int | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 import orjson
 
+from streams.cli.options import json_option
+
 
 @click.command()
 @click.option("--only", help="Only claims whose name contains this.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/benchmarks.md"))
 @click.option("--dry-run", is_flag=True, help="Name the claims; measure nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
     """Measure every claim of every part anew; this may take long.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from streams.cli.options import json_option
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _folder = click.option(
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Schemas to work on; by default the project's avro_schemas/.",
 )
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
@@ -35,7 +35,7 @@ def schemas() -> None:
 
 @schemas.command()
 @_folder
-@_json
+@json_option
 def check(folder: Path | None, as_json: bool) -> None:
     """Compare every working schema with all its releases, in both directions.
 
@@ -71,7 +71,7 @@ def check(folder: Path | None, as_json: bool) -> None:
 @click.argument("name")
 @_folder
 @click.option("--dry-run", is_flag=True, help="Say what would be released, write nothing.")
-@_json
+@json_option
 def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> None:
     """Pin the working schema NAME as its next version, under a new id.
 
@@ -105,7 +105,7 @@ def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> Non
 
 @schemas.command("list")
 @_folder
-@_json
+@json_option
 def list_(folder: Path | None, as_json: bool) -> None:
     """List every released schema with its id.
 
@@ -142,7 +142,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
 @click.option("--subject-prefix", default="", help="Put before every subject, e.g. a context.")
 @click.option("--dry-run", is_flag=True, help="Say what would be registered, change nothing.")
 @_folder
-@_json
+@json_option
 def publish(
     url: str, subject_prefix: str, dry_run: bool, folder: Path | None, as_json: bool
 ) -> None:

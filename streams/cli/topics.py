@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from streams.cli.options import config_option, data_option, json_option, options
 
 if TYPE_CHECKING:
     from streams.mirror.broker import Broker
     from streams.mirror.topics import Plan, Step
     from streams.topology import Profile, Topology
 
-_OPTIONS = [
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(path_type=Path),
-        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-    ),
-    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
+_for_a_broker = options(
+    config_option,
+    data_option,
     click.option(
         "--profile",
         type=click.Choice(["cluster", "local"]),
@@ -30,14 +26,8 @@ _OPTIONS = [
     click.option(
         "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for Kafka."
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-]
-
-
-def _for_a_broker(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    json_option,
+)
 
 
 @click.group()
