@@ -8,7 +8,6 @@ import pwd
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +67,7 @@ def create_cluster(cluster: Cluster, superuser_password: str) -> None:
         ClusterNotMade: `initdb` failed; the message has its reason.
     """
     reasons = []
-    for become, user_id in _ways(cluster.user_id):
+    for become, user_id in _ways(cluster.home, cluster.user_id):
         _prepare(cluster, superuser_password, user_id)
         done = _initdb(cluster, become)
         (cluster.home / "password").unlink()
@@ -105,7 +104,7 @@ def _initdb(cluster: Cluster, become: Become | None) -> subprocess.CompletedProc
     )
 
 
-def _ways(user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
+def _ways(home: Path, user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
     """Yield the ways to run `initdb`, which insists that its user has a name.
 
     As ourselves we have one. Otherwise: as the cluster's user in a private mount namespace
@@ -116,11 +115,10 @@ def _ways(user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
         yield None, None
         return
     if sys.platform == "linux":
-        with tempfile.NamedTemporaryFile("w", prefix="noetl-streams-passwd-") as passwd:
-            passwd.write(f"root:x:0:0::/:/bin/sh\npostgres:x:{user_id}:{user_id}::/:/bin/sh\n")
-            passwd.flush()
-            os.fchmod(passwd.fileno(), 0o644)
-            yield _become_named(user_id, passwd.name), user_id
+        passwd = home / "passwd"
+        passwd.write_text(f"root:x:0:0::/:/bin/sh\npostgres:x:{user_id}:{user_id}::/:/bin/sh\n")
+        passwd.chmod(0o644)
+        yield _become_named(user_id, passwd), user_id
     for entry in pwd.getpwall():
         if entry.pw_uid != 0:
             yield _become(entry.pw_uid), entry.pw_uid
@@ -136,7 +134,7 @@ def _become(user_id: int) -> Become:
     return become
 
 
-def _become_named(user_id: int, passwd: str) -> Become:
+def _become_named(user_id: int, passwd: Path) -> Become:
     libc = ctypes.CDLL(None, use_errno=True)
     become_user = _become(user_id)
 
