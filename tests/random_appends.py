@@ -81,7 +81,8 @@ def _batch(task: Task, number: int, rng: random.Random) -> list[NewEvent]:
     batch = []
     for at in range(rng.choice((1, 1, 1, 2, 3))):
         key = f"{task.worker}/{number}/{at}"
-        batch.append(event(rng.choice(task.roots), idempotency_key=key, node_name=f"n{number % 7}"))
+        small = {"payload_ref": None, "context": None, "node_name": f"n{number % 7}"}
+        batch.append(event(rng.choice(task.roots), idempotency_key=key, **small))
     root = rng.choice(task.roots)
     key = f"{task.worker}/{number}/special"
     if luck < 0.02:

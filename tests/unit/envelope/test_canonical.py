@@ -23,7 +23,8 @@ from streams.envelope.canonical import (
 )
 from streams.envelope.codec import event_schema
 from streams.envelope.model import NewEvent
-from tests.events import AT, example, new_events, sealed
+from tests.event_strategies import new_events
+from tests.events import AT, example, sealed
 
 FIELDS = [field["name"] for field in orjson.loads(event_schema())["fields"]]
 MAY_DIFFER = {"event_id", "event_time", "producer", "trace"}

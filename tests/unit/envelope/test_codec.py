@@ -18,7 +18,8 @@ from streams.envelope.model import NewEvent
 from streams.envelope.registry import FileRegistry, MemoryRegistry, UnknownSchemaId
 from streams.errors import PoisonRecord
 from streams.resources import folder
-from tests.events import ASSIGNED, codec, example, new_events, sealed
+from tests.event_strategies import new_events
+from tests.events import ASSIGNED, codec, example, sealed
 from tests.histories.envelopes import event_of, recorded
 
 RECORDED = recorded()

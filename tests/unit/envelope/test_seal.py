@@ -12,7 +12,8 @@ from hypothesis import given
 
 from streams.envelope.catalogue import catalogue
 from streams.envelope.model import NewEvent
-from tests.events import AT, TYPES, example, full_payload, new_events, payload, sealed
+from tests.event_strategies import new_events
+from tests.events import AT, TYPES, example, full_payload, payload, sealed
 from tests.histories.envelopes import event_of, recorded
 
 RECORDED = recorded()
