@@ -71,7 +71,10 @@ def check(
     from streams.mirror.rebuild import MirrorDiffers, verify
 
     settings, usual = _settings(file, data), Limits()
-    limits = Limits(lag_s=lag_seconds or usual.lag_s, lag_bytes=lag_bytes or usual.lag_bytes)
+    limits = Limits(
+        lag_s=usual.lag_s if lag_seconds is None else lag_seconds,
+        lag_bytes=usual.lag_bytes if lag_bytes is None else lag_bytes,
+    )
     alarms, _ = asyncio.run(_look(settings, limits))
     verdict = asyncio.run(verify(settings, _silent)) if deep and not alarms else None
     if as_json:
