@@ -44,6 +44,9 @@ COMPOSE_SETTINGS: Mapping[str, object] = {
 
 def docker_answers() -> bool:
     """Say whether there is a Docker engine to talk to."""
+    # The client leaves its socket open when nobody answers, which pytest takes for a leak.
+    if "DOCKER_HOST" not in os.environ and not Path("/var/run/docker.sock").exists():
+        return False
     import docker
     from docker.errors import DockerException
 

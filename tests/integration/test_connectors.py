@@ -35,7 +35,6 @@ from streams.resources import folder
 from streams.settings import Settings
 from streams.settings.event_store import Duty
 from streams.topology import Topic, Topology
-from tests.conftest import with_database
 
 pytestmark = pytest.mark.stack
 
@@ -81,7 +80,7 @@ class Scratch:
 
     @property
     def moved_settings(self) -> Settings:
-        return with_database(self.settings, self.database)
+        return self.settings.with_database(self.database)
 
     async def sql(self, statement: str, *arguments: Any, duty: Duty = "owner") -> None:
         dsn = self.moved_settings.event_store.canonical_connection.dsn(duty)
