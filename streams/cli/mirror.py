@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,11 +133,12 @@ def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | 
       streams mirror watch
       streams mirror watch --seconds 60 --json
     """
-    from streams.mirror.guard import watch as changes
+    from streams.mirror.guard import watch as watch_changes
 
     async def follow() -> None:
-        async for change in changes(settings):
-            _tell(change, as_json)
+        async with aclosing(watch_changes(settings)) as changes:
+            async for change in changes:
+                _tell(change, as_json)
 
     async def for_a_while() -> None:
         try:

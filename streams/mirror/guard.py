@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import asyncpg
 import orjson
 
-from streams.errors import StreamsError, Unavailable
+from streams.errors import StreamsError
 from streams.mirror.alarms import Alarm, AlarmName, Database, Limits, Readings, Slot, judge
 from streams.mirror.connect import Connect, ConnectorUnknown, Status
 from streams.mirror.consumer import Reader
@@ -34,6 +34,7 @@ REBUILD_LOCK = (7237477, 1)
 INTERVAL_S = 2.0
 _PATIENCE_S = 3.0
 _GLANCE_S = 0.5
+_SETTLE_COUNT, _SETTLE_S = 10, 0.1
 _TAIL_COUNT = 2000
 # These also come and go with a restart: worth a word only when they stay.
 _PASSING = {
@@ -154,8 +155,9 @@ class Guard:
     async def _kafka(
         self, unreachable: dict[AlarmName, str], database: Database | None
     ) -> tuple[int | None, bool]:
+        slot = database.slot if database else None
         with _Noting(unreachable, AlarmName.KAFKA_UNREACHABLE):
-            stored = await self._offset.read()
+            stored = await self._offset.reach(slot.confirmed_lsn if slot else None)
             if stored is not None or database is None:
                 return stored, False
             return None, await self._topics_written()
@@ -209,6 +211,20 @@ class _StoredOffset:
         self._reader: Reader | None = None
         self.last: int | None = None
 
+    async def reach(self, lsn: int | None) -> int | None:
+        """Return the newest LSN that the mirror has stored, given a moment to reach `lsn`.
+
+        Kafka acknowledges a transaction before its marker is written everywhere, so Postgres
+        may know of an offset a little earlier than readers of its topic.
+        """
+        stored = await self.read()
+        for _ in range(_SETTLE_COUNT):
+            if stored is None or lsn is None or stored >= lsn:
+                break
+            await asyncio.sleep(_SETTLE_S)
+            stored = await self.read()
+        return stored
+
     async def read(self) -> int | None:
         """Return the newest LSN that the mirror has stored; None if there is none."""
         try:
@@ -256,7 +272,7 @@ def stored_lsn(value: bytes | None) -> int | None:
 
 async def watch(
     settings: Settings, *, limits: Limits | None = None, interval_s: float = INTERVAL_S
-) -> AsyncIterator[Change]:
+) -> AsyncGenerator[Change, None]:
     """Yield whenever an alarm begins or ends, for ever.
 
     With the usual interval a change is told within 10 s, also while a part is down.
@@ -281,6 +297,16 @@ async def watch(
                 )
             told = now
             await asyncio.sleep(interval_s)
+
+
+async def tell(settings: Settings, say: Callable[[str], None]) -> None:
+    """Say each alarm as it begins and ends, until cancelled; made for a supervisor."""
+    async with aclosing(watch(settings)) as changes:
+        async for change in changes:
+            for alarm in change.raised:
+                say(f"mirror: ALARM {alarm}")
+            for alarm in change.cleared:
+                say(f"mirror: {alarm.name} is over")
 
 
 def _is_at_work(readings: Readings) -> bool:
@@ -311,7 +337,7 @@ class _Noting:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: object
     ) -> bool:
-        if isinstance(error, Unavailable):
+        if isinstance(error, StreamsError):
             self._unreachable[self._name] = str(error)
             return True
         if isinstance(error, _SILENCE):
