@@ -168,7 +168,7 @@ class Appender:
             try:
                 if self._call is None:
                     await self._connect()
-                return list(await self._call.fetch(rows))
+                return list(await self._call.fetch(rows, timeout=self._patience_s))
             except CONNECTION_LOST as error:
                 await self._disconnect()
                 if loop.time() + pause > deadline:
