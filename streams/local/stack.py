@@ -12,6 +12,7 @@ from typing import IO
 
 import psutil
 
+from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.errors import DiskFull
 from streams.local.layout import Layout, layout_of
@@ -20,6 +21,7 @@ from streams.local.part import PartReport
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
+_GUARD_PAUSE_S = 5.0
 _NEEDED_BYTES = 1024 * 2**20
 _FOLDER_SECONDS = 2.0
 Say = Callable[[str], None]
@@ -116,6 +118,21 @@ class Stack:
         # Nothing announces this, so it is looked for.
         while self._lock is None or still_held(self._layout, self._lock):  # noqa: ASYNC110
             await asyncio.sleep(_FOLDER_SECONDS)
+
+    async def guard_mirror(self) -> None:
+        """Say each alarm of the mirror as it begins and ends, until cancelled."""
+        from streams.local.settings import stack_settings
+        from streams.mirror import guard
+        from streams.settings import load
+
+        assert self._state is not None
+        settings = load(env={}, stack=stack_settings(self._state)).settings
+        while True:
+            try:
+                await guard.tell(settings, self._say)
+            except StreamsError as error:
+                self._say(f"mirror: the guard stumbled and goes on: {error}")
+                await asyncio.sleep(_GUARD_PAUSE_S)
 
     async def stop(self) -> None:
         """End every part in order and let go of the data folder; harmless when nothing runs."""
