@@ -19,8 +19,9 @@ from streams.envelope.registry import FileRegistry, SchemaRegistry
 from streams.ids import Snowflakes
 from streams.local.settings import stack_settings
 from streams.local.state import find_stack
-from streams.log.appender import CONNECTION_LOST, Appender
+from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
+from streams.log.lane import CONNECTION_LOST
 from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
 from streams.mirror.registry_db import DatabaseRegistry
@@ -82,7 +83,7 @@ class Log:
 
 
 @asynccontextmanager
-async def open_log(settings: Settings, *, role: str) -> AsyncIterator[Log]:
+async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> AsyncIterator[Log]:
     """Open the log for appending and reading, as a process of this role.
 
     Raises:
@@ -100,6 +101,7 @@ async def open_log(settings: Settings, *, role: str) -> AsyncIterator[Log]:
                 codec=codec,
                 take_ids=ids.take,
                 producer=producer(settings, role),
+                lanes=lanes,
             ) as appender:
                 yield Log(PostgresEventStore(appender, pool, codec), ids, codec)
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-import asyncpg
 import pytest
 
 from streams.app import Log, open_log
 from streams.envelope.model import NewEvent, Root
 from streams.log.migrate import migrate
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.servers import servers
 
@@ -36,14 +36,8 @@ async def log(settings: Settings) -> AsyncIterator[Log]:
 @pytest.fixture
 async def empty_database(settings: Settings) -> AsyncIterator[Settings]:
     """Settings that name a database of this test's own, with nothing in it."""
-    connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
-    name = f"test_{next(_numbers)}_{datetime.now(UTC):%H%M%S%f}"
-    await connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield settings.with_database(name)
-    finally:
-        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-        await connection.close()
+    async with scratch_database(settings, migrated=False) as own:
+        yield own
 
 
 @pytest.fixture

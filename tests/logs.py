@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any
-from uuid import uuid4
-
-import asyncpg
 
 from streams.envelope.model import Event, NewEvent, Root
-from streams.log.migrate import migrate
 from streams.log.port import EventStore, Frontier
 from streams.settings import Settings
 from tests.events import example
 
 _keys = count(1)
-
-
-@asynccontextmanager
-async def own_database(settings: Settings) -> AsyncIterator[Settings]:
-    """Make a migrated database for as long as the body runs."""
-    name = f"test_{uuid4().hex}"
-    await _execute(settings, f"CREATE DATABASE {name}")
-    try:
-        made = settings.with_database(name)
-        await migrate(dsn(made))
-        yield made
-    finally:
-        await _execute(settings, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-async def _execute(settings: Settings, sql: str) -> None:
-    """Connect anew each time: a test may have killed the server meanwhile."""
-    connection = await asyncpg.connect(dsn(settings))
-    try:
-        await connection.execute(sql)
-    finally:
-        await connection.close()
 
 
 def dsn(settings: Settings, duty: str = "owner") -> str:

@@ -12,8 +12,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,7 +22,7 @@ from streams.app import Log, open_log
 from streams.bench.report import Report, middle, per_second
 from streams.bench.workload import frame_commits
 from streams.envelope.model import NewEvent
-from streams.log.migrate import migrate
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 
 BATCH, BATCH_CALLERS, SINGLE_CALLERS = 100, 4, 64
@@ -44,7 +43,7 @@ async def bench_append(
     settings: Settings, folder: Path, *, events: int, rounds: int, say: Say
 ) -> Report:
     """Run the bench; `folder` lies on the disk whose speed is compared."""
-    async with _own_database(settings) as own, open_log(own, role="bench") as log:
+    async with scratch_database(settings) as own, open_log(own, role="bench") as log:
         dsn = own.event_store.canonical_connection.dsn("owner")
         found = []
         for number in range(1, rounds + 1):
@@ -133,22 +132,6 @@ async def _count(dsn: str) -> tuple[int, int]:
         stored = await connection.fetchval("SELECT count(*) FROM noetl.event")
         return int(stored), int(await connection.fetchval(GAPS))
     finally:
-        await connection.close()
-
-
-@asynccontextmanager
-async def _own_database(settings: Settings) -> AsyncIterator[Settings]:
-    """Make a database for the bench, and drop it afterwards."""
-    name = f"bench_{uuid4().hex}"
-    owner = settings.event_store.canonical_connection.dsn("owner")
-    connection = await asyncpg.connect(owner)
-    try:
-        await connection.execute(f"CREATE DATABASE {name}")
-        own = settings.with_database(name)
-        await migrate(own.event_store.canonical_connection.dsn("owner"))
-        yield own
-    finally:
-        await connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         await connection.close()
 
 

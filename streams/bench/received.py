@@ -73,7 +73,9 @@ class Receiver:
         got: list[Received] = []
         quiet_since = time.monotonic()
         while True:
-            messages = self._consumer.consume(num_messages=2000, timeout=0.2)
+            # `consume` alone would wait out its time-out even when a message is there.
+            first = self._consumer.poll(0.2)
+            messages = [] if first is None else [first, *self._consumer.consume(2000, timeout=0)]
             now, monotonic = time.time(), time.monotonic()
             for message in messages:
                 if message.error() is None:

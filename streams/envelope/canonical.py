@@ -23,7 +23,7 @@ IDS = (
     "catalog_id",
     "causation_id",
 )
-NOT_SEMANTIC = frozenset(("event_id", "event_time", "producer", "trace"))
+NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace")
 """What may differ between two tellings of the same fact; the IPC hint may, too."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,7 +64,9 @@ def checksum(fields: Mapping[str, Any]) -> str:
 
 def semantic_digest(fields: Mapping[str, Any]) -> bytes:
     """Return what two events with the same idempotency key must have in common."""
-    content = {name: value for name, value in fields.items() if name not in NOT_SEMANTIC}
+    content = dict(fields)
+    for name in NOT_SEMANTIC:
+        content.pop(name, None)
     if (reference := content.get("payload_ref")) is not None:
         content["payload_ref"] = {k: v for k, v in reference.items() if k != "ipc"}
     return blake3(canonical(content)).digest()

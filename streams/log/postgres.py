@@ -10,8 +10,9 @@ import asyncpg
 
 from streams.envelope.codec import Codec
 from streams.envelope.model import Event, NewEvent, Root
-from streams.log.appender import CONNECTION_LOST, Appender
+from streams.log.appender import Appender
 from streams.log.errors import LogUnavailable
+from streams.log.lane import CONNECTION_LOST
 from streams.log.port import Frontier, Receipt
 from streams.log.queries import query
 from streams.log.rows import assigned

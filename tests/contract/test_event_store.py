@@ -25,9 +25,10 @@ from streams.log.errors import (
 )
 from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore, Frontier, Outcome
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.events import PRODUCER, codec
-from tests.logs import end_of, event, own_database, root_events
+from tests.logs import end_of, event, root_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Subject:
 
 @pytest.fixture(scope="module")
 async def postgres(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as database:
+    async with scratch_database(settings) as database:
         yield database
 
 

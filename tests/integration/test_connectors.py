@@ -188,7 +188,7 @@ async def scratch_on(settings: Settings) -> AsyncIterator[Scratch]:
             await connect.wait_until_stopped(one.name)
             await connect.delete(one.name)
         await one.drop_slot()
-        await owner.execute(f"DROP DATABASE {one.database} WITH (FORCE)")
+        await owner.execute(f"DROP DATABASE {one.database}")
         await asyncio.to_thread(one.drop_topics)
     await owner.close()
 

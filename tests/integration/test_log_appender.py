@@ -17,9 +17,10 @@ from streams.log.appender import Appender
 from streams.log.errors import BadBatch, ForeignRoot, LogUnavailable, RootEnded, VersionConflict
 from streams.log.port import Frontier, Outcome, Receipt
 from streams.log.postgres import PostgresEventStore
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.events import PRODUCER
-from tests.logs import dsn, event, own_database, root_events
+from tests.logs import dsn, event, root_events
 
 pytestmark = pytest.mark.stack
 
@@ -28,13 +29,14 @@ Answer = Receipt | BaseException
 
 @pytest.fixture(scope="module")
 async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as made:
+    async with scratch_database(settings) as made:
         yield made
 
 
 @pytest.fixture
 async def log(database: Settings) -> AsyncIterator[Log]:
-    async with open_log(database, role="test") as opened:
+    """A log whose appender has one lane, so that what is said at once shares a call."""
+    async with open_log(database, role="test", lanes=1) as opened:
         yield opened
 
 
@@ -54,6 +56,18 @@ async def test_callers_that_append_at_once_share_a_transaction(
     connection = await asyncpg.connect(dsn(database, "read"))
     count = "SELECT count(DISTINCT xid) FROM noetl.event WHERE root_id = $1"
     assert await connection.fetchval(count, root) == 1
+    await connection.close()
+
+
+async def test_two_lanes_share_what_is_waiting_and_keep_each_root_whole(database: Settings) -> None:
+    async with open_log(database, role="test", lanes=2) as log:
+        root = log.ids.next()
+        answers = await together(log, *[[event(root)] for _ in range(50)])
+        seqs = [one.events[0].seq for one in answers if isinstance(one, Receipt)]
+    connection = await asyncpg.connect(dsn(database, "read"))
+    count = "SELECT count(DISTINCT xid) FROM noetl.event WHERE root_id = $1"
+    assert await connection.fetchval(count, root) == 2
+    assert sorted(seqs) == list(range(1, 51))
     await connection.close()
 
 

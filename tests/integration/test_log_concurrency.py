@@ -14,8 +14,9 @@ import pytest
 from streams.app import Log, open_log
 from streams.envelope.model import Event
 from streams.log.port import Frontier
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
-from tests.logs import dsn, own_database, root_events
+from tests.logs import dsn, root_events
 from tests.random_appends import Task, report_of, start
 
 pytestmark = pytest.mark.stack
@@ -25,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as made:
+    async with scratch_database(settings) as made:
         yield made
 
 

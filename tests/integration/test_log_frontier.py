@@ -12,19 +12,20 @@ from streams.app import Log, open_log
 from streams.envelope.catalogue import catalogue
 from streams.envelope.model import Event, NewEvent
 from streams.envelope.seal import seal
-from streams.log.appender import APPEND
+from streams.log.lane import APPEND
 from streams.log.port import Frontier
 from streams.log.rows import new_event_row
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.events import PRODUCER
-from tests.logs import dsn, end_of, event, own_database, root_events
+from tests.logs import dsn, end_of, event, root_events
 
 pytestmark = pytest.mark.stack
 
 
 @pytest.fixture(scope="module")
 async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as made:
+    async with scratch_database(settings) as made:
         yield made
 
 

@@ -9,8 +9,9 @@ import asyncpg
 import pytest
 
 from streams.app import Log, open_log
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
-from tests.logs import dsn, event, own_database
+from tests.logs import dsn, event
 
 pytestmark = pytest.mark.stack
 
@@ -35,7 +36,7 @@ RECOVERY = """
 
 @pytest.fixture(scope="module")
 async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as made:
+    async with scratch_database(settings) as made:
         yield made
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import asyncpg
 import pytest
 
+from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from streams.settings.event_store import Duty
-from tests.logs import dsn, own_database
+from tests.logs import dsn
 
 pytestmark = pytest.mark.stack
 
@@ -32,7 +33,7 @@ DUTIES: list[Duty] = ["append", "read", "mirror", "project", "collect"]
 
 @pytest.fixture(scope="module")
 async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with own_database(settings) as made:
+    async with scratch_database(settings) as made:
         yield made
 
 

@@ -13,6 +13,7 @@ from streams.clock import SettableClock, SystemClock
 from streams.ids import ClockSkew, Snowflakes, WorkerIdLost, worker_of
 from streams.log.errors import LogUnavailable
 from streams.log.worker_ids import LeasedWorkerId, NoWorkerIdFree, check_skew, hold_worker_id
+from streams.settings import Settings
 
 CLOCK = SystemClock()
 
@@ -55,13 +56,20 @@ async def test_claims_at_the_same_time_get_different_worker_ids(pool: asyncpg.Po
     assert all(lease.valid() for lease in leases)
 
 
-async def test_the_appending_role_may_claim_but_not_touch_the_table(pool: asyncpg.Pool) -> None:
-    async with pool.acquire() as connection, connection.transaction():
-        await connection.execute("SET LOCAL ROLE noetl_append")
+async def test_the_appending_role_may_claim_but_not_touch_the_table(
+    pool: asyncpg.Pool, empty_database: Settings
+) -> None:
+    del pool  # it has migrated the database and emptied the table
+    connection = await asyncpg.connect(
+        empty_database.event_store.canonical_connection.dsn("append")
+    )
+    try:
         row = await connection.fetchrow("SELECT * FROM noetl.claim_worker_id('me', 60)")
         assert row["worker_id"] == 0
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await connection.execute("UPDATE noetl.worker_id SET holder = 'me'")
+    finally:
+        await connection.close()
 
 
 async def test_when_all_are_taken_the_error_says_so(pool: asyncpg.Pool) -> None:

@@ -124,7 +124,8 @@ BEGIN
     month := first_month + make_interval(months => ahead);
     name := 'event_' || to_char(month AT TIME ZONE 'UTC', 'YYYYMM');
     IF to_regclass('noetl.' || name) IS NULL THEN
-      EXECUTE format('CREATE TABLE noetl.%I PARTITION OF noetl.event FOR VALUES FROM (%s) TO (%s)',
+      -- An event is small and read whole: compressing it to spare a page costs more than it saves.
+      EXECUTE format('CREATE TABLE noetl.%I PARTITION OF noetl.event FOR VALUES FROM (%s) TO (%s) WITH (toast_tuple_target = 8160)',
         name, noetl.lowest_id_at(month), noetl.lowest_id_at(month + interval '1 month'));
       made := made + 1;
     END IF;
@@ -135,7 +136,7 @@ SELECT noetl.ensure_partitions();
 
 -- chain(n) = SHA-256 of chain(n-1) and the envelope checksum; as an aggregate it runs over a window.
 CREATE FUNCTION noetl.chain_step(p_state bytea, p_checksum bytea, p_head bytea) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT sha256(coalesce(p_state, p_head) || p_checksum) $$;
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN sha256(coalesce(p_state, p_head) || p_checksum); END $$;
 CREATE AGGREGATE noetl.chain(p_checksum bytea, p_head bytea) (SFUNC = noetl.chain_step, STYPE = bytea);
 
 -- The mirror publishes inserts of these columns, as one table.

@@ -57,55 +57,57 @@ CREATE TYPE noetl.appended AS (
 );
 
 -- Inserts events whose roots are locked, and moves the heads. Raises unique_violation on any key seen before.
+-- Places are worked out on narrow rows, because sorting the wide ones costs more than inserting them.
 CREATE FUNCTION noetl.insert_events(p_events noetl.new_event[]) RETURNS SETOF noetl.appended
 LANGUAGE sql AS $$
-  WITH e AS (
+  WITH e AS MATERIALIZED (
     SELECT * FROM unnest(p_events) WITH ORDINALITY
-  ), placed AS (
-    SELECT e.*,
+  ), ranked AS (
+    SELECT n.*,
       h.seq + row_number() OVER of_root AS seq,
-      coalesce(s.version, 0) + row_number() OVER (PARTITION BY e.root_id, e.stream_id ORDER BY e.ordinality) AS stream_version,
+      coalesce(s.version, 0) + row_number() OVER (PARTITION BY n.root_id, n.stream_id ORDER BY n.ordinality) AS stream_version,
       greatest(h.ingest_time, (clock_timestamp() AT TIME ZONE 'UTC')::timestamp(3)) AS ingest_time,
-      noetl.chain(decode(e.checksum, 'hex'), h.chain) OVER of_root AS chain
-    FROM e
-    JOIN noetl.root_head h ON h.root_id = e.root_id
+      noetl.chain(decode(n.checksum, 'hex'), h.chain) OVER of_root AS chain
+    FROM (SELECT ordinality, batch, event_id, root_id, stream_id, checksum, expected_version, ends, reopens FROM e) n
+    JOIN noetl.root_head h ON h.root_id = n.root_id
     LEFT JOIN LATERAL (
       SELECT x.stream_version AS version FROM noetl.event x
-      WHERE x.root_id = e.root_id AND x.stream_id = e.stream_id
+      WHERE x.root_id = n.root_id AND x.stream_id = n.stream_id
       ORDER BY x.stream_version DESC LIMIT 1
     ) s ON true
-    WINDOW of_root AS (PARTITION BY e.root_id ORDER BY e.ordinality)
-    ORDER BY e.ordinality
+    WINDOW of_root AS (PARTITION BY n.root_id ORDER BY n.ordinality)
+    ORDER BY n.ordinality
+  ), placed AS MATERIALIZED (
+    SELECT *, nextval('noetl.event_position_seq') AS position FROM ranked
   ), inserted AS (
     INSERT INTO noetl.event (
-      root_id, seq, root_type, event_id, parent_execution_id, catalog_id, tenant_id, organization_id,
+      root_id, seq, position, root_type, event_id, parent_execution_id, catalog_id, tenant_id, organization_id,
       stream_id, stream_version, aggregate_type, aggregate_id, event_type, schema_name, schema_version,
       event_time, ingest_time, producer, causation_id, correlation_id, idempotency_key, claim,
       node_name, node_type, status, error, current_index, current_item, meta, context, result,
       payload_ref, trace, checksum, digest, chain, envelope)
+    OVERRIDING SYSTEM VALUE
     SELECT
-      root_id, seq, root_type, event_id, parent_execution_id, catalog_id, tenant_id, organization_id,
-      stream_id, stream_version, aggregate_type, aggregate_id, event_type, schema_name, schema_version,
-      timestamptz 'epoch' + event_time * interval '1 millisecond', ingest_time, producer, causation_id,
-      correlation_id, idempotency_key, claim, node_name, node_type, status, error, current_index,
-      current_item::json, meta::jsonb, context::json, result::json, payload_ref::json, trace,
-      decode(checksum, 'hex'), digest, chain, envelope
-    FROM placed
-    RETURNING event_id, root_id, seq, position, stream_version, ingest_time, chain
+      e.root_id, p.seq, p.position, e.root_type, e.event_id, e.parent_execution_id, e.catalog_id, e.tenant_id,
+      e.organization_id, e.stream_id, p.stream_version, e.aggregate_type, e.aggregate_id, e.event_type,
+      e.schema_name, e.schema_version, timestamptz 'epoch' + e.event_time * interval '1 millisecond',
+      p.ingest_time, e.producer, e.causation_id, e.correlation_id, e.idempotency_key, e.claim, e.node_name,
+      e.node_type, e.status, e.error, e.current_index, e.current_item::json, e.meta::jsonb, e.context::json,
+      e.result::json, e.payload_ref::json, e.trace, decode(e.checksum, 'hex'), e.digest, p.chain, e.envelope
+    FROM e JOIN placed p USING (ordinality)
   ), newest AS (
-    SELECT i.root_id, max(i.seq) AS seq, max(i.ingest_time) AS ingest_time,
-      (array_agg(i.chain ORDER BY i.seq DESC))[1] AS chain,
-      (array_agg(e.ends ORDER BY i.seq DESC) FILTER (WHERE e.ends OR e.reopens))[1] AS terminal
-    FROM inserted i JOIN e USING (event_id)
-    GROUP BY i.root_id
+    SELECT root_id, max(seq) AS seq, max(ingest_time) AS ingest_time,
+      (array_agg(chain ORDER BY seq DESC))[1] AS chain,
+      (array_agg(ends ORDER BY seq DESC) FILTER (WHERE ends OR reopens))[1] AS terminal
+    FROM placed GROUP BY root_id
   ), moved AS (
     UPDATE noetl.root_head h
     SET seq = n.seq, ingest_time = n.ingest_time, chain = n.chain, terminal = coalesce(n.terminal, h.terminal)
     FROM newest n WHERE n.root_id = h.root_id
   )
-  SELECT e.batch, e.event_id, 'appended', e.event_id, i.seq, i.position, i.stream_version, i.ingest_time, i.chain,
-    CASE WHEN i.stream_version - 1 <> e.expected_version THEN 'version' END, NULL::text
-  FROM inserted i JOIN e USING (event_id)
+  SELECT batch, event_id, 'appended', event_id, seq, position, stream_version, ingest_time, chain,
+    CASE WHEN stream_version - 1 <> expected_version THEN 'version' END, NULL::text
+  FROM placed
 $$;
 
 -- Judges one batch: what is there already, what is new; or why nothing of it may be appended.
@@ -186,6 +188,7 @@ SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  roots bigint[];
   amiss boolean;
   answers noetl.appended[];
   one_batch noetl.new_event[] := '{}';
@@ -193,12 +196,14 @@ DECLARE
 BEGIN
   -- Advisory locks, because a row lock would already give this transaction its id: while it then
   -- waited for another root, a younger id could append there first, and ids would contradict seq.
-  PERFORM pg_advisory_xact_lock(r.root_id)
-    FROM (SELECT DISTINCT e.root_id FROM unnest(p_events) e ORDER BY e.root_id) r;
-  INSERT INTO noetl.root_head (root_id, root_type, tenant_id, organization_id)
-    SELECT DISTINCT ON (e.root_id) e.root_id, e.root_type, e.tenant_id, e.organization_id
-    FROM unnest(p_events) e
-    WHERE NOT EXISTS (SELECT FROM noetl.root_head h WHERE h.root_id = e.root_id);
+  SELECT array_agg(DISTINCT e.root_id ORDER BY e.root_id) INTO roots FROM unnest(p_events) e;
+  PERFORM pg_advisory_xact_lock(r) FROM unnest(roots) r;
+  IF cardinality(roots) > (SELECT count(*) FROM noetl.root_head h WHERE h.root_id = ANY (roots)) THEN
+    INSERT INTO noetl.root_head (root_id, root_type, tenant_id, organization_id)
+      SELECT DISTINCT ON (e.root_id) e.root_id, e.root_type, e.tenant_id, e.organization_id
+      FROM unnest(p_events) e
+      WHERE NOT EXISTS (SELECT FROM noetl.root_head h WHERE h.root_id = e.root_id);
+  END IF;
 
   SELECT bool_or(
       (h.terminal OR coalesce(bool_or_before, false)) AND NOT after_end
@@ -235,7 +240,7 @@ BEGIN
       one_batch := '{}';
     END IF;
   END LOOP;
-  DELETE FROM noetl.root_head WHERE seq = 0 AND root_id IN (SELECT e.root_id FROM unnest(p_events) e);
+  DELETE FROM noetl.root_head WHERE root_id = ANY (roots) AND seq = 0;
 END $$;
 
 REVOKE ALL ON FUNCTION noetl.append(noetl.new_event[]), noetl.append_batch(noetl.new_event[]), noetl.insert_events(noetl.new_event[]) FROM PUBLIC;

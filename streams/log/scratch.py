@@ -1,0 +1,37 @@
+"""A database of one's own for a while: for benches and tests, beside the real one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import asyncpg
+
+from streams.log.migrate import migrate
+from streams.settings import Settings
+
+
+@asynccontextmanager
+async def scratch_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Settings]:
+    """Yield settings that name a new database, which is dropped afterwards."""
+    name = f"scratch_{uuid4().hex}"
+    await _execute(settings, f"CREATE DATABASE {name}")
+    try:
+        own = settings.with_database(name)
+        if migrated:
+            await migrate(own.event_store.canonical_connection.dsn("owner"))
+        yield own
+    finally:
+        # Postgres waits a little for connections that are about to end; it may not end them,
+        # because they can be another role's.
+        await _execute(settings, f"DROP DATABASE {name}")
+
+
+async def _execute(settings: Settings, sql: str) -> None:
+    """Connect anew each time: the server may have been killed meanwhile."""
+    connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
