@@ -35,15 +35,20 @@ def canonical(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def canonical_fields(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the envelope `record` (as Avro carries it) in its canonical JSON shape."""
+def canonical_fields(
+    record: Mapping[str, Any], meta: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the envelope `record` (as Avro carries it) in its canonical JSON shape.
+
+    Whoever has `meta` at hand saves reading it from its text.
+    """
     fields = {name: value for name, value in record.items() if value is not None}
     fields.pop("checksum", None)
     for name in IDS:
         if name in fields:
             fields[name] = str(fields[name])
     fields["event_time"] = utc_text(fields["event_time"])
-    fields["meta"] = orjson.loads(fields["meta"])
+    fields["meta"] = orjson.loads(fields["meta"]) if meta is None else dict(meta)
     if (reference := fields.get("payload_ref")) is not None:
         fields["payload_ref"] = canonical_reference(reference)
     return fields

@@ -48,7 +48,7 @@ def seal(
     record = _record(event, kind, catalogue, event_id, producer)
     _check_size(event, record)
     try:
-        fields = canonical_fields(record)
+        fields = canonical_fields(record, event.meta)
         record["checksum"] = checksum(fields)
     except TypeError as error:
         raise BadField(event.type, "text", f"is not valid Unicode: {error}") from error
