@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -85,14 +86,16 @@ async def _stack(data: Path | None, as_json: bool) -> AsyncIterator[Settings]:
 def _progress(as_json: bool) -> Progress:
     """Show each phase as a bar where someone looks on, else as its last line."""
     shown: dict[str, int] = {}
+    is_watched = sys.stderr.isatty()
 
     def show(phase: str, done: int, total: int) -> None:
         tenths = 10 * done // total if total else 10
-        if as_json or shown.get(phase) == tenths:
+        if as_json or shown.get(phase) == tenths or not (is_watched or done >= total):
             return
         shown[phase] = tenths
         bar = "█" * tenths + "░" * (10 - tenths)
-        click.echo(f"\r  {bar} {phase}: {done:,} of {total:,}", nl=done >= total, err=True)
+        start = "\r" if is_watched else ""
+        click.echo(f"{start}  {bar} {phase}: {done:,} of {total:,}", nl=done >= total, err=True)
 
     return show
 
