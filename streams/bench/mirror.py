@@ -86,12 +86,14 @@ async def _mirror_round(
     commits = frame_commits(log.ids.next, events=events, roots=ROOTS)
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
         await connect.stop(MIRROR)
-        await connect.wait_until_stopped(MIRROR)
-        sent = []
-        for start in range(0, events, BATCH):
-            receipt = await log.store.append(commits[start : start + BATCH])
-            sent += [str(appended.event_id) for appended in receipt.events]
-        await connect.resume(MIRROR)
+        try:
+            await connect.wait_until_stopped(MIRROR)
+            sent = []
+            for start in range(0, events, BATCH):
+                receipt = await log.store.append(commits[start : start + BATCH])
+                sent += [str(appended.event_id) for appended in receipt.events]
+        finally:
+            await connect.resume(MIRROR)
         await connect.wait_until_running(MIRROR)
         got = await receiver.collect(events, patience_s=PATIENCE_S)
     return _rate(got), _tally(sent, got)

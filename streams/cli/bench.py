@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from streams.cli.options import config_option, data_option, json_option, options
+from streams.cli.options import COUNT, config_option, data_option, json_option, options
 
 if TYPE_CHECKING:
     from streams.bench.report import Report
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _bench_options = options(
     config_option,
     data_option,
-    click.option("--rounds", default=3, show_default=True, help="Rounds; the median is shown."),
+    click.option(
+        "--rounds", type=COUNT, default=3, show_default=True, help="Rounds; the median is shown."
+    ),
     json_option,
 )
 
@@ -39,7 +41,13 @@ def bench() -> None:
 
 @bench.command()
 @_bench_options
-@click.option("--events", default=20_000, show_default=True, help="Events a round.")
+@click.option(
+    "--events",
+    type=click.IntRange(min=400),
+    default=20_000,
+    show_default=True,
+    help="Events a round.",
+)
 def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int) -> None:
     """Append in batches of 100 beside a raw COPY, and singly beside fsync.
 
@@ -58,8 +66,16 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
 
 @bench.command()
 @_bench_options
-@click.option("--events", default=40_000, show_default=True, help="Events a round.")
-@click.option("--seconds", default=20, show_default=True, help="How long to measure latency.")
+@click.option(
+    "--events",
+    type=click.IntRange(min=400),
+    default=40_000,
+    show_default=True,
+    help="Events a round.",
+)
+@click.option(
+    "--seconds", type=COUNT, default=20, show_default=True, help="How long to measure latency."
+)
 def mirror(
     file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int, seconds: int
 ) -> None:

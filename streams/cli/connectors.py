@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streams.cli.options import options, settings_options
+from streams.cli.options import SECONDS, options, settings_options
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _for_connect = options(click.argument("name", required=False), settings_options)
 _TIMEOUT = click.option(
     "--timeout",
     "timeout_s",
+    type=SECONDS,
     default=60.0,
     show_default=True,
     help="Seconds to wait for a connector to run.",

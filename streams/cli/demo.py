@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from streams.cli.options import data_option, json_option
+from streams.cli.options import COUNT, data_option, json_option
 
 if TYPE_CHECKING:
     from streams.demo.tour import Progress, Tour
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_option
-@click.option("--executions", default=5, show_default=True, help="How many to run side by side.")
-@click.option("--frames", default=40, show_default=True, help="Frames in each.")
+@click.option(
+    "--executions", type=COUNT, default=5, show_default=True, help="How many to run side by side."
+)
+@click.option("--frames", type=COUNT, default=40, show_default=True, help="Frames in each.")
 @json_option
 def demo(data: Path | None, executions: int, frames: int, as_json: bool) -> None:
     """Append events, see them mirrored to Kafka, read them back and compare.

@@ -33,6 +33,9 @@ def list_command(root: str | None, as_json: bool) -> None:
     """
     from streams.envelope.catalogue import catalogue
 
+    if root is not None and root not in catalogue().roots:
+        known = ", ".join(catalogue().roots)
+        raise click.BadParameter(f"{root!r} is no root; there are {known}", param_hint="--root")
     kinds = [kind for kind in catalogue().types.values() if root in (None, kind.root)]
     if as_json:
         rows = [

@@ -5,35 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streams.cli.options import SECONDS, settings_options
+
 if TYPE_CHECKING:
     from streams.mirror.alarms import Alarm, Limits, Readings
     from streams.mirror.guard import Change
     from streams.mirror.rebuild import Progress
     from streams.settings import Settings
-
-_OPTIONS = [
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(path_type=Path),
-        help="The configuration file  [default: $STREAMS_CONFIG, else ./streams.yaml if present]",
-    ),
-    click.option("--data", type=click.Path(path_type=Path), help="The embedded stack's folder."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-]
-
-
-def _for_a_mirror(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -47,9 +31,9 @@ def mirror() -> None:
 
 
 @mirror.command()
-@_for_a_mirror
+@settings_options
 @click.option("--deep", is_flag=True, help="Also read every event topic and compare with the log.")
-@click.option("--lag-seconds", type=float, help="Seconds behind that are an alarm  [default: 5]")
+@click.option("--lag-seconds", type=SECONDS, help="Seconds behind that are an alarm  [default: 5]")
 @click.option("--lag-bytes", type=int, help="Bytes behind that are an alarm  [default: 256 MiB]")
 def check(
     file: Path | None,
@@ -102,7 +86,7 @@ def check(
 
 
 @mirror.command()
-@_for_a_mirror
+@settings_options
 def status(file: Path | None, data: Path | None, as_json: bool) -> None:
     """Show how far the mirror is behind, its slot and its connector.
 
@@ -123,8 +107,8 @@ def status(file: Path | None, data: Path | None, as_json: bool) -> None:
 
 
 @mirror.command()
-@_for_a_mirror
-@click.option("--seconds", type=float, help="Stop after this long  [default: never]")
+@settings_options
+@click.option("--seconds", type=SECONDS, help="Stop after this long  [default: never]")
 def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | None) -> None:
     """Tell each alarm as it begins and ends; with --json, one object a line.
 
@@ -152,7 +136,7 @@ def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | 
 
 
 @mirror.command()
-@_for_a_mirror
+@settings_options
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 Command = Callable[..., Any]
+SECONDS = click.FloatRange(min=0, min_open=True)
+COUNT = click.IntRange(min=1)
 
 config_option = click.option(
     "--config",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streams.cli.options import config_option, data_option, json_option, options
+from streams.cli.options import SECONDS, config_option, data_option, json_option, options
 
 if TYPE_CHECKING:
     from streams.mirror.broker import Broker
@@ -24,7 +24,12 @@ _for_a_broker = options(
         help="Which declared values to use  [default: local on a single broker, else cluster]",
     ),
     click.option(
-        "--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds to wait for Kafka."
+        "--timeout",
+        "timeout_s",
+        type=SECONDS,
+        default=30.0,
+        show_default=True,
+        help="Seconds to wait for Kafka.",
     ),
     json_option,
 )

@@ -91,6 +91,8 @@ def check(folder: Path) -> tuple[Verdict, ...]:
     """
     pins = load_pins(folder)
     names = sorted(path.stem for path in folder.glob("*.avsc"))
+    if not names and not pins:
+        raise BadSchemaFile(folder, "holds no .avsc file; name the folder of the schemas")
     for pin in pins:
         if pin.name not in names:
             raise PinsDisagree(

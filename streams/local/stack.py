@@ -22,6 +22,7 @@ from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
 _GUARD_PAUSE_S = 5.0
+_PARTITIONS_S, _PARTITIONS_RETRY_S = 6 * 3600.0, 60.0
 _NEEDED_BYTES = 1024 * 2**20
 _FOLDER_SECONDS = 2.0
 Say = Callable[[str], None]
@@ -119,6 +120,21 @@ class Stack:
         while self._lock is None or still_held(self._layout, self._lock):  # noqa: ASYNC110
             await asyncio.sleep(_FOLDER_SECONDS)
 
+    async def make_partitions(self) -> None:
+        """Make the log's partitions ahead of need, now and every few hours, until cancelled."""
+        from streams.log.partitions import make_ahead
+
+        assert self._state is not None
+        dsn = self._state.postgres.dsn("noetl_owner")
+        while True:
+            try:
+                if made := await make_ahead(dsn):
+                    self._say(f"log: made {made} partitions ahead of need")
+                await asyncio.sleep(_PARTITIONS_S)
+            except StreamsError as error:
+                self._say(f"log: {error}")
+                await asyncio.sleep(_PARTITIONS_RETRY_S)
+
     async def guard_mirror(self) -> None:
         """Say each alarm of the mirror as it begins and ends, until cancelled."""
         from streams.local.settings import stack_settings
@@ -130,8 +146,8 @@ class Stack:
         while True:
             try:
                 await guard.tell(settings, self._say)
-            except StreamsError as error:
-                self._say(f"mirror: the guard stumbled and goes on: {error}")
+            except Exception as error:  # noqa: BLE001 - a guard that dies in silence is none
+                self._say(f"mirror: the guard stumbled and goes on: {error!r}")
                 await asyncio.sleep(_GUARD_PAUSE_S)
 
     async def stop(self) -> None:

@@ -38,12 +38,13 @@ async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None
     starting = asyncio.create_task(stack.start())
     ending = asyncio.create_task(ended.wait())
     deleted = asyncio.create_task(stack.folder_deleted())
-    guarding: asyncio.Task[None] | None = None
+    watching: list[asyncio.Task[None]] = []
     try:
         await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             when_ready(await starting)
-            guarding = asyncio.create_task(stack.guard_mirror())
+            watching.append(asyncio.create_task(stack.guard_mirror()))
+            watching.append(asyncio.create_task(stack.make_partitions()))
             await asyncio.wait((ending, deleted), return_when=asyncio.FIRST_COMPLETED)
         else:
             starting.cancel()
@@ -51,9 +52,9 @@ async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None
     finally:
         ending.cancel()
         deleted.cancel()
-        if guarding is not None:
-            guarding.cancel()
-            await asyncio.gather(guarding, return_exceptions=True)
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
         await stack.stop()
 
 

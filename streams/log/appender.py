@@ -15,7 +15,6 @@ from streams.envelope.codec import Codec
 from streams.envelope.locator import Locator, parse
 from streams.envelope.model import NewEvent
 from streams.envelope.seal import Sealed, seal
-from streams.errors import Refused
 from streams.log.answers import check_batch, receipt
 from streams.log.errors import BadBatch, LogUnavailable
 from streams.log.lane import Lane
@@ -165,7 +164,7 @@ def _resolve(waiting: _Waiting, rows: Sequence[Any]) -> None:
         return
     try:
         waiting.answer.set_result(receipt(waiting.batch, rows))
-    except Refused as error:
+    except Exception as error:  # noqa: BLE001 - whoever waits must be told, also of a bug
         waiting.answer.set_exception(error)
 
 

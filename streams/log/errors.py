@@ -11,7 +11,7 @@ Unavailable
 """
 
 from streams.envelope.model import Root
-from streams.errors import Inconsistent, Refused, Unavailable
+from streams.errors import Refused, Unavailable
 
 
 class VersionConflict(Refused):
@@ -58,7 +58,3 @@ class BadBatch(Refused):
 
 class LogUnavailable(Unavailable):
     """Postgres cannot be reached, or not in time."""
-
-
-class BrokenLog(Inconsistent):
-    """The log's own rules do not hold for what was read."""

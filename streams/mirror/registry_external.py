@@ -37,6 +37,13 @@ class RegistryRefused(Refused):
         self.status = status
 
 
+class BadRegistryAddress(Refused):
+    """An address that no registry can have."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"schema registry {url!r}: {why}; such as http://127.0.0.1:8081")
+
+
 class RegistryClient:
     """REST calls to one registry; no exception of the HTTP library leaves this class.
 
@@ -44,7 +51,7 @@ class RegistryClient:
     """
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        address = URL(url.rstrip("/"))
+        address = _address(url)
         self._auth = _basic(address)
         self._session = session
         self.url = str(address.with_user(None))
@@ -159,6 +166,16 @@ class ExternalRegistry:
             for version in await self._client.versions(subject)
         ]
         return sorted(found, key=lambda one: (one.schema_id, one.subject))
+
+
+def _address(url: str) -> URL:
+    try:
+        address = URL(url.rstrip("/"))
+    except ValueError as error:
+        raise BadRegistryAddress(url, str(error)) from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise BadRegistryAddress(url, "it must begin with http:// or https:// and name a host")
+    return address
 
 
 def _basic(address: URL) -> dict[str, str]:

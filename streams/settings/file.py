@@ -91,7 +91,13 @@ class _Reader:
     def _plain(self, node: yaml.Node) -> object:
         """Build a scalar or a list; a replaced reference is text, whatever it looks like."""
         if isinstance(node, yaml.SequenceNode):
-            return [self._plain(item) for item in node.value]
+            if node in self._open:
+                raise BadReference("refers to itself")
+            self._open.append(node)
+            try:
+                return [self._plain(item) for item in node.value]
+            finally:
+                self._open.pop()
         if isinstance(node, yaml.ScalarNode) and "${" in node.value:
             return substitute(node.value, self._env)
         value: object = self._loader.construct_object(node, deep=True)
