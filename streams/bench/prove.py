@@ -168,7 +168,7 @@ def _second_start() -> Figures:
 
 
 def _acceptance() -> Figures:
-    command = [sys.executable, "-m", "pytest", "tests/acceptance", "-q", "--no-header"]
+    command = [sys.executable, "-m", "pytest", "tests/acceptance"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     counts = pytest_counts(done.stdout)
     if done.returncode not in (0, 1) or not counts["passed"] + counts["failed"]:
