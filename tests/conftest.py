@@ -33,6 +33,13 @@ async def log(settings: Settings) -> AsyncIterator[Log]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+async def database(settings: Settings) -> AsyncIterator[Settings]:
+    """Settings that name a migrated database of this module's own."""
+    async with scratch_database(settings) as own:
+        yield own
+
+
 @pytest.fixture
 async def empty_database(settings: Settings) -> AsyncIterator[Settings]:
     """Settings that name a database of this test's own, with nothing in it."""

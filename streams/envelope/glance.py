@@ -13,12 +13,10 @@ from math import isfinite
 from typing import Any
 
 from streams.envelope.catalogue import EventType
+from streams.envelope.limits import MAX_ID, MAX_NAME_CHARS, MAX_SAFE_INT
 from streams.envelope.model import NewEvent
 
-_MAX_SAFE_INT = 2**53 - 1
-_MAX_ID = 2**63 - 1
-_MAX_CHARS = 200
-_MAX_DEPTH = 20
+_MAX_DEPTH = 20  # deeper is not wrong, only no longer for a glance
 
 
 def surely_right(event: NewEvent, kind: EventType) -> bool:
@@ -29,7 +27,7 @@ def surely_right(event: NewEvent, kind: EventType) -> bool:
         or event.event_time.tzinfo is not UTC
         or event.schema_version is not None
         or (expected is not None and not _is_number(expected, 0))
-        or (index is not None and (not _is_number(index, 0) or index > _MAX_SAFE_INT))
+        or (index is not None and (not _is_number(index, 0) or index > MAX_SAFE_INT))
     ):
         return False
     for number in (root.id, event.causation_id, event.parent_execution_id, event.catalog_id):
@@ -51,7 +49,7 @@ def surely_right(event: NewEvent, kind: EventType) -> bool:
     if not _routes(event.meta, kind, texts) or not _carries(event, kind):
         return False
     for text in texts:
-        if type(text) is not str or not 0 < len(text) <= _MAX_CHARS:
+        if type(text) is not str or not 0 < len(text) <= MAX_NAME_CHARS:
             return False
     return "".join(texts).isprintable()
 
@@ -77,7 +75,7 @@ def _routes(meta: Any, kind: EventType, texts: list[str]) -> bool:
             elif wanted != "choice" or value not in field.choices:
                 return False
         elif given is int:
-            if wanted != "int" or not 0 <= value <= _MAX_SAFE_INT:
+            if wanted != "int" or not 0 <= value <= MAX_SAFE_INT:
                 return False
         elif given is not bool or wanted != "bool":
             return False
@@ -96,7 +94,7 @@ def _carries(event: NewEvent, kind: EventType) -> bool:
 
 
 def _is_number(value: Any, least: int) -> bool:
-    return type(value) is int and least <= value <= _MAX_ID
+    return type(value) is int and least <= value <= MAX_ID
 
 
 def _is_simple(value: Any, depth: int) -> bool:

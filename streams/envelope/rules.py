@@ -18,13 +18,10 @@ from streams.envelope.errors import (
     UnknownSchema,
 )
 from streams.envelope.glance import surely_right
+from streams.envelope.limits import MAX_ID, MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SAFE_INT
 from streams.envelope.locator import SCHEME, Locator
 from streams.envelope.model import NewEvent, PayloadRef
 
-MAX_SAFE_INT = 2**53 - 1
-MAX_ID = 2**63 - 1
-MAX_NAME_CHARS = 200
-MAX_KEY_CHARS = 512
 MAX_DEPTH = 200
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")

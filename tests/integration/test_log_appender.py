@@ -17,7 +17,6 @@ from streams.log.appender import Appender
 from streams.log.errors import BadBatch, ForeignRoot, LogUnavailable, RootEnded, VersionConflict
 from streams.log.port import Frontier, Outcome, Receipt
 from streams.log.postgres import PostgresEventStore
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.events import PRODUCER
 from tests.logs import dsn, event, root_events
@@ -25,12 +24,6 @@ from tests.logs import dsn, event, root_events
 pytestmark = pytest.mark.stack
 
 Answer = Receipt | BaseException
-
-
-@pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as made:
-        yield made
 
 
 @pytest.fixture

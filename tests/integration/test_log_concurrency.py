@@ -14,7 +14,6 @@ import pytest
 from streams.app import Log, open_log
 from streams.envelope.model import Event
 from streams.log.port import Frontier
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.logs import dsn, root_events
 from tests.random_appends import Task, report_of, start
@@ -22,12 +21,6 @@ from tests.random_appends import Task, report_of, start
 pytestmark = pytest.mark.stack
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as made:
-        yield made
 
 
 @pytest.fixture

@@ -15,18 +15,11 @@ from streams.envelope.seal import seal
 from streams.log.lane import APPEND
 from streams.log.port import Frontier
 from streams.log.rows import new_event_row
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.events import PRODUCER
 from tests.logs import dsn, end_of, event, root_events
 
 pytestmark = pytest.mark.stack
-
-
-@pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as made:
-        yield made
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 
 from streams.app import Log, open_log
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.logs import dsn, event
 
@@ -32,12 +31,6 @@ RECOVERY = """
       max((meta->>'collection_size')::int) FILTER (WHERE event_type = 'loop.started') AS size
     FROM noetl.event_log WHERE execution_id = $1 AND node_name = $2 AND meta->>'loop_id' = $3
 """
-
-
-@pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as made:
-        yield made
 
 
 @pytest.fixture

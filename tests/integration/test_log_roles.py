@@ -8,7 +8,6 @@ from typing import Any
 import asyncpg
 import pytest
 
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from streams.settings.event_store import Duty
 from tests.logs import dsn
@@ -29,12 +28,6 @@ WRITES_TO_THE_LOG = [
 ]
 APPEND = "SELECT * FROM noetl.append('{}'::noetl.new_event[])"
 DUTIES: list[Duty] = ["append", "read", "mirror", "project", "collect"]
-
-
-@pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as made:
-        yield made
 
 
 async def as_duty(database: Settings, duty: Duty, sql: str) -> list[Any]:
