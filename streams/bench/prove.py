@@ -80,8 +80,8 @@ def claims() -> tuple[Claim, ...]:
         Claim(
             "The mirror costs little over raw Debezium, and loses or doubles nothing",
             "`streams bench mirror --json`: median of three rounds of 40,000 events; "
-            "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in JSON; "
-            "against a leaner one the ratio is lower, see decisions/0003-mirror.md",
+            "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in "
+            "JSON; against a leaner one the ratio is lower, see decisions/0003-mirror.md",
             lambda: _bench("mirror"),
             (
                 Bar("ratio_to_plain", 0.7),
