@@ -1,0 +1,1 @@
+"""What authors registered: playbooks and their versions, read from the log."""

@@ -1,0 +1,1 @@
+"""What an execution is: the fold shared by planner, projector and replay."""

@@ -1,0 +1,1 @@
+"""How a process consumes Kafka: batches, acknowledged last."""

@@ -1,0 +1,44 @@
+"""What an agent needs from a feed: batches of records, acknowledged last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as the broker has it."""
+
+    place: Place
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    timestamp_ms: int
+
+
+class Feed(Protocol):
+    """Delivers what committed transactions wrote, in order per partition, at least once.
+
+    A record is delivered again after a crash unless it and everything before it on its
+    partition was acknowledged. Out-of-order acknowledgement is fine: the position is
+    committed only below the lowest record that is not.
+    """
+
+    async def next_batch(self) -> Mapping[Place, list[Record]]:
+        """Wait for records and return them; empty when an idle moment passed."""
+        ...
+
+    def acknowledge(self, records: Iterable[Record]) -> None:
+        """Say that these records never need to come again."""
+        ...

@@ -1,0 +1,61 @@
+"""What the rest of the program needs from a payload store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from streams.envelope.model import PayloadRef
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose payload it is; nothing is shared across scopes."""
+
+    tenant_id: str
+    organization_id: str
+
+
+class PayloadStore(Protocol):
+    """Keeps payload bytes under the hash of their content.
+
+    Storing the same bytes twice is harmless and yields the same reference, so a
+    redelivered record never writes a second object.
+    """
+
+    async def put(
+        self,
+        scope: Scope,
+        data: bytes,
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+    ) -> PayloadRef:
+        """Store `data` and return its reference once it is durable.
+
+        Raises:
+            PayloadUnavailable: the store is down; asking again is safe.
+        """
+        ...
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        """Return the bytes behind `ref`, checked against its digest and length.
+
+        Raises:
+            PayloadMissing: there is no such object.
+            PayloadCorrupt: the bytes are not those that were stored.
+            PayloadUnavailable: the store is down.
+        """
+        ...
+
+    async def exists(self, ref: PayloadRef) -> bool:
+        """Say whether the object is there."""
+        ...
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Remove the object; harmless when it is gone."""
+        ...

@@ -1,0 +1,1 @@
+"""What the author asked for: model, parse, check, expressions."""

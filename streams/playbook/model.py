@@ -1,0 +1,158 @@
+"""A playbook, read and compiled: what the planner follows and a worker runs.
+
+Every template in it is compiled once per playbook version; nothing is parsed per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from streams.envelope.model import Json
+from streams.playbook.expressions import Template
+
+
+class Do(StrEnum):
+    """What a rule of `eval` makes of a task's outcome."""
+
+    CONTINUE = "continue"
+    RETRY = "retry"
+    JUMP = "jump"
+    BREAK = "break"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One line of `eval`; the first whose `when` holds is followed. `when` None is `else`."""
+
+    when: Template | None
+    do: Do
+    attempts: int = 3
+    backoff: str = "fixed"
+    """fixed | linear | exponential"""
+    delay_s: float = 1.0
+    to: str | None = None
+    set_iter: Template | None = None
+    set_vars: Template | None = None
+    set_ctx: Template | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One labelled call of a tool.
+
+    `config` renders to the tool's configuration: everything under the label except `kind`,
+    `eval` and `spec`. `deferrable` says that nothing reads the outcome, so that a frame may
+    gather these calls and send them as one batch.
+    """
+
+    label: str
+    kind: str
+    config: Template
+    rules: tuple[Rule, ...] = ()
+    spec: Mapping[str, Json] = field(default_factory=dict)
+    deferrable: bool = False
+    line: int = 0
+
+
+class Mode(StrEnum):
+    """How a loop goes over its rows."""
+
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"
+    CURSOR = "cursor"
+    FANOUT = "fanout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramePolicy:
+    """The bounds of a frame as the author gave them; None: the deployment's default."""
+
+    size: int | None = None
+    duration_ms: int | None = None
+    memory_bytes: int | None = None
+    parallelism: int | None = None
+    """Frames of the stage that one worker runs at once."""
+    row_concurrency: int | None = None
+    """Rows of a frame at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Rows that are not a list: `config` renders to the driver's configuration.
+
+    kind postgres: `query` and `key` (keyset), or `claim` (a statement that stamps rows with
+    the frame and returns them), with `auth` or `dsn`. kind kafka: `topic`.
+    """
+
+    kind: str
+    form: str
+    """keyset | claim | offsets"""
+    config: Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A step's loop. Exactly one of `source` (a list) and `cursor` is there."""
+
+    iterator: str
+    mode: Mode
+    source: Template | None = None
+    cursor: Cursor | None = None
+    max_in_flight: int | None = None
+    """Frames of the stage at once, over all workers; None: the deployment's default."""
+    policy: FramePolicy | None = FramePolicy()
+    """None is `frame_policy: null`: frames of one row, the way back to row-by-row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arc:
+    """A way to a next step, taken when `when` holds (None: always)."""
+
+    step: str
+    when: Template | None = None
+    args: Template | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step: guard, pipeline, loop, ways out."""
+
+    name: str
+    tasks: tuple[Task, ...] = ()
+    when: Template | None = None
+    loop: Loop | None = None
+    arcs: tuple[Arc, ...] = ()
+    inclusive: bool = False
+    """True: every arc that holds is taken; False: the first."""
+    sets: Template | None = None
+    """Rendered when the step has ended well; a mapping merged into `ctx`."""
+    on_error: str = "fail"
+    """fail | continue"""
+    pool: str = "default"
+    reads: frozenset[str] = frozenset()
+    """Names that the templates a worker renders mention: earlier steps, workload, ctx, args."""
+    line: int = 0
+
+    @property
+    def is_playbook(self) -> bool:
+        """Say whether the step is one call of another playbook, which the planner starts."""
+        return self.loop is None and len(self.tasks) == 1 and self.tasks[0].kind == "playbook"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playbook:
+    """A whole playbook; execution begins at `first`."""
+
+    name: str
+    path: str
+    steps: Mapping[str, Step]
+    first: str
+    workload: Mapping[str, Json] = field(default_factory=dict)
+    returns: Template | None = None
+    """The execution's result; None: the result of the last step that ended."""
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    """Alias to the name of a stored credential."""
+    pool: str = "default"
