@@ -70,6 +70,9 @@ class Fence:
     frame_id: int
     task: str
     partition: str = ""
+    tenant_id: str = field(default="default", compare=False)
+    """With `organization_id`, whose credential opens the database; no part of the name."""
+    organization_id: str = field(default="default", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,64 @@
+"""Why a worker's tool, save or credential is refused.
+
+Refused
+├── SaveFailed           the database refuses a frame's rows
+├── UnknownCredential    a task names a credential that is not there
+├── UnknownTool          a task names a kind of tool that is not installed
+└── BadConfig            a task's configuration cannot be used
+Unavailable
+└── TargetUnavailable    the database that a task writes to cannot be reached
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from streams.errors import Refused, Unavailable
+
+
+class SaveFailed(Refused):
+    """The database refuses the rows of a batch; nothing of it was written.
+
+    `task` names the batch and `row` is the index in it of the call that is to blame, so
+    that a caller can drop that one and save the others. None: the batch as a whole is.
+    """
+
+    def __init__(self, task: str, why: str, *, row: int | None = None, code: str = "") -> None:
+        place = f"save of {task!r}" if row is None else f"save of {task!r}, row {row} of the batch"
+        super().__init__(f"{place}: {why}; nothing was written")
+        self.task, self.why, self.row, self.code = task, why, row, code
+
+
+class UnknownCredential(Refused):
+    """There is no credential of that name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        super().__init__(
+            f"credential {name!r}: there is none; {hint}add it to `credentials` in the settings "
+            f"or set NOETL_CREDENTIAL_{name.upper().replace('-', '_')}"
+        )
+        self.name = name
+
+
+class UnknownTool(Refused):
+    """There is no tool of that kind."""
+
+    def __init__(self, kind: str, known: Sequence[str]) -> None:
+        close = get_close_matches(kind, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        super().__init__(
+            f"tool {kind!r}: there is none; {hint}known here: {', '.join(sorted(known))}; "
+            "more come as packages with an entry point in the group 'streams.tools'"
+        )
+        self.kind = kind
+
+
+class BadConfig(Refused):
+    """A task's configuration, rendered, is not what its tool can use."""
+
+
+class TargetUnavailable(Unavailable):
+    """A database that a task reads or writes cannot be reached."""
