@@ -1,0 +1,372 @@
+"""The fold: an execution's state after one more event. Pure, and the only one there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from streams.envelope.model import Event
+from streams.errors import Inconsistent
+from streams.execution.command import absorb_command
+from streams.execution.fact import Fact, body, number, text
+from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
+from streams.execution.stage import absorb_in_stage, close_stage, open_stage
+
+
+class Gap(Inconsistent):
+    """Events are missing before this one; read them from the log first."""
+
+    def __init__(self, event: Event, after: int) -> None:
+        super().__init__(f"{event.root}: has events up to {after}, was given {event.seq}")
+        self.event, self.after = event, after
+
+
+def evolve(plan: Plan | None, event: Event) -> Plan:
+    """Return the plan after `event`. An event already absorbed changes nothing.
+
+    Raises:
+        Gap: events before this one were not absorbed.
+    """
+    if plan is None:
+        if event.seq != 1:
+            raise Gap(event, 0)
+        return _advanced(begin(event, event.ingest_time), (1,))
+    if event.seq <= plan.seq or event.seq in plan.ahead:
+        return plan
+    if event.seq != plan.seq + 1:
+        raise Gap(event, plan.seq)
+    return _advanced(apply(plan, event, event.ingest_time), (event.seq,))
+
+
+def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
+    """Note that events at these places are in the plan already: we appended them ourselves."""
+    return _advanced(plan, seqs)
+
+
+def begin(fact: Fact, at: datetime) -> Plan:
+    """Return the plan that `playbook.initialized` starts."""
+    if fact.type != "playbook.initialized":
+        raise Inconsistent(f"{fact.root}: begins with {fact.type}, not with playbook.initialized")
+    parent = fact.meta.get("parent_command_id")
+    return Plan(
+        execution_id=fact.root.id,
+        tenant_id=fact.tenant_id,
+        organization_id=fact.organization_id,
+        catalog_id=fact.catalog_id or 0,
+        catalog_version=number(fact, "version"),
+        path=text(fact, "path") or "",
+        started_at=at,
+        parent_execution_id=fact.parent_execution_id,
+        parent_command_id=None if parent is None else int(parent),
+        reply_to=text(fact, "reply_to"),
+        workload=None if fact.payload_ref else body(fact.context).get("workload", {}),
+        workload_ref=fact.payload_ref,
+        last_event_type=fact.type,
+    )
+
+
+def apply(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    """Return the plan after `fact`, which follows on what it has absorbed."""
+    handler = _HANDLERS.get(fact.type)
+    if handler is not None:
+        plan = handler(plan, fact, at)
+    return replace(
+        plan, last_event_type=fact.type, last_node_name=fact.node_name or plan.last_node_name
+    )
+
+
+def _advanced(plan: Plan, seqs: Iterable[int]) -> Plan:
+    seq, ahead = plan.seq, set(plan.ahead)
+    ahead.update(place for place in seqs if place > seq)
+    while seq + 1 in ahead:
+        seq += 1
+        ahead.discard(seq)
+    return replace(plan, seq=seq, ahead=frozenset(ahead))
+
+
+def _initialized(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    return replace(plan, is_initialized=True)
+
+
+def _entered(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    step, visit = fact.node_name or "", number(fact, "activation", 1)
+    args = body(fact.context).get("args", {})
+    made = Activation(step=step, number=visit, args=args)
+    return replace(
+        plan,
+        visits={**plan.visits, step: max(visit, plan.visits.get(step, 0))},
+        activations={**plan.activations, key_of(step, visit): made},
+    )
+
+
+def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    step, visit = fact.node_name or "", number(fact, "activation", 1)
+    left = plan.activations.get(key_of(step, visit))
+    changes = body(fact.result)
+    plan = replace(
+        plan,
+        activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
+        ctx={**plan.ctx, **changes.get("ctx", {})},
+        last_step=step if fact.status != "skipped" else plan.last_step,
+    )
+    if left is not None:
+        plan = _forget(plan, left)
+    if fact.status == "error":
+        plan = _failed_step(plan, fact, changes)
+    elif fact.status == "skipped":
+        skipped: dict[str, Any] = {"status": "skipped", "data": None, "meta": {}}
+        plan = replace(plan, results={**plan.results, step: skipped})
+    return plan
+
+
+def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
+    step = fact.node_name or ""
+    known = plan.results.get(step, {})
+    if known.get("status") != "error":
+        told = {"status": "error", "data": None, "meta": {}, "error": {"message": fact.error}}
+        plan = replace(plan, results={**plan.results, step: told})
+    match changes.get("then"):
+        case "continue":
+            return replace(plan, is_partial=True)
+        case "handled":
+            return plan
+    failure = {
+        "step": step,
+        "error": fact.error,
+        "rows": changes.get("failed_rows", 0),
+        "errors": changes.get("errors", []),
+    }
+    return replace(plan, failure=plan.failure or failure)
+
+
+def _forget(plan: Plan, left: Activation) -> Plan:
+    """Drop what a finished step had open."""
+    gone = {left.command_id, left.planning_id}
+    return replace(
+        plan,
+        commands={k: v for k, v in plan.commands.items() if k not in gone},
+        stages={k: v for k, v in plan.stages.items() if k != left.stage_id},
+    )
+
+
+def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    command_id = number(fact, "command_id")
+    known = plan.commands.get(command_id)
+    if known is None and fact.type != "command.issued":
+        return plan  # it was forgotten with its step
+    command = absorb_command(known, fact, at)
+    plan = replace(plan, commands={**plan.commands, command_id: command})
+    if known is None:
+        plan = _attach_command(plan, command.step, command.activation, command_id, command.tool)
+    if command.tool != "cursor.plan" and fact.type in ("command.completed", "command.failed"):
+        envelope = {k: v for k, v in (command.result or {}).items() if k != "ctx"}
+        envelope.setdefault("status", "success" if fact.type == "command.completed" else "error")
+        envelope.setdefault("meta", {})
+        if command.output is not None:
+            envelope["_ref"] = asdict(replace(command.output, ipc=None))
+        changes = (command.result or {}).get("ctx") or {}
+        plan = replace(
+            plan,
+            results={**plan.results, command.step: envelope},
+            ctx={**plan.ctx, **changes},
+        )
+    return plan
+
+
+def _attach_command(plan: Plan, step: str, visit: int, command_id: int, tool: str) -> Plan:
+    activation = plan.activations.get(key_of(step, visit))
+    if activation is None:
+        return plan
+    if tool == "cursor.plan":
+        changed = replace(activation, planning_id=command_id)
+    else:
+        changed = replace(activation, command_id=command_id)
+    return replace(plan, activations={**plan.activations, key_of(step, visit): changed})
+
+
+def _stage_opened(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    stage = open_stage(fact, at)
+    plan = replace(plan, stages={**plan.stages, stage.stage_id: stage})
+    activation = plan.activations.get(key_of(stage.step, stage.activation))
+    if activation is not None:
+        changed = replace(activation, stage_id=stage.stage_id)
+        key = key_of(stage.step, stage.activation)
+        plan = replace(plan, activations={**plan.activations, key: changed})
+    return plan
+
+
+def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    stage = plan.stages.get(number(fact, "stage_id"))
+    if stage is None:
+        return plan
+    closed = close_stage(stage, fact, at)
+    plan = replace(plan, stages={**plan.stages, stage.stage_id: closed})
+    envelope: dict[str, Any] = {
+        "status": "error" if fact.status == "failed" else "success",
+        "data": {
+            "total": stage.rows_done + stage.rows_failed,
+            "completed": stage.rows_done,
+            "failed": stage.rows_failed,
+            "frames": stage.frames_done,
+        },
+        "meta": {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)},
+    }
+    if fact.status == "failed":
+        envelope["error"] = {"message": fact.error, "rows": list(stage.errors)}
+    return replace(plan, results={**plan.results, stage.step: envelope})
+
+
+def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    stage = plan.stages.get(number(fact, "stage_id"))
+    if stage is None:
+        return plan
+    frame_id = number(fact, "frame_id")
+    if frame_id not in stage.frames and fact.type != "frame.dispatched":
+        return plan
+    changed = absorb_in_stage(stage, fact, at)
+    plan = replace(plan, stages={**plan.stages, stage.stage_id: changed})
+    if fact.type == "frame.committed" and (changes := body(fact.result).get("ctx")):
+        plan = replace(plan, ctx={**plan.ctx, **changes})
+    if changed.frames_done != stage.frames_done:
+        plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
+        if changed.kind == "fanout":
+            plan = _count_shard(plan, changed.step, failed=fact.type == "frame.abandoned")
+    return plan
+
+
+def _count(plan: Plan, step: str, done: int, failed: int) -> Plan:
+    loop = {**plan.loops.get(step, {}), "done": done, "failed": failed}
+    return replace(plan, loops={**plan.loops, step: loop})
+
+
+def _count_shard(plan: Plan, step: str, *, failed: bool) -> Plan:
+    fanout = dict(plan.fanouts.get(step, {}))
+    counted = "failed" if failed else "done"
+    fanout[counted] = int(fanout.get(counted, 0)) + 1
+    return replace(plan, fanouts={**plan.fanouts, step: fanout})
+
+
+def _loop_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    size = fact.meta.get("collection_size")
+    loop = {
+        "loop_id": str(fact.meta["loop_id"]),
+        "total": None if size is None else int(size),
+        "done": 0,
+        "failed": 0,
+        "collection_ref": body(fact.context).get("collection_ref"),
+        "mode": fact.meta.get("mode"),
+        "completed": False,
+    }
+    return replace(plan, loops={**plan.loops, fact.node_name or "": loop})
+
+
+def _loop_done(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    step = fact.node_name or ""
+    return replace(
+        plan, loops={**plan.loops, step: {**plan.loops.get(step, {}), "completed": True}}
+    )
+
+
+def _fanout_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    fanout = {
+        "loop_id": str(fact.meta["loop_id"]),
+        "total_shards": number(fact, "total_shards"),
+        "done": 0,
+        "failed": 0,
+        "status": "running",
+    }
+    return replace(plan, fanouts={**plan.fanouts, fact.node_name or "": fanout})
+
+
+def _fanin(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    step = fact.node_name or ""
+    known = {**plan.fanouts.get(step, {}), "status": fact.status or "completed"}
+    return replace(plan, fanouts={**plan.fanouts, step: known})
+
+
+def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
+    def end(plan: Plan, fact: Fact, at: datetime) -> Plan:
+        if plan.has_ended:
+            return plan  # a terminal status is sticky
+        final = PARTIAL if status == COMPLETED and fact.status == PARTIAL else status
+        return replace(
+            plan,
+            status=final,
+            ended_at=at,
+            result=fact.result,
+            error=fact.error,
+            activations={},
+            commands={},
+            stages={},
+        )
+
+    return end
+
+
+def _suspended(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    return replace(plan, is_suspended=True)
+
+
+def _resumed(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    return replace(plan, is_suspended=False)
+
+
+def _replied(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    return replace(plan, is_replied=True)
+
+
+def _redriven(plan: Plan, fact: Fact, at: datetime) -> Plan:
+    return replace(plan, status=RUNNING, ended_at=None, error=None, failure=None)
+
+
+def key_of(step: str, visit: int) -> str:
+    """Name one activation of a step."""
+    return f"{step}#{visit}"
+
+
+_HANDLERS: dict[str, Callable[[Plan, Fact, datetime], Plan]] = {
+    "workflow.initialized": _initialized,
+    "step.enter": _entered,
+    "step.exit": _left,
+    **dict.fromkeys(
+        (
+            "command.issued",
+            "command.claimed",
+            "command.heartbeat",
+            "command.completed",
+            "command.failed",
+            "command.lease_expired",
+            "command.cancelled",
+            "command.started",
+        ),
+        _command,
+    ),
+    "stage.opened": _stage_opened,
+    "stage.closed": _stage_closed,
+    **dict.fromkeys(
+        (
+            "frame.dispatched",
+            "frame.claimed",
+            "frame.heartbeat",
+            "frame.committed",
+            "frame.failed",
+            "frame.lease_expired",
+            "frame.released",
+            "frame.abandoned",
+        ),
+        _frame,
+    ),
+    "loop.started": _loop_started,
+    "loop.done": _loop_done,
+    "loop.fanout.started": _fanout_started,
+    "loop.fanin.completed": _fanin,
+    "playbook.completed": _ended(COMPLETED),
+    "playbook.failed": _ended(FAILED),
+    "execution.cancelled": _ended(CANCELLED),
+    "execution.suspended": _suspended,
+    "execution.resumed": _resumed,
+    "redrive.requested": _redriven,
+    "reply.sent": _replied,
+}

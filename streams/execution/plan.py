@@ -1,0 +1,90 @@
+"""An execution as the fold knows it: what is open, what came out, how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from streams.envelope.model import PayloadRef, Root
+from streams.execution.command import Command
+from streams.execution.stage import Stage
+
+RUNNING, COMPLETED, PARTIAL, FAILED, CANCELLED = (
+    "RUNNING",
+    "COMPLETED",
+    "PARTIAL",
+    "FAILED",
+    "CANCELLED",
+)
+TERMINAL = frozenset((COMPLETED, PARTIAL, FAILED, CANCELLED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """One time a step was entered, until it is left."""
+
+    step: str
+    number: int
+    args: dict[str, Any] = field(default_factory=dict)
+    command_id: int | None = None
+    planning_id: int | None = None
+    """The command that finds the frames of a cursor."""
+    stage_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything the planner needs of an execution; its size follows the window.
+
+    `seq` is how far the log was absorbed without a gap; `ahead` are later places absorbed
+    already: events of our own whose append was acknowledged before the mirror told them.
+    """
+
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    catalog_id: int
+    catalog_version: int
+    path: str
+    started_at: datetime
+    seq: int = 0
+    ahead: frozenset[int] = frozenset()
+    status: str = RUNNING
+    is_suspended: bool = False
+    is_initialized: bool = False
+    parent_execution_id: int | None = None
+    parent_command_id: int | None = None
+    reply_to: str | None = None
+    is_replied: bool = False
+    workload: dict[str, Any] | None = None
+    workload_ref: PayloadRef | None = None
+    ctx: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The last result of each step: its envelope, with `_ref` where the data is elsewhere."""
+    visits: dict[str, int] = field(default_factory=dict)
+    activations: dict[str, Activation] = field(default_factory=dict)
+    commands: dict[int, Command] = field(default_factory=dict)
+    stages: dict[int, Stage] = field(default_factory=dict)
+    loops: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Progress of each loop step's last activation, as `execution.state` shows it."""
+    fanouts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failure: dict[str, Any] | None = None
+    """Why the execution will fail once what is in flight has ended: step, error, rows."""
+    is_partial: bool = False
+    last_step: str | None = None
+    result: Any = None
+    error: str | None = None
+    ended_at: datetime | None = None
+    last_event_type: str = ""
+    last_node_name: str | None = None
+
+    @property
+    def root(self) -> Root:
+        """The unit of order this plan is the state of."""
+        return Root("execution", self.execution_id)
+
+    @property
+    def has_ended(self) -> bool:
+        """Say whether its status can change no more."""
+        return self.status in TERMINAL
