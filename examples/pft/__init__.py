@@ -1,0 +1,1 @@
+"""The PFT workload: patients' records fetched page by page and saved."""
