@@ -1,15 +1,31 @@
-"""Templates: jinja2's immutable sandbox, compiled once, types kept."""
+"""Templates: jinja2's immutable sandbox, compiled once, types kept.
+
+A text that is one `{{ expression }}` gives the value itself, with its type; white space around
+it does not count. Any other text gives a text, and no text is ever read again as something
+else: '12345', '1e5', 'None' and '' stay what they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from jinja2 import nodes
+from jinja2.exceptions import TemplateError
 
 from streams.envelope.model import Json
+from streams.playbook.bounded import MAX_TEXT, TooLarge, text_of
+from streams.playbook.compiled import compile_tree, parse
+from streams.playbook.errors import ExpressionFailed
+from streams.playbook.sandbox import Scope, TooSlow, sandbox
+from streams.playbook.values import plain
 
 
 class Template(Protocol):
-    """A compiled value: a constant, an expression, text with expressions in it, or a structure."""
+    """A compiled value: a constant, an expression, text with expressions in it, or a structure.
+
+    What `render` returns may be shared with the scope and with other renders: read it only.
+    """
 
     @property
     def names(self) -> frozenset[str]:
@@ -23,3 +39,208 @@ class Template(Protocol):
             ExpressionFailed: it cannot be rendered, took too long or grew too large.
         """
         ...
+
+
+def compile_value(structure: object) -> Template:
+    """Compile any value of a playbook: constants, text, and lists and mappings of them.
+
+    Raises:
+        BadTemplate: a text in it is no template.
+    """
+    if isinstance(structure, str):
+        return _text(structure)
+    if isinstance(structure, Mapping):
+        return mapping({str(key): compile_value(value) for key, value in structure.items()})
+    if isinstance(structure, (list, tuple)):
+        items = [compile_value(value) for value in structure]
+        if all(isinstance(item, Constant) for item in items):
+            return Constant([item.render({}) for item in items])
+        return _List(items)
+    return Constant(cast(Json, structure))
+
+
+def mapping(templates: Mapping[str, Template]) -> Template:
+    """Return a template that renders to a mapping of what these render to."""
+    if all(isinstance(template, Constant) for template in templates.values()):
+        return Constant({key: template.render({}) for key, template in templates.items()})
+    return _Mapping(templates)
+
+
+class Constant:
+    """A value without expressions."""
+
+    __slots__ = ("_value",)
+    names: frozenset[str] = frozenset()
+
+    def __init__(self, value: Json) -> None:
+        self._value = value
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        """Return the value."""
+        return self._value
+
+
+class _Mapping:
+    __slots__ = ("_fixed", "_parts", "names")
+
+    def __init__(self, templates: Mapping[str, Template]) -> None:
+        # Constants are put in once, as placeholders of their order.
+        self._fixed = {
+            key: template.render({}) if isinstance(template, Constant) else None
+            for key, template in templates.items()
+        }
+        self._parts = [
+            (key, template.render)
+            for key, template in templates.items()
+            if not isinstance(template, Constant)
+        ]
+        self.names = frozenset().union(*(template.names for template in templates.values()))
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        made = self._fixed.copy()
+        for key, render in self._parts:
+            made[key] = render(scope)
+        return made
+
+
+class _List:
+    __slots__ = ("_items", "names")
+
+    def __init__(self, templates: Sequence[Template]) -> None:
+        self._items = [template.render for template in templates]
+        self.names = frozenset().union(*(template.names for template in templates))
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        return [render(scope) for render in self._items]
+
+
+class _Path:
+    """`a.b["c"]`: looked up without jinja while every part is a key of a dict."""
+
+    __slots__ = ("_first", "_rest", "_slow", "names")
+
+    def __init__(self, keys: Sequence[str], slow: _Expression) -> None:
+        self._first, self._rest, self._slow = keys[0], tuple(keys[1:]), slow
+        self.names = slow.names
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        try:
+            value: Any = scope[self._first]
+            for key in self._rest:
+                if type(value) is not dict:
+                    return self._slow.render(scope)
+                value = value[key]
+        except KeyError:
+            return self._slow.render(scope)
+        return cast(Json, value)
+
+
+class _Expression:
+    """One expression that jinja compiled."""
+
+    __slots__ = ("_run", "_text", "names")
+
+    def __init__(self, text: str, node: nodes.Expr) -> None:
+        self._text = text
+        self._run, self.names = compile_tree(text, nodes.Template([nodes.Output([node])]))
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        context = Scope(sandbox(), scope)
+        try:
+            return cast(Json, plain(next(self._run(context)), context.watch))
+        except Exception as error:
+            raise _failed(self._text, error) from error
+
+
+class _Text:
+    """Text with holes in it."""
+
+    __slots__ = ("_parts", "_text", "names")
+
+    def __init__(self, text: str, parts: Sequence[str | Template]) -> None:
+        self._text = text
+        self._parts = [part if isinstance(part, str) else part.render for part in parts]
+        self.names = frozenset().union(*(part.names for part in parts if not isinstance(part, str)))
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        made = "".join(
+            [part if isinstance(part, str) else str(part(scope)) for part in self._parts]
+        )
+        if len(made) > MAX_TEXT:
+            raise ExpressionFailed(self._text, f"its text has more than {MAX_TEXT} characters")
+        return made
+
+
+class _Program:
+    """Text with statements in it, such as `{% for %}`."""
+
+    __slots__ = ("_run", "_text", "names")
+
+    def __init__(self, text: str, tree: nodes.Template) -> None:
+        self._text = text
+        self._run, self.names = compile_tree(text, tree)
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        context, parts, length = Scope(sandbox(), scope), [], 0
+        try:
+            for value in self._run(context):
+                parts.append(str(plain(value, context.watch)))
+                length += len(parts[-1])
+                text_of(length)
+        except Exception as error:
+            raise _failed(self._text, error) from error
+        return "".join(parts)
+
+
+def _failed(text: str, error: Exception) -> ExpressionFailed:
+    if isinstance(error, (TooLarge, TooSlow, TemplateError)):
+        return ExpressionFailed(text, str(error))
+    return ExpressionFailed(text, f"{type(error).__name__}: {error}")
+
+
+def _text(text: str) -> Template:
+    if "{" not in text:
+        return Constant(text)
+    tree = parse(text.strip())
+    match tree.body:
+        case [nodes.Output(nodes=[node])]:
+            return _one(text.strip(), node, text)
+    tree = parse(text)
+    if all(isinstance(statement, nodes.Output) for statement in tree.body):
+        outputs = [node for output in tree.body for node in cast(nodes.Output, output).nodes]
+        if all(isinstance(node, nodes.TemplateData) for node in outputs):
+            return Constant("".join(cast(nodes.TemplateData, node).data for node in outputs))
+        return _Text(text, [_hole(text, node) for node in outputs])
+    return _Program(text, tree)
+
+
+def _one(text: str, node: nodes.Expr, whole: str) -> Template:
+    if isinstance(node, nodes.TemplateData):
+        return Constant(whole if node.data == text else whole.replace(text, node.data))
+    return _expression(text, node)
+
+
+def _hole(text: str, node: nodes.Expr) -> str | Template:
+    return node.data if isinstance(node, nodes.TemplateData) else _expression(text, node)
+
+
+def _expression(text: str, node: nodes.Expr) -> Template:
+    keys = _keys(node)
+    slow = _Expression(text, node)
+    return _Path(keys, slow) if keys else slow
+
+
+def _keys(node: nodes.Expr) -> list[str]:
+    """Return the keys of a path of names, or nothing where it is something else."""
+    keys: list[str] = []
+    while not isinstance(node, nodes.Name):
+        if isinstance(node, nodes.Getattr):
+            keys.append(node.attr)
+        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+            if not isinstance(node.arg.value, str):
+                return []
+            keys.append(node.arg.value)
+        else:
+            return []
+        node = node.node
+    return [node.name, *reversed(keys)]

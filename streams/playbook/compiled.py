@@ -1,0 +1,74 @@
+"""From a template's text to the function that yields its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, meta, nodes
+from jinja2.visitor import NodeTransformer
+
+from streams.playbook.errors import BadTemplate
+from streams.playbook.sandbox import Scope, sandbox
+
+_NOT_OURS = (
+    nodes.Macro,
+    nodes.CallBlock,
+    nodes.Block,
+    nodes.Extends,
+    nodes.Include,
+    nodes.Import,
+    nodes.FromImport,
+    nodes.ScopedEvalContextModifier,
+)
+Run = Callable[[Scope], Iterator[Any]]
+
+
+class _Guarded(NodeTransformer):
+    """Puts a guard on what jinja's own code would do without one."""
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.iter = _filtered(node.iter, "_watched")
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "_concat")
+
+
+def _filtered(node: Any, name: str) -> nodes.Filter:
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+
+
+def parse(text: str) -> nodes.Template:
+    """Read a text.
+
+    Raises:
+        BadTemplate: it is no template, or uses what playbooks do not have.
+    """
+    try:
+        tree = sandbox().parse(text)
+    except TemplateSyntaxError as error:
+        raise BadTemplate(text, error.message or "cannot be read", line=error.lineno) from error
+    for node in tree.find_all(_NOT_OURS):
+        raise BadTemplate(text, f"{{% {type(node).__name__.lower()} %}} is not part of playbooks")
+    return tree
+
+
+def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[str]]:
+    """Return the function that yields the template's values, and the names it reads.
+
+    Raises:
+        BadTemplate: it uses a filter or test that is not there.
+    """
+    environment = sandbox()
+    tree.set_environment(environment)
+    try:
+        names = meta.find_undeclared_variables(tree) - environment.globals.keys()
+        source = environment._generate(_Guarded().visit(tree), None, None, defer_init=False)
+        namespace: dict[str, Any] = {"environment": environment}
+        exec(compile(source, "<template>", "exec"), namespace)  # noqa: S102
+    except TemplateSyntaxError as error:
+        raise BadTemplate(text, error.message or "cannot be read", line=error.lineno) from error
+    return namespace["root"], frozenset(names)

@@ -1,0 +1,49 @@
+"""Why a playbook is refused.
+
+Refused
+├── BadTemplate        a text is no template: it cannot be compiled
+├── ExpressionFailed   a template cannot be rendered in this scope, or passed a limit
+└── BadPlaybook        a playbook has errors; it carries every problem found
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.errors import Refused
+from streams.playbook.problem import Problem, Severity
+
+_SHOWN = 200
+
+
+class BadTemplate(Refused):
+    """A text that cannot be compiled."""
+
+    def __init__(self, text: str, why: str, *, line: int = 1) -> None:
+        super().__init__(f"{shown(text)}: {why}")
+        self.text, self.why, self.line = text, why, line
+
+
+class ExpressionFailed(Refused):
+    """A template that cannot be rendered, took too long or grew too large."""
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"{shown(text)}: {why}")
+        self.text, self.why = text, why
+
+
+class BadPlaybook(Refused):
+    """A playbook with errors; `problems` are all that was found, notes included."""
+
+    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+        errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+        lines = "\n".join(f"  {problem}" for problem in errors)
+        noun = "error" if len(errors) == 1 else "errors"
+        super().__init__(f"{name}: {len(errors)} {noun}; put them right and try again\n{lines}")
+        self.problems = tuple(problems)
+
+
+def shown(text: str) -> str:
+    """Return a template's text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -1,0 +1,32 @@
+"""What is wrong with a playbook, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad a problem is: an error is never registered, a warning is likely a mistake."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing an author should look at. Lines and columns count from 1."""
+
+    line: int
+    column: int
+    where: str
+    """A path people can follow: workflow[2].tool.url"""
+    message: str
+    hint: str | None = None
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        at = f" at {self.where}" if self.where else ""
+        return f"{self.line}:{self.column}: {self.severity}: {self.message}{at}{hint}"

@@ -1,0 +1,231 @@
+"""jinja2's immutable sandbox, narrowed: data first, bounded, deterministic.
+
+- `a.items` is the key "items" of a mapping where it has one; its method only where it has not.
+- Nothing tells the time or throws dice, so rendering again gives the same.
+- Undefined values stay undefined along a path, and fail where they are used.
+- Loops and calls look at a deadline; operations that can blow up are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import lru_cache, partial
+from importlib.metadata import entry_points
+from time import monotonic
+from typing import Any
+
+import orjson
+from jinja2 import StrictUndefined, nodes, pass_context
+from jinja2.nativetypes import NativeCodeGenerator
+from jinja2.runtime import Context, LoopContext, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace, missing
+
+from streams.errors import Refused
+from streams.playbook import bounded
+
+TIME_LIMIT_S = 2.0
+"""How long one template may take."""
+HELPERS = "streams.expressions"
+"""Entry-point group of further helpers: the name in templates -> a pure function."""
+
+_KEPT = (
+    *("abs", "capitalize", "count", "d", "default", "dictsort", "filesizeformat", "first"),
+    *("float", "groupby", "int", "items", "last", "length", "list", "lower", "map", "max"),
+    *("min", "reject", "rejectattr", "reverse", "round", "select", "selectattr", "sort"),
+    *("string", "title", "trim", "truncate", "unique", "upper", "urlencode", "wordcount"),
+)
+_KINDS = {str: "text", list: "list", int: "number", float: "number", bool: "truth value"}
+_RUNTIME = (LoopContext, Namespace)
+
+
+class TooSlow(Exception):
+    """A template passed its time limit."""
+
+
+class Missing(StrictUndefined):
+    """A value that is not there: its attributes are not there either, using it fails."""
+
+    __slots__ = ()
+
+    @property
+    def _undefined_message(self) -> str:
+        name, obj = self._undefined_name, self._undefined_obj
+        if self._undefined_hint:
+            return self._undefined_hint
+        if obj is missing:
+            return f"{name!r} is not defined"
+        if not isinstance(obj, Mapping):
+            return f"{name!r} is not defined: a {_KINDS.get(type(obj), 'value')} has no such part"
+        near = get_close_matches(str(name), map(str, obj), n=1)
+        there = ", ".join(list(map(str, obj))[:10]) or "nothing"
+        return f"{name!r} is not defined: there is {there}" + (
+            f"; did you mean {near[0]!r}?" if near else ""
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __getitem__(self, key: object) -> Any:
+        return self
+
+
+class Scope(Context):
+    """jinja's context over a scope that is not copied, with a deadline."""
+
+    def __init__(self, environment: Sandbox, scope: Mapping[str, object]) -> None:
+        self.environment, self.eval_ctx = environment, environment.eval_ctx
+        self.parent = scope  # type: ignore[assignment]
+        self.vars, self.exported_vars = {}, set()
+        self.name, self.blocks = None, {}
+        self.deadline = 0.0  # set when something looks at it: most templates never do
+
+    def resolve_or_missing(self, key: str) -> Any:
+        """Look up a name: what the template set, the scope, the helpers."""
+        if key in self.vars:
+            return self.vars[key]
+        if key in self.parent:
+            return self.parent[key]
+        return self.environment.globals.get(key, missing)
+
+    def watch(self) -> None:
+        """Stop here when time is up."""
+        if not self.deadline:
+            self.deadline = monotonic() + TIME_LIMIT_S
+        elif monotonic() > self.deadline:
+            raise TooSlow(f"it took longer than {TIME_LIMIT_S:g} s")
+
+    def derived(self, locals: dict[str, Any] | None = None) -> Scope:
+        """Return a scope with these names over this one, under the same deadline."""
+        assert isinstance(self.environment, Sandbox)
+        made = Scope(self.environment, {**self.parent, **self.vars, **(locals or {})})
+        made.deadline = self.deadline
+        return made
+
+
+@pass_context
+def _watched(scope: Scope, items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        scope.watch()
+        yield item
+
+
+def tojson(value: Any, indent: int | None = None) -> str:
+    """Return the value as JSON text."""
+    plain = orjson.dumps(value, default=_as_text).decode()
+    bounded.text_of(len(plain))
+    return json.dumps(orjson.loads(plain), indent=indent) if indent else plain
+
+
+def fromjson(text: str) -> Any:
+    """Return the value that a JSON text says."""
+    return orjson.loads(text)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # raises and names what is missing
+    if isinstance(value, (tuple, set, frozenset, Mapping)):
+        return dict(value) if isinstance(value, Mapping) else list(value)
+    return str(value)
+
+
+class _Values(NativeCodeGenerator):
+    """Generates code that yields values as they are, constants too."""
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> Any:
+        if isinstance(node, nodes.TemplateData):
+            return node.data
+        raise nodes.Impossible
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """The environment all templates are compiled in."""
+
+    code_generator_class = _Values
+    concat = staticmethod(bounded.join)
+    intercepted_binops = frozenset(bounded.BINARY)
+
+    def __init__(self, helpers: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(undefined=Missing, keep_trailing_newline=True, optimized=False)
+        own = {"tojson": tojson, "fromjson": fromjson, **helpers}
+        kept = {name: self.filters[name] for name in _KEPT}
+        self.filters = {**kept, **bounded.FILTERS, **own}
+        self.filters |= {"_watched": _watched, "_concat": bounded.concat}
+        self.globals = {
+            "range": _range,
+            "dict": dict,
+            "namespace": Namespace,
+            **own,
+        }
+        self.binop_table.update(bounded.BINARY)
+        self.eval_ctx = nodes.EvalContext(self)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return `obj.attribute`: a key of a mapping before any method."""
+        if type(obj) is dict or isinstance(obj, Mapping):
+            try:
+                return obj[attribute]
+            except KeyError:
+                pass
+        return self._attribute(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Return `obj[argument]`: never an attribute of an object."""
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            if isinstance(obj, Undefined):
+                return obj
+            return self.undefined(obj=obj, name=argument)
+
+    def _attribute(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, Undefined):
+            return obj
+        for kind, methods in bounded.METHODS.items():
+            if isinstance(obj, kind) and attribute in methods:
+                return partial(methods[attribute], obj)
+        for kind, names in bounded.PLAIN:
+            if isinstance(obj, kind):
+                return (
+                    getattr(obj, attribute)
+                    if attribute in names
+                    else self.undefined(obj=obj, name=attribute)
+                )
+        if isinstance(obj, _RUNTIME):
+            return super().getattr(obj, attribute)
+        return self.undefined(obj=obj, name=attribute)
+
+    def call(__self, __context: Scope, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N805
+        """Call a helper or a method, while there is time."""
+        __context.watch()
+        return super().call(__context, __obj, *args, **kwargs)
+
+
+def _range(*args: int) -> range:
+    made = range(*args)
+    bounded.items_of(len(made))
+    return made
+
+
+@lru_cache
+def sandbox() -> Sandbox:
+    """Return this process's environment with the helpers that plug-ins bring.
+
+    Raises:
+        Refused: a plug-in cannot be loaded.
+    """
+    helpers = {}
+    for entry in entry_points(group=HELPERS):
+        try:
+            helpers[entry.name] = entry.load()
+        except Exception as error:
+            raise Refused(
+                f"expression helper {entry.name!r} ({entry.value}) cannot be loaded: {error!r}; "
+                "repair or remove the package that brings it"
+            ) from error
+    return Sandbox(helpers)

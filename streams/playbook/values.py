@@ -1,0 +1,76 @@
+"""What leaves an expression: JSON-able values, and text made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from jinja2.runtime import Undefined
+
+_AS_THEY_ARE = frozenset({str, bool, type(None)})
+_FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
+"""Types of database rows; they pass through, so that they can be bound again."""
+_LEAST, _MOST = -(2**63), 2**64
+
+
+def plain(value: Any, watch: Callable[[], None]) -> Any:
+    """Return the value with nothing in it but JSON and the types of database rows.
+
+    Tuples and other iterables become lists. Undefined values, functions and other objects
+    do not leave an expression.
+
+    Raises:
+        TypeError, ValueError: there is something in it that may not leave.
+    """
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is int:
+        if not _LEAST <= value < _MOST:
+            raise ValueError(f"{value:.3e} does not fit in 64 bits")
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is no number that JSON has")
+        return value
+    watch()
+    if isinstance(value, Undefined):
+        str(value)  # raises and names what is missing
+    if isinstance(value, Mapping):
+        return _mapping(value, watch)
+    if kind is list:
+        return _list(value, watch)
+    return _other(value, watch)
+
+
+def _mapping(value: Mapping[Any, Any], watch: Callable[[], None]) -> Any:
+    made = {key: plain(item, watch) for key, item in value.items()}
+    if not all(type(key) is str for key in made):
+        return {str(key): item for key, item in made.items()}
+    same = type(value) is dict and all(made[key] is item for key, item in value.items())
+    return value if same else made
+
+
+def _list(value: list[Any], watch: Callable[[], None]) -> list[Any]:
+    made = [plain(item, watch) for item in value]
+    return value if all(map(lambda one, other: one is other, made, value)) else made
+
+
+def _other(value: Any, watch: Callable[[], None]) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, _FROM_ROWS):
+        return value
+    if callable(value):
+        raise TypeError(f"it is a function; did you mean to call it, {_name(value)}()?")
+    if isinstance(value, Iterable):
+        return [plain(item, watch) for item in value]
+    raise TypeError(f"its value is a {type(value).__name__}, which is no JSON")
+
+
+def _name(value: Any) -> str:
+    return str(getattr(getattr(value, "func", value), "__name__", type(value).__name__))
