@@ -26,6 +26,11 @@ from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
 from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
+from streams.payload.errors import NoSuchBackend
+from streams.payload.keys import found, given
+from streams.payload.local import LocalPayloadStore
+from streams.payload.port import PayloadStore
+from streams.payload.s3 import S3PayloadStore
 from streams.resources import folder
 from streams.settings import Loaded, Settings, load
 
@@ -120,3 +125,35 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
         raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
     async with pool:
         yield pool
+
+
+@asynccontextmanager
+async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
+    """Open the payload store that the settings name.
+
+    Raises:
+        NoSuchBackend: this version cannot use it.
+    """
+    chosen, place = settings.payload_store, settings.payload_store.connection
+    if chosen.backend == "local":
+        assert place.path is not None
+        yield LocalPayloadStore(Path(place.path))
+        return
+    if chosen.backend not in ("s3", "seaweedfs"):
+        raise NoSuchBackend(chosen.backend)
+    aws = f"https://{place.bucket}.s3.{place.region}.amazonaws.com"
+    base_url = f"{place.endpoint.rstrip('/')}/{place.bucket}" if place.endpoint else aws
+    keys = found()
+    if place.access_key is not None and place.secret_key is not None:
+        keys = given(place.access_key.get_secret_value(), place.secret_key.get_secret_value())
+    timeout = aiohttp.ClientTimeout(total=60, connect=10)
+    connector = aiohttp.TCPConnector(limit=16)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield S3PayloadStore(
+            session,
+            base_url=base_url,
+            region=place.region,
+            keys=keys,
+            now=SystemClock().now,
+            encrypt=chosen.encryption_at_rest,
+        )

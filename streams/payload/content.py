@@ -1,0 +1,61 @@
+"""Names by content: the reference of some bytes, the key they are stored under, their check."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from streams.envelope.locator import SCHEME, Locator, parse
+from streams.envelope.model import PayloadRef
+from streams.payload.errors import PayloadCorrupt, PayloadMissing
+from streams.payload.port import Scope
+
+
+def describe(
+    scope: Scope,
+    data: bytes,
+    *,
+    media_type: str,
+    row_count: int | None = None,
+    schema_digest: str | None = None,
+) -> PayloadRef:
+    """Return the reference of `data`: the same bytes in the same scope, the same reference."""
+    digest = sha256(data).hexdigest()
+    return PayloadRef(
+        uri=str(Locator.payload(scope.tenant_id, scope.organization_id, digest)),
+        sha256=digest,
+        media_type=media_type,
+        byte_length=len(data),
+        row_count=row_count,
+        schema_digest=schema_digest,
+    )
+
+
+def key_of(ref: PayloadRef) -> str:
+    """Return the object's key, `<tenant>/<org>/sha256/<digest>`.
+
+    Names keep the locator's percent-encoding, so no tenant can reach into another's folder.
+
+    Raises:
+        BadLocator: the reference names no payload.
+        PayloadMissing: its digest and its name disagree, so nothing can be behind it.
+    """
+    place = parse(ref.uri)
+    if not isinstance(place, Locator) or place.kind != "payloads" or place.id[1] != ref.sha256:
+        raise PayloadMissing(ref.uri)
+    _, tenant, _, organization, *_ = ref.uri.removeprefix(SCHEME).split("/")
+    return f"{tenant}/{organization}/sha256/{ref.sha256}"
+
+
+def check(ref: PayloadRef, data: bytes) -> bytes:
+    """Return `data` if it is what `ref` names.
+
+    Raises:
+        PayloadCorrupt: its length or digest is another.
+    """
+    if len(data) != ref.byte_length:
+        raise PayloadCorrupt(
+            ref.uri, f"the stored object has {len(data)} bytes, not {ref.byte_length}"
+        )
+    if (found := sha256(data).hexdigest()) != ref.sha256:
+        raise PayloadCorrupt(ref.uri, f"the stored object has the digest {found}")
+    return data

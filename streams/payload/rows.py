@@ -1,0 +1,167 @@
+"""Rows of JSON as one Arrow IPC stream, and back, exactly.
+
+Rows that are all objects become one column per key, in the order the keys first appear;
+other rows become the single column `value`. A column is bool, int64, float64 or utf8 when
+all its values are of that one kind. Any other column (nested values, mixed kinds, integers
+beyond 64 bits) is JSON text, one text a row, and says so in its field's metadata.
+
+A null of Arrow means JSON's null, unless the field says `noetl.null: missing`: then the row
+does not have the key at all. NaN and the infinities are not JSON: only a float64 column keeps
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from streams.envelope.model import Json
+from streams.payload.errors import PayloadCorrupt
+
+_MISSING: Any = object()
+_ROWS, _ENCODING, _NULL = b"noetl.rows", b"noetl.encoding", b"noetl.null"
+_TYPES: dict[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+}
+_TEXT = pa.string()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """An Arrow stream, with what its payload reference says about it."""
+
+    data: bytes
+    row_count: int
+    schema_digest: str
+
+
+def encode_rows(rows: Sequence[Json]) -> EncodedRows:
+    """Return `rows` as one Arrow IPC stream; the same rows give the same bytes.
+
+    Raises:
+        TypeError: a value is not JSON.
+    """
+    objects: Sequence[Any] = rows
+    if names := _names(rows):
+        shape = b"objects"
+        columns = [[row.get(name, _MISSING) for row in objects] for name in names]
+    else:
+        shape, names, columns = b"values", ["value"], [list(rows)]
+    arrays, fields = [], []
+    for name, values in zip(names, columns, strict=True):
+        array, marks = _column(values)
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata=marks))
+    return _written(pa.schema(fields, metadata={_ROWS: shape}), arrays, len(rows))
+
+
+def decode_rows(data: bytes) -> list[Json]:
+    """Return the rows of a stream that `encode_rows`, or any Arrow writer, made.
+
+    Raises:
+        PayloadCorrupt: it is no Arrow stream.
+    """
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise PayloadCorrupt("rows", f"not an Arrow stream: {error}") from error
+    columns = [
+        _values(column, field.metadata or {})
+        for column, field in zip(table.columns, table.schema, strict=True)
+    ]
+    if (table.schema.metadata or {}).get(_ROWS) == b"values":
+        return columns[0]
+    names = table.schema.names
+    rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    if any((field.metadata or {}).get(_NULL) == b"missing" for field in table.schema):
+        rows = [{k: v for k, v in row.items() if v is not _MISSING} for row in rows]
+    return rows
+
+
+def _names(rows: Sequence[Json]) -> list[str]:
+    """Return the keys of rows that are all objects; none where they are not."""
+    names: dict[str, None] = {}
+    for row in rows:
+        if type(row) is not dict:
+            return []
+        names.update(dict.fromkeys(row))
+    return list(names)
+
+
+def _column(values: list[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+    """Choose a column's type; return it with the marks its field needs."""
+    kinds = set(map(type, values))
+    missing = object in kinds
+    kinds.discard(object)
+    nulls = type(None) in kinds
+    kinds.discard(type(None))
+    if len(kinds) <= 1 and not (missing and nulls):
+        kind = next(iter(kinds), str)
+        if kind in _TYPES:
+            plain = [None if v is _MISSING else v for v in values] if missing else values
+            try:
+                array = pa.array(plain, _TYPES[kind])
+            except OverflowError:
+                pass  # an integer beyond 64 bits: as text
+            else:
+                return array, {_NULL: b"missing"} if missing else None
+    return _as_text(values, missing)
+
+
+def _as_text(values: list[Any], missing: bool) -> tuple[pa.Array, dict[bytes, bytes]]:
+    marks = {_ENCODING: b"json"}
+    if missing:
+        marks[_NULL] = b"missing"
+    try:
+        texts = [None if v is _MISSING else orjson.dumps(v).decode() for v in values]
+    except orjson.JSONEncodeError:
+        # `wide` warns readers: most JSON parsers would read such integers as floats.
+        marks[_ENCODING] = b"json.wide"
+        texts = [None if v is _MISSING else _wide(v) for v in values]
+    return pa.array(texts, _TEXT), marks
+
+
+def _wide(value: Json) -> str:
+    """Write a value with integers of any size."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    if json.loads(text) != value:  # the standard writer makes keys into text, tuples into lists
+        raise TypeError(f"not JSON: {value!r:.200}")
+    return text
+
+
+def _values(column: pa.ChunkedArray, marks: dict[bytes, bytes]) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    absent = _MISSING if marks.get(_NULL) == b"missing" else None
+    encoding = marks.get(_ENCODING)
+    if encoding is not None:
+        read = json.loads if encoding == b"json.wide" else orjson.loads
+        return [absent if text is None else read(text) for text in values]
+    if absent is _MISSING:
+        return [_MISSING if value is None else value for value in values]
+    return values
+
+
+def _written(schema: pa.Schema, arrays: list[pa.Array], row_count: int) -> EncodedRows:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return EncodedRows(sink.getvalue().to_pybytes(), row_count, _digest(schema))
+
+
+def _digest(schema: pa.Schema) -> str:
+    """Hash what the schema says, not how this version of Arrow writes it."""
+    said = [
+        [field.name, str(field.type), sorted((k.decode(), v.decode()) for k, v in marks.items())]
+        for field in schema
+        for marks in (field.metadata or {},)
+    ]
+    return sha256(orjson.dumps([said, schema.metadata[_ROWS].decode()])).hexdigest()
