@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,3 +42,27 @@ class Feed(Protocol):
     def acknowledge(self, records: Iterable[Record]) -> None:
         """Say that these records never need to come again."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a reader stands: how far behind, and a count that grows with every progress."""
+
+    behind: int
+    progress: int
+
+
+class Watched(Protocol):
+    """A feed whose standing a watchdog can read."""
+
+    def standing(self) -> Standing:
+        """Say how many places lie between what is committed and the end, and the progress."""
+        ...
+
+
+Notice = Callable[[frozenset[Place]], Awaitable[None]]
+"""Told, before the next batch, which places a reader was given or has lost."""
+
+
+async def no_notice(_: frozenset[Place]) -> None:
+    """Take no notice."""

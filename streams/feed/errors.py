@@ -1,0 +1,13 @@
+"""What can go wrong between a broker and its readers."""
+
+from __future__ import annotations
+
+from streams.errors import Unavailable
+
+
+class FeedUnavailable(Unavailable):
+    """The broker cannot be read, or lost the group's position."""
+
+
+class Stalled(Unavailable):
+    """Records wait and none is finished: the process must begin again."""
