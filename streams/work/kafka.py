@@ -1,0 +1,66 @@
+"""The work queue on Kafka: one topic a pool, keyed by frame or command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from streams.errors import Unavailable
+from streams.work.item import WorkItem
+from streams.work.topic import work_topic
+
+
+class WorkUnavailable(Unavailable):
+    """Work could not be handed over; nobody knows whether it was."""
+
+
+class KafkaWorkQueue:
+    """Publishes in one go and returns when all is durable; an async context manager."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer: Any = None
+
+    async def __aenter__(self) -> KafkaWorkQueue:
+        # Batches are made upstream, by publishing all items at once: lingering only delays.
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
+        )
+        try:
+            await self._producer.start()
+        except BaseException as error:
+            await self._producer.stop()
+            if isinstance(error, KafkaError):
+                raise self._unavailable("cannot be reached", error) from error
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.stop()
+
+    async def publish(self, items: Sequence[WorkItem]) -> None:
+        """Publish all items and return once they are durable.
+
+        Raises:
+            WorkUnavailable: not all were; publishing again is safe.
+        """
+        try:
+            sent = [
+                await self._producer.send(
+                    work_topic(item.pool), item.encode(), key=str(item.entity_id).encode()
+                )
+                for item in items
+            ]
+            await asyncio.gather(*sent)
+        except KafkaError as error:
+            raise self._unavailable(f"did not take all of {len(items)} items", error) from error
+
+    def _unavailable(self, what: str, error: KafkaError) -> WorkUnavailable:
+        return WorkUnavailable(
+            f"{self._bootstrap}: {what}: {error!r}; see that Kafka is up (`streams status`) and "
+            "has the pool's topic (`streams topics plan`), then publish again"
+        )
