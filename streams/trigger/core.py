@@ -1,0 +1,107 @@
+"""The first events: of an execution that starts, and of a record that never will. Pure."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from datetime import datetime
+
+import orjson
+
+from streams.envelope.model import NewEvent, PayloadRef, Root, Routing
+from streams.feed.port import Record
+from streams.trigger.port import Origin, Playbook
+from streams.trigger.record import Request
+
+MAX_REASON_CHARS = 4000
+_UNFIT = re.compile(r"[\x00\ud800-\udfff]")
+
+
+def workload_bytes(request: Request) -> bytes:
+    """Return the JSON of the context that the execution's first event carries, or refers to."""
+    return orjson.dumps({"workload": request.workload}, option=orjson.OPT_SORT_KEYS)
+
+
+def initialized(
+    request: Request,
+    playbook: Playbook,
+    origin: Origin,
+    *,
+    execution_id: int,
+    now: datetime,
+    workload_ref: PayloadRef | None = None,
+) -> NewEvent:
+    """Return the first event of the execution that `request` asks for.
+
+    A workload too large for an event is stored before, and `workload_ref` names it.
+    """
+    meta: dict[str, Routing] = {"path": request.path, "version": playbook.version}
+    if request.reply_to is not None:
+        meta["reply_to"] = request.reply_to
+    return NewEvent(
+        type="playbook.initialized",
+        root=Root("execution", execution_id),
+        tenant_id=request.tenant,
+        organization_id=request.organization,
+        idempotency_key=f"trigger/{origin}",
+        event_time=now,
+        correlation_id=request.correlation_id,
+        catalog_id=playbook.catalog_id,
+        meta=meta,
+        context=None if workload_ref else {"workload": dict(request.workload)},
+        payload_ref=workload_ref,
+    )
+
+
+def rejected(
+    origin: Origin,
+    reason: str,
+    *,
+    tenant: str,
+    organization: str,
+    trigger_id: int,
+    now: datetime,
+    record_ref: PayloadRef,
+) -> NewEvent:
+    """Return the event that sets a record aside, with its reason and all that it was."""
+    return NewEvent(
+        type="trigger.rejected",
+        root=Root("trigger", trigger_id),
+        tenant_id=tenant,
+        organization_id=organization,
+        idempotency_key=f"trigger/{origin}",
+        event_time=now,
+        error=plain(reason),
+        meta={
+            "topic": origin.topic,
+            "topic_id": origin.topic_id,
+            "partition": origin.partition,
+            "offset": origin.offset,
+        },
+        payload_ref=record_ref,
+    )
+
+
+def record_bytes(record: Record) -> bytes:
+    """Return everything a record was, as JSON, so that it can be sent again as it came."""
+    return orjson.dumps(
+        {
+            "topic": record.place.topic,
+            "partition": record.place.partition,
+            "offset": record.offset,
+            "timestamp_ms": record.timestamp_ms,
+            "key_base64": _base64(record.key),
+            "value_base64": _base64(record.value),
+            "headers": [[name, _base64(value)] for name, value in record.headers],
+        }
+    )
+
+
+def plain(reason: str) -> str:
+    """Return a reason that every database can hold, and that nobody needs to scroll through."""
+    fit = _UNFIT.sub("\N{REPLACEMENT CHARACTER}", reason)
+    return fit if len(fit) <= MAX_REASON_CHARS else fit[: MAX_REASON_CHARS - 1] + "…"
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()

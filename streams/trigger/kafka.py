@@ -1,0 +1,54 @@
+"""The topics' ids, asked of the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from streams.clock import Clock
+from streams.feed.errors import FeedUnavailable
+
+KEPT_S = 10.0
+
+
+class KafkaTopicIds:
+    """Asks the broker, and remembers the answer for a while.
+
+    A topic that is deleted and made again has another id, and its offsets begin anew;
+    whoever sees offsets go back should `forget`.
+    """
+
+    def __init__(self, bootstrap: str, clock: Clock, *, timeout_s: float = 10.0) -> None:
+        self._bootstrap, self._clock, self._timeout_s = bootstrap, clock, timeout_s
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._known: dict[str, tuple[str, float]] = {}
+
+    async def topic_id(self, topic: str) -> str:
+        """Return the id that the broker gave the topic."""
+        known = self._known.get(topic)
+        if known is not None and self._clock.monotonic() - known[1] < KEPT_S:
+            return known[0]
+        asked_at = self._clock.monotonic()
+        found = await asyncio.to_thread(self._ask, topic)
+        self._known[topic] = found, asked_at
+        return found
+
+    def forget(self) -> None:
+        """Ask again next time."""
+        self._known.clear()
+
+    def _ask(self, topic: str) -> str:
+        try:
+            futures = self._admin.describe_topics(
+                TopicCollection([topic]), request_timeout=self._timeout_s
+            )
+            described: Any = futures[topic].result(timeout=self._timeout_s + 1)
+        except (KafkaException, TimeoutError) as error:
+            raise FeedUnavailable(
+                f"{self._bootstrap}: cannot ask for the id of topic {topic}: {error}; "
+                "see that Kafka is up and has it (`streams topics apply`)"
+            ) from error
+        return str(described.topic_id)

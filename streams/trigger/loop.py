@@ -1,0 +1,210 @@
+"""From trigger records to first events: take a batch, judge, enter, set aside, acknowledge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streams.clock import Clock
+from streams.envelope.catalogue import catalogue
+from streams.envelope.errors import BadEvent
+from streams.envelope.rules import check
+from streams.envelope.seal import INLINE_MAX_BYTES
+from streams.errors import PoisonRecord, Refused, Unavailable
+from streams.feed.dead_letters import DeadLetters
+from streams.feed.port import Feed, Place, Record
+from streams.payload.port import JSON, PayloadStore, Scope
+from streams.trigger.core import initialized, record_bytes, rejected, workload_bytes
+from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
+from streams.trigger.record import BadTrigger, Request, understand
+
+MAX_BATCH = 500
+"""Records of one transaction; more would let the first wait for the last."""
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 5.0
+
+
+class Reader(Protocol):
+    """Reads the fields of a record's value, whatever format it is in."""
+
+    async def fields(self, value: bytes | None) -> dict[str, Any]:
+        """Return the fields.
+
+        Raises:
+            ValueError: the value is no trigger record; the message says why.
+            Unavailable: the schema registry does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything the loop speaks to."""
+
+    feed: Feed
+    ledger: Ledger
+    playbooks: Playbooks
+    topic_ids: TopicIds
+    payloads: PayloadStore
+    dead_letters: DeadLetters
+    reader: Reader
+    take_ids: Callable[[int], Sequence[int]]
+    clock: Clock
+
+
+class Trigger:
+    """Starts one execution per trigger record or key, however often a record comes."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        *,
+        tenant: str,
+        organization: str,
+        inline_bytes: int = INLINE_MAX_BYTES,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take records without a tenant or organization for those given here."""
+        self._ports, self._default = ports, Scope(tenant, organization)
+        self._inline_bytes = min(inline_bytes, INLINE_MAX_BYTES)
+        self._report = report
+        self._reached: dict[Place, int] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Handle batches until told to stop."""
+        while not stop.is_set():
+            await self.step()
+
+    async def step(self) -> int:
+        """Handle one batch of the feed; return how many records it had.
+
+        Raises:
+            Exception: a bug; nothing of the batch was acknowledged, so it comes again.
+        """
+        batch = await self._ports.feed.next_batch()
+        records = [record for place in sorted(batch) for record in batch[place]]
+        self._look_for_a_new_topic(records)
+        for first in range(0, len(records), MAX_BATCH):
+            part = records[first : first + MAX_BATCH]
+            await self._with_patience(part)
+            self._ports.feed.acknowledge(part)
+        return len(records)
+
+    def _look_for_a_new_topic(self, records: Sequence[Record]) -> None:
+        """Offsets that go back: a redelivery, or the topic was deleted and made again."""
+        for record in records:
+            if record.offset <= self._reached.get(record.place, -1):
+                self._ports.topic_ids.forget()
+            self._reached[record.place] = record.offset
+
+    async def _with_patience(self, records: Sequence[Record]) -> None:
+        """Handle `records`, and hold them while something they need is down."""
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                return await self.handle(records)
+            except Unavailable as error:
+                self._report(f"{len(records)} triggers wait: {error}")
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE_S)
+
+    async def handle(self, records: Sequence[Record]) -> None:
+        """Enter `records` in the ledger and set the bad ones aside.
+
+        Raises:
+            Unavailable: something is down; doing it all again is safe.
+        """
+        judged = await self._judge(records)
+        for record, (entry, entered) in zip(records, await self._enter(judged), strict=True):
+            if entered.rejected_id is not None:
+                reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
+                await self._ports.dead_letters.put(record, reason, kind="trigger")
+
+    async def _judge(self, records: Sequence[Record]) -> list[tuple[Record, Entry]]:
+        ids = self._ports.take_ids(len(records))
+        known: dict[tuple[str, int | None], Playbook | None] = {}
+        found = []
+        for record, root_id in zip(records, ids, strict=True):
+            place = record.place
+            topic_id = await self._ports.topic_ids.topic_id(place.topic)
+            origin = Origin(topic_id, place.partition, record.offset, place.topic)
+            try:
+                request = await self._request(record)
+                entry = await self._start(request, origin, root_id, known)
+            except (PoisonRecord, BadEvent) as error:
+                entry = await self._rejection(record, origin, root_id, error)
+            found.append((record, entry))
+        return found
+
+    async def _request(self, record: Record) -> Request:
+        whose = {"tenant": self._default.tenant_id, "organization": self._default.organization_id}
+        try:
+            fields = await self._ports.reader.fields(record.value)
+        except ValueError as error:
+            raise BadTrigger((str(error),), **whose) from error
+        return understand(record, fields, **whose)
+
+    async def _start(
+        self,
+        request: Request,
+        origin: Origin,
+        execution_id: int,
+        known: dict[tuple[str, int | None], Playbook | None],
+    ) -> Entry:
+        wanted = (request.path, request.version)
+        if wanted not in known:
+            known[wanted] = await self._ports.playbooks.find(*wanted)
+        playbook = known[wanted]
+        scope = Scope(request.tenant, request.organization)
+        if playbook is None:
+            which = "" if request.version is None else f" with version {request.version}"
+            why = f"path: no playbook {request.path}{which} is registered"
+            raise BadTrigger((why,), tenant=scope.tenant_id, organization=scope.organization_id)
+        context = workload_bytes(request)
+        reference = None
+        if len(context) > self._inline_bytes:
+            reference = await self._ports.payloads.put(scope, context, media_type=JSON)
+        event = initialized(
+            request,
+            playbook,
+            origin,
+            execution_id=execution_id,
+            now=self._ports.clock.now(),
+            workload_ref=reference,
+        )
+        check(event, catalogue())
+        return Entry(origin, event, request.key)
+
+    async def _rejection(
+        self, record: Record, origin: Origin, trigger_id: int, error: Exception
+    ) -> Entry:
+        scope = self._default
+        if isinstance(error, BadTrigger):
+            scope = Scope(error.tenant, error.organization)
+        reference = await self._ports.payloads.put(scope, record_bytes(record), media_type=JSON)
+        event = rejected(
+            origin,
+            str(error),
+            tenant=scope.tenant_id,
+            organization=scope.organization_id,
+            trigger_id=trigger_id,
+            now=self._ports.clock.now(),
+            record_ref=reference,
+        )
+        return Entry(origin, event)
+
+    async def _enter(self, judged: Sequence[tuple[Record, Entry]]) -> list[tuple[Entry, Entered]]:
+        """Enter all at once; one by one where the database refuses, to reject only the culprit."""
+        entries = [entry for _, entry in judged]
+        try:
+            return list(zip(entries, await self._ports.ledger.enter(entries), strict=True))
+        except Refused as error:
+            if len(judged) > 1:
+                return [pair for one in judged for pair in await self._enter([one])]
+            record, entry = judged[0]
+            if entry.event.type == "trigger.rejected":
+                raise
+            (trigger_id,) = self._ports.take_ids(1)
+            entry = await self._rejection(record, entry.origin, trigger_id, error)
+            return [(entry, (await self._ports.ledger.enter([entry]))[0])]

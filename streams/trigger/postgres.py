@@ -1,0 +1,145 @@
+"""The ledger in Postgres: rows and first events in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import asyncpg
+
+from streams.envelope.catalogue import catalogue
+from streams.envelope.codec import Codec
+from streams.envelope.seal import Sealed, seal
+from streams.log.answers import receipt
+from streams.log.errors import BadBatch, LogUnavailable
+from streams.log.lane import APPEND, CONNECTION_LOST
+from streams.log.rows import new_event_row
+from streams.trigger.port import Entered, Entry, Origin
+from streams.trigger.queries import query
+from streams.trigger.settle import Key, settle, wanted_keys
+
+
+class PostgresLedger:
+    """Enters a batch of records as one transaction, beside the log they start."""
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        codec: Codec,
+        take_ids: Callable[[int], Sequence[int]],
+        producer: str,
+    ) -> None:
+        self._pool, self._codec, self._take_ids = pool, codec, take_ids
+        self._producer = producer
+
+    async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+        """Enter a batch; answer in its order, once it is durable."""
+        sealed = self._seal(entries)
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                return await _enter(connection, entries, sealed)
+        except (*CONNECTION_LOST, TimeoutError) as error:
+            why = f"Postgres does not answer: {error or type(error).__name__}"
+            raise LogUnavailable(f"{why}; entering the triggers again is safe") from error
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
+            if "no partition" in str(error):
+                raise LogUnavailable(f"{error}; run `streams migrate`") from error
+            raise BadBatch(f"the database cannot take the trigger: {error}") from error
+        except asyncpg.PostgresError as error:
+            why = f"Postgres cannot enter triggers: {error}"
+            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
+
+    def _seal(self, entries: Sequence[Entry]) -> dict[int, Sealed]:
+        ids = self._take_ids(len(entries))
+        return {
+            entry.event.root.id: seal(
+                entry.event,
+                event_id=event_id,
+                producer=self._producer,
+                codec=self._codec,
+                catalogue=catalogue(),
+            )
+            for entry, event_id in zip(entries, ids, strict=True)
+        }
+
+
+async def _enter(
+    connection: Any, entries: Sequence[Entry], sealed: Mapping[int, Sealed]
+) -> list[Entered]:
+    places = sorted({(entry.origin.topic_id, entry.origin.partition) for entry in entries})
+    await connection.execute(query("lock_partitions"), *_columns(places, 2))
+    known = await _known(connection, entries)
+    fresh = [entry for entry in entries if entry.origin not in known]
+    answers = settle(entries, known, await _keys(connection, fresh))
+    made = [
+        (entry, answer)
+        for entry, answer in zip(entries, answers, strict=True)
+        if entry.origin not in known and answer.is_new
+    ]
+    if made:
+        await _append(connection, [sealed[entry.event.root.id] for entry, _ in made])
+    await _write(connection, entries, answers, known)
+    return answers
+
+
+async def _known(connection: Any, entries: Sequence[Entry]) -> dict[Origin, Entered]:
+    by_place = {
+        (one.origin.topic_id, one.origin.partition, one.origin.offset): one.origin
+        for one in entries
+    }
+    rows = await connection.fetch(query("entered_records"), *_columns(list(by_place), 3))
+    found = {}
+    for row in rows:
+        origin = by_place[row["topic_id"], row["partition"], row["record_offset"]]
+        found[origin] = Entered(origin, row["execution_id"], row["rejected_id"])
+    return found
+
+
+async def _keys(connection: Any, entries: Sequence[Entry]) -> dict[Key, int]:
+    wanted = wanted_keys(entries)
+    if not wanted:
+        return {}
+    rows = [(*key, execution_id) for key, execution_id in wanted.items()]
+    await connection.execute(query("take_keys"), *_columns(rows, 3))
+    held = await connection.fetch(query("held_keys"), *_columns(list(wanted), 2))
+    return {(row["tenant_id"], row["trigger_key"]): row["execution_id"] for row in held}
+
+
+async def _append(connection: Any, batch: Sequence[Sealed]) -> None:
+    rows = [new_event_row(sealed, number) for number, sealed in enumerate(batch)]
+    by_batch: dict[int, list[Any]] = {}
+    for row in await connection.fetch(APPEND, rows):
+        by_batch.setdefault(row["batch"], []).append(row)
+    for number, sealed in enumerate(batch):
+        receipt([sealed], by_batch[number])
+
+
+async def _write(
+    connection: Any,
+    entries: Sequence[Entry],
+    answers: Sequence[Entered],
+    known: Mapping[Origin, Entered],
+) -> None:
+    rows = {
+        entry.origin: (
+            entry.origin.topic_id,
+            entry.origin.partition,
+            entry.origin.offset,
+            entry.origin.topic,
+            entry.event.tenant_id,
+            entry.event.organization_id,
+            entry.key if entry.key is not None else str(entry.origin),
+            answer.execution_id,
+            answer.rejected_id,
+        )
+        for entry, answer in zip(entries, answers, strict=True)
+        if entry.origin not in known
+    }
+    if rows:
+        await connection.execute(query("enter_records"), *_columns(list(rows.values()), 9))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
+    """Turn rows into the arrays that a query unnests."""
+    return [[row[number] for row in rows] for number in range(count)]
