@@ -1,0 +1,53 @@
+"""Projections in memory, for unit tests and the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.projector.port import Checkpoint
+from streams.projector.rows import (
+    CatalogRow,
+    Changes,
+    CommandRow,
+    ExecutionRow,
+    FrameRow,
+    Row,
+    StageRow,
+)
+
+KINDS: tuple[type[Row], ...] = (ExecutionRow, StageRow, FrameRow, CommandRow, CatalogRow)
+
+
+class MemoryProjections:
+    """Keeps rows in dictionaries, under the same rule: a newer row stays."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[type[Row], tuple[int, ...]], Row] = {}
+        self.checkpoints: dict[tuple[str, str, str, int], Checkpoint] = {}
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        """Write rows and checkpoints."""
+        for kind in KINDS:
+            for row in changes.of(kind):
+                known = self.rows.get((kind, row.key))
+                if known is None or row.last_seq > known.last_seq:
+                    self.rows[kind, row.key] = row
+        for one in checkpoints:
+            place = (one.projection, one.shard_id, one.topic, one.partition)
+            at = self.checkpoints.get(place)
+            if at is None or at.topic_id != one.topic_id or at.next_offset < one.next_offset:
+                self.checkpoints[place] = one
+
+    async def clear(self) -> None:
+        """Forget everything."""
+        self.rows.clear()
+        self.checkpoints.clear()
+
+    def of(self, kind: type[Row]) -> list[Row]:
+        """Return the rows of one table, by key."""
+        return [row for (one, _), row in sorted(self.rows.items(), key=_by_key) if one is kind]
+
+
+def _by_key(item: tuple[tuple[type[Row], tuple[int, ...]], Row]) -> tuple[str, tuple[int, ...]]:
+    (kind, key), _ = item
+    return kind.__name__, key

@@ -1,0 +1,47 @@
+"""What a projector needs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streams.errors import Unavailable
+from streams.projector.rows import Changes
+
+
+class ProjectionsUnavailable(Unavailable):
+    """The database of the projections cannot be reached, or cannot take their rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """How far a partition was read; the offset is a hint, good for the topic with this id."""
+
+    projection: str
+    shard_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    next_offset: int
+    last_position: int
+
+
+class ProjectionStore(Protocol):
+    """Keeps the rows people look at. One projector writes them; anyone may read."""
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        """Write rows and checkpoints in one transaction; a row that is newer there stays.
+
+        Raises:
+            ProjectionsUnavailable: nothing was written; saving again is safe.
+        """
+        ...
+
+    async def clear(self) -> None:
+        """Forget every row and checkpoint, before they are folded again from the log.
+
+        Raises:
+            ProjectionsUnavailable: nothing was forgotten.
+        """
+        ...

@@ -1,0 +1,61 @@
+"""Projections in Postgres: one statement per table, one transaction per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+import orjson
+
+from streams.log.lane import CONNECTION_LOST
+from streams.projector.port import Checkpoint, ProjectionsUnavailable
+from streams.projector.queries import query
+from streams.projector.rows import (
+    CatalogRow,
+    Changes,
+    CommandRow,
+    ExecutionRow,
+    FrameRow,
+    Row,
+    StageRow,
+)
+
+_STATEMENTS: tuple[tuple[type[Row], str], ...] = (
+    (CatalogRow, "save_catalog"),
+    (ExecutionRow, "save_execution"),
+    (StageRow, "save_stage"),
+    (FrameRow, "save_frame"),
+    (CommandRow, "save_command"),
+)
+
+
+class PostgresProjections:
+    """Writes as the duty `project`, the only one that may change these tables."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        """Write rows and checkpoints in one transaction; a row that is newer there stays."""
+        writes = [(query(name), rows) for kind, name in _STATEMENTS if (rows := changes.of(kind))]
+        texts = [(sql, orjson.dumps(rows).decode()) for sql, rows in writes]
+        if checkpoints:
+            texts.append((query("save_checkpoint"), orjson.dumps(list(checkpoints)).decode()))
+        if texts:
+            await self._transact(texts)
+
+    async def clear(self) -> None:
+        """Forget every row and checkpoint."""
+        await self._transact([(query("clear"), None)])
+
+    async def _transact(self, statements: Sequence[tuple[str, str | None]]) -> None:
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                for sql, rows in statements:
+                    await connection.execute(sql, *(() if rows is None else (rows,)))
+        except (*CONNECTION_LOST, TimeoutError) as error:
+            why = f"Postgres does not take projections: {error!r}"
+            raise ProjectionsUnavailable(f"{why}; is it up?") from error
+        except asyncpg.PostgresError as error:
+            why = f"Postgres cannot write projections: {error}"
+            raise ProjectionsUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

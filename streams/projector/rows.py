@@ -1,0 +1,185 @@
+"""The rows of the projections, as values: one class per table, one field per column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from streams.envelope.model import PayloadRef
+
+PROJECTION_VERSION = 1
+"""Of the fold below; raised when the same events give other rows, which then asks for a rebuild."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRow:
+    """One run of one playbook."""
+
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    created_at: datetime
+    updated_at: datetime
+    catalog_id: int | None = None
+    parent_execution_id: int | None = None
+    path: str | None = None
+    version: int | None = None
+    status: str = "RUNNING"
+    last_event_type: str | None = None
+    last_node_name: str | None = None
+    last_event_id: int | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    error: str | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    result: Any = None
+    result_ref: PayloadRef | None = None
+    last_seq: int = 0
+    projection_version: int = PROJECTION_VERSION
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.execution_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRow:
+    """One loop, fan-out or reduce step of an execution."""
+
+    stage_id: int
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    parent_event_id: int | None
+    loop_id: int
+    kind: str
+    step_name: str
+    dsl_ref: str
+    status: str
+    frame_policy: dict[str, Any]
+    total_rows: int | None
+    frames: int
+    frames_done: int
+    rows_done: int
+    rows_failed: int
+    error: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    last_seq: int
+    projection_version: int = PROJECTION_VERSION
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.stage_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRow:
+    """A window of a stage's rows. `events_emitted` is the version of the frame's stream."""
+
+    frame_id: int
+    stage_id: int
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    step_name: str
+    ordinal: int
+    shard_id: str | None
+    cursor: dict[str, Any]
+    row_count: int
+    rows_failed: int
+    status: str
+    owner_worker: str | None
+    lease_until: datetime | None
+    output_ref: PayloadRef | None
+    events_emitted: int
+    attempts: int
+    error: str | None
+    created_at: datetime
+    completed_at: datetime | None
+    last_seq: int
+    projection_version: int = PROJECTION_VERSION
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.frame_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRow:
+    """One tool step. `events_emitted` is the version of the command's stream."""
+
+    command_id: int
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    step_name: str
+    tool: str
+    pool: str
+    status: str
+    owner_worker: str | None
+    lease_until: datetime | None
+    result_ref: PayloadRef | None
+    error: str | None
+    events_emitted: int
+    attempts: int
+    created_at: datetime
+    completed_at: datetime | None
+    last_seq: int
+    projection_version: int = PROJECTION_VERSION
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.command_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogRow:
+    """One version of a registered resource."""
+
+    catalog_id: int
+    version: int
+    tenant_id: str
+    organization_id: str
+    path: str
+    kind: str
+    content: str | None
+    content_ref: PayloadRef | None
+    content_sha256: str
+    created_at: datetime
+    retired_at: datetime | None
+    last_seq: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.catalog_id, self.version)
+
+
+Row: TypeAlias = ExecutionRow | StageRow | FrameRow | CommandRow | CatalogRow
+
+
+class Changes:
+    """The newest value of every row that a batch of events changed."""
+
+    def __init__(self) -> None:
+        self._rows: dict[type[Row], dict[tuple[int, ...], Row]] = {}
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Take rows in the order they came about; a later value takes an earlier one's place."""
+        for row in rows:
+            self._rows.setdefault(type(row), {})[row.key] = row
+
+    def of(self, kind: type[Row]) -> list[Row]:
+        """Return the rows of one table, by key: everyone who writes takes locks in one order."""
+        found = self._rows.get(kind, {})
+        return [found[key] for key in sorted(found)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows.values()))

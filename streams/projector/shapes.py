@@ -1,0 +1,122 @@
+"""From the folded state of an execution, a stage, a frame or a command to its row."""
+
+from __future__ import annotations
+
+from streams.envelope.model import Event
+from streams.execution.command import Command
+from streams.execution.frame import Frame
+from streams.execution.plan import Plan
+from streams.execution.stage import Stage
+from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
+
+
+def execution_row(plan: Plan, known: ExecutionRow | None, event: Event) -> ExecutionRow:
+    """Return the execution as `event` left it."""
+    has_ended = plan.ended_at is not None
+    ends_now = has_ended and (known is None or known.end_time is None)
+    failure = plan.failure or {}
+    state = {"loop": plan.loops, "fanout": plan.fanouts}
+    return ExecutionRow(
+        execution_id=plan.execution_id,
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
+        catalog_id=plan.catalog_id,
+        parent_execution_id=plan.parent_execution_id,
+        path=plan.path,
+        version=plan.catalog_version,
+        status="SUSPENDED" if plan.is_suspended and not has_ended else plan.status,
+        last_event_type=event.type,
+        last_node_name=plan.last_node_name,
+        last_event_id=event.event_id,
+        start_time=plan.started_at,
+        end_time=plan.ended_at,
+        error=plan.error or failure.get("error"),
+        state={part: steps for part, steps in state.items() if steps},
+        result=plan.result,
+        # The fold keeps the outcome; where its bytes are is only in the event that ended it.
+        result_ref=event.payload_ref if ends_now else (known.result_ref if known else None),
+        last_seq=event.seq,
+        created_at=plan.started_at,
+        updated_at=event.ingest_time,
+    )
+
+
+def stage_row(
+    stage: Stage, parent_event_id: int | None, event: Event, *, status: str | None = None
+) -> StageRow:
+    """Return the stage as `event` left it; `status` is what the end of its execution made of it."""
+    return StageRow(
+        stage_id=stage.stage_id,
+        execution_id=event.root.id,
+        tenant_id=event.tenant_id,
+        organization_id=event.organization_id,
+        parent_event_id=parent_event_id,
+        loop_id=stage.loop_id,
+        kind=stage.kind,
+        step_name=stage.step,
+        dsl_ref=stage.dsl_ref,
+        status=status or stage.status,
+        frame_policy=stage.policy,
+        total_rows=stage.total_rows,
+        frames=stage.frames_made,
+        frames_done=stage.frames_done,
+        rows_done=stage.rows_done,
+        rows_failed=stage.rows_failed,
+        error=stage.failure,
+        started_at=stage.opened_at,
+        ended_at=event.ingest_time if status else stage.ended_at,
+        last_seq=event.seq,
+    )
+
+
+def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> FrameRow:
+    """Return the frame as `event` left it."""
+    has_ended = frame.has_ended or status is not None
+    return FrameRow(
+        frame_id=frame.frame_id,
+        stage_id=frame.stage_id,
+        execution_id=event.root.id,
+        tenant_id=event.tenant_id,
+        organization_id=event.organization_id,
+        step_name=frame.step,
+        ordinal=frame.ordinal,
+        shard_id=frame.shard_id,
+        cursor=frame.end_cursor or frame.cursor,
+        row_count=frame.row_count,
+        rows_failed=frame.failed_rows,
+        status=status or frame.status,
+        owner_worker=frame.lease.owner if frame.lease else None,
+        lease_until=frame.lease.until if frame.lease else None,
+        output_ref=frame.output,
+        events_emitted=frame.version,
+        attempts=frame.attempt,
+        error=frame.error,
+        created_at=frame.created_at,
+        completed_at=event.ingest_time if has_ended else None,
+        last_seq=event.seq,
+    )
+
+
+def command_row(command: Command, event: Event, *, status: str | None = None) -> CommandRow:
+    """Return the command as `event` left it. What waits to be published again is PENDING."""
+    waits = command.status == "EXPIRED"
+    has_ended = command.has_ended or status is not None
+    return CommandRow(
+        command_id=command.command_id,
+        execution_id=event.root.id,
+        tenant_id=event.tenant_id,
+        organization_id=event.organization_id,
+        step_name=command.step,
+        tool=command.tool,
+        pool=command.pool,
+        status=status or ("PENDING" if waits else command.status),
+        owner_worker=command.lease.owner if command.lease else None,
+        lease_until=command.lease.until if command.lease else None,
+        result_ref=command.output,
+        error=command.error,
+        events_emitted=command.version,
+        attempts=command.attempt,
+        created_at=command.created_at,
+        completed_at=event.ingest_time if has_ended else None,
+        last_seq=event.seq,
+    )

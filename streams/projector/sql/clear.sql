@@ -1,0 +1,7 @@
+-- Everything that a projector writes, before it is folded again from the log.
+DELETE FROM noetl.execution;
+DELETE FROM noetl.stage;
+DELETE FROM noetl.frame;
+DELETE FROM noetl.command;
+DELETE FROM noetl.catalog;
+DELETE FROM noetl.projection_checkpoint WHERE projection = 'seen'

@@ -1,0 +1,206 @@
+"""One suite for every store of projections: what is saved, kept, and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from streams.app import open_pool
+from streams.envelope.model import Event
+from streams.projector.core import View, absorb
+from streams.projector.memory import KINDS, MemoryProjections
+from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
+from streams.projector.postgres import PostgresProjections
+from streams.projector.rebuild import rebuild
+from streams.projector.rows import CatalogRow, Changes, ExecutionRow, StageRow
+from streams.settings import Settings
+from tests.events import full_payload
+from tests.logs import dsn
+from tests.projections import AT, Story, memory_log, told
+
+TABLES = {"execution": 1, "stage": 1, "frame": 2, "command": 1}
+Seen = dict[str, list[dict[str, Any]]]
+
+
+@dataclass
+class Bench:
+    """A store and a way to look into it."""
+
+    store: ProjectionStore
+    look: Callable[[], Awaitable[Seen]]
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
+def place(request: pytest.FixtureRequest) -> Settings | None:
+    """Which adapter; the servers are started only where they are needed."""
+    return None if request.param == "memory" else request.getfixturevalue("database")
+
+
+@pytest.fixture
+async def bench(place: Settings | None) -> AsyncIterator[Bench]:
+    if place is None:
+        store = MemoryProjections()
+        yield Bench(store, lambda: _look_in_memory(store))
+        return
+    async with open_pool(dsn(place, "project")) as pool:
+        real = PostgresProjections(pool)
+        await real.clear()
+        yield Bench(real, lambda: _look_in_postgres(pool))
+
+
+async def _look_in_memory(store: MemoryProjections) -> Seen:
+    names = {kind: kind.__name__.removesuffix("Row").lower() for kind in KINDS}
+    seen: Seen = {
+        name: [{field: getattr(row, field) for field in row.__slots__} for row in store.of(kind)]
+        for kind, name in names.items()
+    }
+    seen["projection_checkpoint"] = [
+        {"next_offset": one.next_offset} for one in store.checkpoints.values()
+    ]
+    return seen
+
+
+async def _look_in_postgres(pool: asyncpg.Pool) -> Seen:
+    tables = (*TABLES, "catalog", "projection_checkpoint")
+    return {
+        table: [dict(row) for row in await pool.fetch(f"SELECT * FROM noetl.{table} ORDER BY 1, 2")]
+        for table in tables
+    }
+
+
+async def events_of(execution_id: int = 1000) -> list[Event]:
+    log, story = memory_log(), Story(execution_id)
+    for event in story.whole():
+        await log.append([event])
+    return await told(log, story.root)
+
+
+def changes_of(events: list[Event]) -> Changes:
+    view, changes = View(), Changes()
+    for event in events:
+        view, rows = absorb(view, event)
+        changes.add(rows)
+    return changes
+
+
+async def test_every_row_of_an_execution_is_there(bench: Bench) -> None:
+    await bench.store.save(changes_of(await events_of()), ())
+
+    seen = await bench.look()
+
+    assert {table: len(seen[table]) for table in TABLES} == TABLES
+    (execution,) = seen["execution"]
+    assert execution["execution_id"] == 1000
+    assert (execution["status"], execution["last_seq"]) == ("COMPLETED", 19)
+    assert [row["events_emitted"] for row in seen["frame"]] == [3, 6]
+
+
+async def test_projected_twice_changes_nothing(bench: Bench) -> None:
+    changes = changes_of(await events_of())
+    await bench.store.save(changes, ())
+    once = await bench.look()
+
+    await bench.store.save(changes, ())
+
+    assert await bench.look() == once
+
+
+async def test_a_late_batch_does_not_take_a_newer_row_back(bench: Bench) -> None:
+    events = await events_of()
+    await bench.store.save(changes_of(events), ())
+    newest = await bench.look()
+
+    await bench.store.save(changes_of(events[:8]), ())
+
+    assert await bench.look() == newest
+
+
+async def test_many_small_batches_end_as_one_large_one(bench: Bench) -> None:
+    events = await events_of()
+    await bench.store.save(changes_of(events), ())
+    at_once = await bench.look()
+    await bench.store.clear()
+
+    view = View()
+    for event in events:
+        view, rows = absorb(view, event)
+        changes = Changes()
+        changes.add(rows)
+        await bench.store.save(changes, ())
+
+    assert await bench.look() == at_once
+
+
+async def test_dropped_and_rebuilt_equals_live(bench: Bench) -> None:
+    log = memory_log()
+    for number in (1000, 2000):
+        for event in Story(number).whole():
+            await log.append([event])
+    for number in (1000, 2000):
+        root = Story(number).root
+        await bench.store.save(changes_of(await told(log, root)), ())
+    live = await bench.look()
+
+    await rebuild(log, bench.store)
+
+    assert await bench.look() == live
+
+
+async def test_a_checkpoint_goes_forward_and_begins_again_with_a_new_topic(bench: Bench) -> None:
+    first = Checkpoint(
+        projection="seen",
+        shard_id="p-0",
+        topic="noetl.events.execution",
+        topic_id="t-1",
+        partition=0,
+        next_offset=10,
+        last_position=7,
+    )
+    await bench.store.save(Changes(), [first])
+    await bench.store.save(Changes(), [replace(first, next_offset=4)])
+    assert [row["next_offset"] for row in (await bench.look())["projection_checkpoint"]] == [10]
+    await bench.store.save(Changes(), [replace(first, next_offset=2, topic_id="t-2")])
+    assert [row["next_offset"] for row in (await bench.look())["projection_checkpoint"]] == [2]
+
+
+async def test_references_and_catalog_versions_are_kept(bench: Bench) -> None:
+    row = CatalogRow(
+        catalog_id=9,
+        version=1,
+        tenant_id="acme",
+        organization_id="care",
+        path="a/b",
+        kind="playbook",
+        content=None,
+        content_ref=full_payload(),
+        content_sha256="ab" * 32,
+        created_at=AT,
+        retired_at=None,
+        last_seq=1,
+    )
+    changes = Changes()
+    changes.add([row, replace(row, retired_at=AT, last_seq=2)])
+
+    await bench.store.save(changes, ())
+
+    (kept,) = (await bench.look())["catalog"]
+    assert (kept["path"], kept["retired_at"], kept["last_seq"]) == ("a/b", AT, 2)
+
+
+@pytest.mark.stack
+async def test_rows_and_checkpoint_are_saved_together_or_not_at_all(database: Settings) -> None:
+    (execution,) = changes_of(await events_of()).of(ExecutionRow)
+    bad = changes_of(await events_of()).of(StageRow)[0]
+    assert isinstance(bad, StageRow)
+    changes = Changes()
+    changes.add([execution, replace(bad, kind="no such kind")])
+    async with open_pool(dsn(database, "project")) as pool:
+        store = PostgresProjections(pool)
+        await store.clear()
+        with pytest.raises(ProjectionsUnavailable, match="stage_kind_check"):
+            await store.save(changes, ())
+        assert await pool.fetchval("SELECT count(*) FROM noetl.execution") == 0

@@ -1,0 +1,209 @@
+"""The projector's loop over memory ports: what arrives twice, late, broken or not at all."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import pytest
+
+from streams.envelope.canonical import millis
+from streams.envelope.model import Event, NewEvent
+from streams.feed.memory import MemoryFeed, MemoryTopics
+from streams.feed.port import Record
+from streams.log.memory import MemoryEventStore
+from streams.projector.loop import Projector
+from streams.projector.memory import MemoryProjections
+from streams.projector.port import Checkpoint, ProjectionsUnavailable
+from streams.projector.rebuild import rebuild
+from streams.projector.rows import Changes, ExecutionRow, FrameRow
+from tests.events import codec, sealed
+from tests.projections import Story, memory_log, told
+
+TOPIC = "noetl.events.execution"
+
+
+class Stand:
+    """A log, its mirrored topic, and a projector that reads it."""
+
+    def __init__(self, store: MemoryProjections | None = None) -> None:
+        self.log: MemoryEventStore = memory_log()
+        self.topics = MemoryTopics()
+        self.store = store or MemoryProjections()
+        self.set_aside: list[Record] = []
+        self.pauses: list[float] = []
+        self.start()
+
+    def start(self) -> None:
+        """Start a projector, as after a crash."""
+        self.feed = MemoryFeed(self.topics, [TOPIC], group="projector")
+        self.projector = Projector(
+            self.feed,
+            self.log,
+            self.store,
+            codec(),
+            shard_id="p-0",
+            topic_ids={TOPIC: "t-1"},
+            set_aside=self._put_aside,
+            pause=self._pause,
+        )
+
+    async def append(self, *events: NewEvent) -> list[Event]:
+        """Append to the log only, and return what it has now of that root."""
+        for event in events:
+            await self.log.append([event])
+        return await told(self.log, events[0].root)
+
+    def mirror(self, events: Sequence[Event], new: Sequence[NewEvent]) -> None:
+        """Write the events to the topic as the mirror would."""
+        by_key = {one.idempotency_key: one for one in new}
+        for event in events:
+            made = sealed(by_key[event.idempotency_key], event.event_id)
+            headers = (
+                ("seq", str(event.seq).encode()),
+                ("position", str(event.position).encode()),
+                ("stream_version", str(event.stream_version).encode()),
+                ("chain", base64.b64encode(bytes.fromhex(event.chain))),
+            )
+            self.topics.write(
+                TOPIC, [made.envelope], headers=headers, timestamp_ms=millis(event.ingest_time)
+            )
+
+    async def project(self) -> None:
+        """Read until the topic has no more."""
+        while batch := await self.feed.next_batch():
+            await self.projector.handle(batch)
+
+    async def _put_aside(self, record: Record, reason: str) -> None:
+        self.set_aside.append(record)
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+@pytest.fixture
+def stand() -> Stand:
+    return Stand()
+
+
+async def test_what_is_mirrored_is_seen_and_acknowledged(stand: Stand) -> None:
+    new = Story(1000).whole()
+    stand.mirror(await stand.append(*new), new)
+
+    await stand.project()
+
+    (row,) = stand.store.of(ExecutionRow)
+    assert row.status == "COMPLETED"  # type: ignore[union-attr]
+    assert stand.topics.lag("projector", TOPIC) == 0
+    (checkpoint,) = stand.store.checkpoints.values()
+    assert checkpoint == Checkpoint(
+        projection="seen",
+        shard_id="p-0",
+        topic=TOPIC,
+        topic_id="t-1",
+        partition=0,
+        next_offset=len(new),
+        last_position=len(new),
+    )
+
+
+async def test_what_arrives_again_after_a_crash_changes_nothing(stand: Stand) -> None:
+    new = Story(1000).whole()
+    stand.mirror(await stand.append(*new), new)
+    await stand.project()
+    before = dict(stand.store.rows)
+
+    stand.topics.committed.clear()
+    stand.start()
+    await stand.project()
+
+    assert stand.store.rows == before
+
+
+async def test_events_that_the_topic_lacks_are_read_from_the_log(stand: Stand) -> None:
+    new = Story(1000).whole()
+    events = await stand.append(*new)
+    stand.mirror([*events[:3], *events[-2:]], new)
+
+    await stand.project()
+
+    assert [row.status for row in stand.store.of(FrameRow)] == ["COMMITTED"] * 2
+
+
+async def test_rows_that_were_lost_come_back_when_an_unknown_root_is_seen(stand: Stand) -> None:
+    new = Story(1000).whole()
+    events = await stand.append(*new)
+    stand.mirror(events[:-1], new)
+    await stand.project()
+
+    await stand.store.clear()
+    stand.start()
+    stand.mirror(events[-1:], new)
+    await stand.project()
+
+    assert len(stand.store.of(FrameRow)) == 2
+
+
+async def test_dropped_and_rebuilt_equals_live(stand: Stand) -> None:
+    for number in (1000, 2000):
+        new = Story(number).whole()
+        stand.mirror(await stand.append(*new), new)
+    await stand.project()
+    live = dict(stand.store.rows)
+
+    await rebuild(stand.log, stand.store)
+
+    assert stand.store.rows == live
+
+
+async def test_a_record_that_is_no_event_is_set_aside_and_its_neighbours_go_on(
+    stand: Stand,
+) -> None:
+    new = [Story(1000).began()]
+    stand.topics.write(TOPIC, [b"not an event"])
+    stand.mirror(await stand.append(*new), new)
+
+    await stand.project()
+
+    assert [record.value for record in stand.set_aside] == [b"not an event"]
+    assert len(stand.store.of(ExecutionRow)) == 1
+
+
+async def test_an_execution_that_cannot_be_folded_holds_up_no_other(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = [Story(1000).entered()]
+    good = [Story(2000).began()]
+    stand.mirror(await stand.append(*odd), odd)
+    stand.mirror(await stand.append(*good), good)
+
+    await stand.project()
+
+    assert [row.key for row in stand.store.of(ExecutionRow)] == [(2000,)]
+    assert "execution/1000 is not shown" in caplog.text
+
+
+class Stumbling(MemoryProjections):
+    """Cannot be reached for the first calls."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ProjectionsUnavailable("not now")
+        await super().save(changes, checkpoints)
+
+
+async def test_a_batch_is_held_until_the_tables_can_take_it() -> None:
+    stand = Stand(Stumbling(3))
+    new = Story(1000).whole()
+    stand.mirror(await stand.append(*new), new)
+
+    await stand.project()
+
+    assert len(stand.pauses) == 3
+    assert stand.pauses == sorted(stand.pauses)
+    assert len(stand.store.of(ExecutionRow)) == 1
