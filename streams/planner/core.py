@@ -1,0 +1,258 @@
+"""The plan's next events: a pure function of the plan, the playbook and the time.
+
+It is asked again after every batch of events and answers with everything that is missing,
+so it does not matter which event brought it about, or how often it is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from streams.envelope.model import NewEvent, PayloadRef
+from streams.execution.command import Command, CommandStatus
+from streams.execution.frame import FrameStatus
+from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
+from streams.planner.draft import Draft, Moment, execution_root, reference_from
+from streams.planner.rules import Rules
+from streams.planner.scope import render
+from streams.planner.stages import (
+    advance_stage,
+    after_planning,
+    after_stage,
+    lease_end,
+    retry_at,
+    start_loop,
+)
+from streams.planner.steps import PLANNER_POOL, after_command, enter, start
+from streams.playbook.errors import ExpressionFailed
+from streams.playbook.model import Playbook
+
+_ROUNDS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What follows: events to append as one batch, payloads to store before them."""
+
+    plan: Plan
+    """The plan with the events in it."""
+    events: tuple[NewEvent, ...] = ()
+    payloads: tuple[tuple[PayloadRef, bytes], ...] = ()
+    told: tuple[NewEvent, ...] = ()
+    """Events for other executions, each appended on its own; a refusal is no matter."""
+    wake_at: datetime | None = None
+    """When to ask again even if nothing happens."""
+
+
+def decide(plan: Plan, moment: Moment) -> Decision:
+    """Say what follows from `plan`.
+
+    Ids and idempotency keys come from the entities' names, so deciding twice appends once.
+
+    Raises:
+        NeedsPayload, NeedsPlaybook: find it, and ask again with it in `moment.known`.
+    """
+    draft = Draft(plan, moment)
+    for _ in range(_ROUNDS):
+        if draft.plan.has_ended or draft.plan.is_suspended or not _advance(draft):
+            break
+    return Decision(
+        plan=draft.plan,
+        events=tuple(draft.events),
+        payloads=tuple(draft.payloads.values()),
+        told=_tell_parent(draft.plan, moment.now) if draft.plan.has_ended else (),
+        wake_at=_wake_at(draft.plan, moment),
+    )
+
+
+def decide_ended(plan: Plan, now: datetime) -> Decision:
+    """Say what follows from a plan that has ended: whoever called it is told."""
+    return Decision(plan=plan, told=_tell_parent(plan, now))
+
+
+def fail_unreadable(plan: Plan, rules: Rules, now: datetime, why: str) -> Decision:
+    """Say what follows when the playbook itself cannot be had: the execution fails."""
+    empty = Playbook(name=plan.path, path=plan.path, steps={}, first="")
+    draft = Draft(plan, Moment(playbook=empty, rules=rules, now=now, floor=now))
+    _fail(draft, {"step": "start", "error": f"playbook {plan.path}: {why}", "rows": 0})
+    return Decision(plan=draft.plan, events=tuple(draft.events), told=_tell_parent(draft.plan, now))
+
+
+def _advance(draft: Draft) -> bool:
+    """Draft what is missing now; say whether there was anything."""
+    before = len(draft.events)
+    if not draft.plan.is_initialized:
+        steps = len(draft.playbook.steps)
+        draft.emit("workflow.initialized", "1", meta={"steps": steps})
+        enter(draft, draft.playbook.first, {}, None)
+    for activation in list(draft.plan.activations.values()):
+        _advance_step(draft, activation)
+    for stage in list(draft.plan.stages.values()):
+        if stage.status == "OPEN":
+            advance_stage(draft, stage.stage_id)
+    for command in list(draft.plan.commands.values()):
+        _look_after(draft, command)
+    if len(draft.events) == before:
+        _finish(draft)
+    return len(draft.events) > before
+
+
+def _advance_step(draft: Draft, activation: Activation) -> None:
+    plan = draft.plan
+    loop = draft.playbook.steps[activation.step].loop
+    if activation.stage_id is not None:
+        stage = plan.stages[activation.stage_id]
+        if stage.status != "OPEN":
+            after_stage(draft, activation, stage)
+    elif activation.command_id is not None:
+        command = plan.commands[activation.command_id]
+        if command.has_ended:
+            after_command(draft, activation, command)
+    elif activation.planning_id is not None:
+        command = plan.commands[activation.planning_id]
+        if command.has_ended and loop is not None:
+            after_planning(draft, activation, loop, command)
+    elif plan.failure is None:
+        if loop is not None:
+            start_loop(draft, activation, loop)
+        else:
+            start(draft, activation)
+
+
+def _look_after(draft: Draft, command: Command) -> None:
+    """Draft the end of a command's lease that ran out, and of the command after too many."""
+    rules, now = draft.moment.rules, draft.moment.now
+    if command.status is not CommandStatus.CLAIMED or command.lease is None:
+        return
+    if lease_end(command.lease, draft.moment.floor) + rules.lease_margin > now:
+        return
+    owner = command.lease.owner
+    names: dict[str, int | str] = {
+        "command_id": str(command.command_id),
+        "attempt": command.attempt,
+        "worker": owner,
+    }
+    draft.emit(
+        "command.lease_expired",
+        f"{command.command_id}/{command.attempt}",
+        node_name=command.step,
+        meta=names,
+        expected_version=command.version,
+    )
+    if command.attempt >= rules.max_attempts:
+        draft.emit(
+            "command.failed",
+            f"{command.command_id}/given-up",
+            node_name=command.step,
+            status="error",
+            error=f"its worker fell silent {command.attempt} times; last was {owner}",
+            meta=names,
+        )
+
+
+def _finish(draft: Draft) -> None:
+    """Draft the end of an execution that has nothing left to wait for."""
+    plan = draft.plan
+    waiting = any(stage.status == "OPEN" for stage in plan.stages.values())
+    waiting = waiting or any(not command.has_ended for command in plan.commands.values())
+    if waiting or (plan.activations and plan.failure is None):
+        return
+    if plan.failure is not None:
+        _fail(draft, plan.failure)
+        return
+    try:
+        value, ref = _outcome(draft)
+    except ExpressionFailed as error:
+        _fail(draft, {"step": "return", "error": f"the playbook's return: {error}", "rows": 0})
+        return
+    status = PARTIAL if plan.is_partial else COMPLETED
+    draft.emit("workflow.completed", "1", status=status)
+    draft.emit(
+        "playbook.completed",
+        "1",
+        status=status,
+        meta={"partial": True} if plan.is_partial else {},
+        result=value,
+        payload_ref=ref,
+    )
+
+
+def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
+    """Return the execution's result envelope, and where its data is if that is elsewhere."""
+    plan, returns = draft.plan, draft.playbook.returns
+    if returns is not None:
+        data = render(returns, plan, draft.moment, {})
+        inline, ref = draft.externalize(data)
+        return {"status": "success", **({"data": inline} if ref is None else {})}, ref
+    last = plan.results.get(plan.last_step or "", {"status": "success", "data": None, "meta": {}})
+    whole = {k: v for k, v in last.items() if k != "_ref"}
+    if (found := last.get("_ref")) is not None:
+        return whole, reference_from(found)
+    inline, ref = draft.externalize(whole.get("data"))
+    return (whole, None) if ref is None else ({**whole, "data": None}, ref)
+
+
+def _fail(draft: Draft, failure: dict[str, Any]) -> None:
+    step, error = str(failure["step"]), str(failure["error"])
+    draft.emit("workflow.failed", "1", status=FAILED, error=error, meta={"failed_step": step})
+    draft.emit(
+        "playbook.failed",
+        "1",
+        status=FAILED,
+        error=error,
+        meta={"failed_step": step, "failed_rows": int(failure.get("rows") or 0)},
+        result={"status": "error", "errors": failure.get("errors", [])},
+    )
+
+
+def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
+    """Return what the calling execution learns when this one has ended."""
+    if plan.parent_execution_id is None or plan.parent_command_id is None:
+        return ()
+    well = plan.status in (COMPLETED, PARTIAL)
+    outcome = plan.result if isinstance(plan.result, dict) else {}
+    meta: dict[str, Any] = {"execution_id": str(plan.execution_id), "status": plan.status}
+    why = f"playbook {plan.path} (execution {plan.execution_id}) ended {plan.status}"
+    return (
+        NewEvent(
+            type="command.completed" if well else "command.failed",
+            root=execution_root(plan.parent_execution_id),
+            tenant_id=plan.tenant_id,
+            organization_id=plan.organization_id,
+            idempotency_key=f"command.ended/{plan.parent_command_id}/{plan.execution_id}",
+            event_time=now,
+            node_name=plan.parent_step or "playbook",
+            status="success" if well else "error",
+            error=None if well else f"{why}: {plan.error or 'no reason was given'}",
+            meta={
+                "command_id": str(plan.parent_command_id),
+                "attempt": 1,
+                "worker": PLANNER_POOL,
+            },
+            result={"status": "success" if well else "error", **_data(outcome), "meta": meta},
+            payload_ref=plan.output if well else None,
+        ),
+    )
+
+
+def _data(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {"data": outcome["data"]} if "data" in outcome else {}
+
+
+def _wake_at(plan: Plan, moment: Moment) -> datetime | None:
+    """Return the next moment at which time alone changes what follows."""
+    if plan.has_ended or plan.is_suspended:
+        return None
+    rules, times = moment.rules, []
+    for stage in plan.stages.values():
+        for frame in stage.frames.values():
+            if frame.lease is not None:
+                times.append(lease_end(frame.lease, moment.floor) + rules.lease_margin)
+            elif frame.status is FrameStatus.FAILED:
+                times.append(retry_at(frame, rules.retry_delay))
+    for command in plan.commands.values():
+        if command.lease is not None:
+            times.append(lease_end(command.lease, moment.floor) + rules.lease_margin)
+    return min(times, default=None)

@@ -1,0 +1,79 @@
+"""Work items: what a worker is told of a frame or a command that waits for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from streams.envelope.model import NewEvent
+from streams.execution.command import Command, CommandStatus
+from streams.execution.frame import Frame, FrameStatus
+from streams.execution.plan import Plan
+from streams.execution.stage import Stage
+from streams.planner.steps import PLANNER_POOL
+from streams.work.item import WorkItem
+
+_PUBLISHED = frozenset(("frame.dispatched", "command.issued", "command.lease_expired"))
+
+
+def items_of(plan: Plan, events: Iterable[NewEvent]) -> list[WorkItem]:
+    """Return the work items that these events of ours call for, as `plan` has them now."""
+    wanted = set()
+    for event in events:
+        if event.type in _PUBLISHED and event.root == plan.root:
+            wanted.add(int(event.meta.get("frame_id") or event.meta["command_id"]))
+    return [item for item in waiting_items(plan) if item.entity_id in wanted]
+
+
+def waiting_items(plan: Plan) -> Iterator[WorkItem]:
+    """Yield the item of every frame and command that waits for a worker."""
+    for stage in plan.stages.values():
+        for frame in stage.frames.values():
+            if frame.status is FrameStatus.PENDING:
+                yield _frame_item(plan, stage, frame)
+    for command in plan.commands.values():
+        waits = command.status in (CommandStatus.PENDING, CommandStatus.EXPIRED)
+        if waits and command.pool != PLANNER_POOL:
+            yield _command_item(plan, command)
+
+
+def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:
+    return WorkItem(
+        kind="frame",
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
+        execution_id=plan.execution_id,
+        entity_id=frame.frame_id,
+        attempt=frame.attempt,
+        version=frame.version,
+        step=frame.step,
+        pool=frame.pool,
+        catalog_id=plan.catalog_id,
+        catalog_version=plan.catalog_version,
+        stage_id=stage.stage_id,
+        loop_id=stage.loop_id,
+        ordinal=frame.ordinal,
+        cursor={k: v for k, v in frame.cursor.items() if k != "continues"},
+        policy=stage.policy,
+        shard_id=frame.shard_id,
+        document=stage.document,
+        document_ref=stage.document_ref,
+    )
+
+
+def _command_item(plan: Plan, command: Command) -> WorkItem:
+    return WorkItem(
+        kind="command",
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
+        execution_id=plan.execution_id,
+        entity_id=command.command_id,
+        attempt=command.attempt,
+        version=command.version,
+        step=command.step,
+        pool=command.pool,
+        catalog_id=plan.catalog_id,
+        catalog_version=plan.catalog_version,
+        tool=command.tool,
+        document=command.document,
+        document_ref=command.document_ref,
+    )

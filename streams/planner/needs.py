@@ -1,0 +1,56 @@
+"""What a decision still needs before it can be made; the shell finds it and asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.envelope.model import PayloadRef
+
+
+class NeedsPayload(Exception):
+    """A value behind this reference decides; load it."""
+
+    def __init__(self, ref: PayloadRef) -> None:
+        super().__init__(ref.uri)
+        self.ref = ref
+
+
+class NeedsPlaybook(Exception):
+    """A step calls this playbook; look it up."""
+
+    def __init__(self, path: str, version: int | None) -> None:
+        super().__init__(path)
+        self.path, self.version = path, version
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the shell has found so far: payloads by digest, playbooks by path and version.
+
+    A playbook that does not exist is a text that says so.
+    """
+
+    payloads: Mapping[str, Any] = field(default_factory=dict)
+    playbooks: Mapping[tuple[str, int | None], tuple[int, int] | str] = field(default_factory=dict)
+
+    def payload(self, ref: PayloadRef) -> Any:
+        """Return the value behind `ref`.
+
+        Raises:
+            NeedsPayload: it was not loaded yet.
+        """
+        if ref.sha256 not in self.payloads:
+            raise NeedsPayload(ref)
+        return self.payloads[ref.sha256]
+
+    def playbook(self, path: str, version: int | None) -> tuple[int, int] | str:
+        """Return the catalog id and version, or why there is none.
+
+        Raises:
+            NeedsPlaybook: it was not looked up yet.
+        """
+        if (path, version) not in self.playbooks:
+            raise NeedsPlaybook(path, version)
+        return self.playbooks[(path, version)]

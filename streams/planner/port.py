@@ -1,0 +1,57 @@
+"""What the planner needs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streams.clock import Clock
+from streams.log.port import EventStore
+from streams.payload.port import PayloadStore
+from streams.playbook.model import Playbook
+from streams.work.port import WorkQueue
+
+
+class Playbooks(Protocol):
+    """Gives compiled playbooks; a version never changes, so they can be kept."""
+
+    async def get(self, catalog_id: int, version: int) -> Playbook:
+        """Return the playbook.
+
+        Raises:
+            Refused: there is none, or it cannot be read any more.
+        """
+        ...
+
+    async def resolve(
+        self, tenant_id: str, organization_id: str, path: str, version: int | None = None
+    ) -> tuple[int, int]:
+        """Return the catalog id and version of a path; without a version, the newest.
+
+        Raises:
+            Refused: there is none.
+        """
+        ...
+
+
+class Replies(Protocol):
+    """Publishes the outcome of an execution to the topic its trigger named."""
+
+    async def send(
+        self, reply_to: str, execution_id: int, body: Mapping[str, Any], *, maybe_sent: bool
+    ) -> None:
+        """Publish once in effect; `maybe_sent`: an earlier process may have done it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything a planner uses."""
+
+    store: EventStore
+    payloads: PayloadStore
+    queue: WorkQueue
+    playbooks: Playbooks
+    replies: Replies
+    clock: Clock

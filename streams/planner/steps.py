@@ -1,0 +1,223 @@
+"""Steps: entering one, giving it to a worker, leaving it by its arcs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from streams.envelope.model import NewEvent
+from streams.execution.command import Command, CommandStatus
+from streams.execution.plan import Activation
+from streams.ids import derive_id, derive_root_id
+from streams.planner.draft import Draft, execution_root, shortened
+from streams.planner.scope import holds, input_of, render
+from streams.playbook.errors import ExpressionFailed
+from streams.playbook.model import Arc, Step
+
+PLANNER_POOL = "planner"
+"""Commands of this pool are the planner's own: no worker gets them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a step came to its end."""
+
+    status: str = "success"
+    error: str | None = None
+    loop_id: int | None = None
+    failed_rows: int = 0
+    errors: tuple[dict[str, Any], ...] = field(default=())
+
+
+def enter(draft: Draft, step: str, args: dict[str, Any], from_step: str | None) -> None:
+    """Draft the entry of a step."""
+    visit = draft.plan.visits.get(step, 0) + 1
+    meta: dict[str, int | str] = {"activation": visit}
+    if from_step is not None:
+        meta["from_step"] = from_step
+    draft.emit(
+        "step.enter",
+        f"{step}/{visit}",
+        node_name=step,
+        node_type=_type_of(draft.playbook.steps[step]),
+        meta=meta,
+        context={"args": args} if args else None,
+    )
+
+
+def start(draft: Draft, activation: Activation) -> None:
+    """Draft what an entered step does first: nothing, a command, or a call of a playbook."""
+    step = draft.playbook.steps[activation.step]
+    if activation.number > draft.moment.rules.max_visits:
+        why = f"was entered {activation.number} times; check the arcs that lead back to it"
+        leave(draft, activation, Ending(status="error", error=f"step {step.name} {why}"))
+        return
+    try:
+        if not holds(step.when, draft.plan, draft.moment, activation.args):
+            leave(draft, activation, Ending(status="skipped"))
+        elif step.is_playbook:
+            _start_child(draft, activation, step)
+        elif step.tasks:
+            kinds = [task.kind for task in step.tasks]
+            tool = kinds[0] if len(kinds) == 1 else "pipeline"
+            issue(draft, activation, tool, step.pool)
+        else:
+            leave(draft, activation, Ending())
+    except ExpressionFailed as error:
+        leave(draft, activation, Ending(status="error", error=f"step {step.name}: {error}"))
+
+
+def issue(
+    draft: Draft, activation: Activation, tool: str, pool: str, extra: dict[str, Any] | None = None
+) -> int:
+    """Draft a command and return its id."""
+    plan, name = draft.plan, f"{tool}/{activation.step}"
+    purpose = "plan" if tool == "cursor.plan" else "command"
+    command_id = derive_id(plan.execution_id, activation.number, f"{purpose}/{activation.step}")
+    whole = {"input": input_of(plan, draft.moment, activation), **(extra or {})}
+    document, ref = draft.externalize(whole)
+    draft.emit(
+        "command.issued",
+        f"{command_id}/{name}",
+        node_name=activation.step,
+        meta={
+            "command_id": str(command_id),
+            "attempt": 1,
+            "pool": pool,
+            "tool": tool,
+            "activation": activation.number,
+        },
+        context=None if document is None else {"document": document},
+        payload_ref=ref,
+    )
+    return command_id
+
+
+def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
+    plan, moment = draft.plan, draft.moment
+    config = render(step.tasks[0].config, plan, moment, activation.args)
+    path, version = str(config.get("path", "")), config.get("version")
+    found = moment.known.playbook(path, None if version is None else int(version))
+    if isinstance(found, str):
+        leave(draft, activation, Ending(status="error", error=f"step {step.name}: {found}"))
+        return
+    command_id = issue(draft, activation, "playbook", PLANNER_POOL)
+    child = derive_root_id(plan.execution_id, activation.number, f"child/{step.name}")
+    workload = config.get("workload", config.get("args", {}))
+    inputs, ref = draft.externalize({"workload": workload})
+    draft.emit_child(
+        NewEvent(
+            type="playbook.initialized",
+            root=execution_root(child),
+            tenant_id=plan.tenant_id,
+            organization_id=plan.organization_id,
+            idempotency_key=f"playbook.initialized/{child}",
+            event_time=moment.now,
+            correlation_id=str(plan.execution_id),
+            parent_execution_id=plan.execution_id,
+            catalog_id=found[0],
+            meta={
+                "path": path,
+                "version": found[1],
+                "parent_step": step.name,
+                "parent_command_id": str(command_id),
+            },
+            context=inputs,
+            payload_ref=ref,
+            expected_version=0,
+        )
+    )
+
+
+def after_command(draft: Draft, activation: Activation, command: Command) -> None:
+    """Draft the end of a step whose command has ended."""
+    if command.status is CommandStatus.COMPLETED:
+        leave(draft, activation, Ending())
+    else:
+        why = command.error or f"its command was {command.status.lower()}"
+        leave(draft, activation, Ending(status="error", error=f"step {command.step}: {why}"))
+
+
+def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
+    """Draft a step's end and the entries it leads to."""
+    step = draft.playbook.steps[activation.step]
+    changes: dict[str, Any] = {}
+    try:
+        if ending.status == "success" and step.sets is not None:
+            changes = dict(render(step.sets, draft.plan, draft.moment, activation.args))
+        taken, then = _judge(draft, activation, step, ending, changes)
+    except ExpressionFailed as error:
+        why = f"step {step.name}: leaving it failed: {error}"
+        ending, changes = replace(ending, status="error", error=why), {}
+        taken, then = [], "continue" if step.on_error == "continue" else "fail"
+    _exit(draft, activation, ending, changes, then)
+    for name, args in taken:
+        enter(draft, name, args, step.name)
+
+
+def _judge(
+    draft: Draft, activation: Activation, step: Step, ending: Ending, changes: dict[str, Any]
+) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+    """Return the arcs taken with their arguments, and what an error leads to."""
+    known = draft.plan.results.get(step.name, {})
+    plan = replace(draft.plan, ctx={**draft.plan.ctx, **changes})
+    if ending.status == "skipped" or (ending.status == "error" and not known):
+        told: dict[str, Any] = {
+            "status": ending.status,
+            "data": None,
+            "meta": {},
+            "error": ending.error,
+        }
+        plan = replace(plan, results={**plan.results, step.name: told})
+    elif step.name not in plan.results:
+        told = {"status": "success", "data": None, "meta": {}}
+        plan = replace(plan, results={**plan.results, step.name: told})
+    arcs, then = step.arcs, "go"
+    if ending.status == "error":
+        then = "continue" if step.on_error == "continue" else "handled"
+        if then == "handled":  # only an arc that asks about this very step handles its error
+            arcs = tuple(arc for arc in arcs if arc.when and step.name in arc.when.names)
+    taken: list[tuple[str, dict[str, Any]]] = []
+    for arc in arcs:
+        if not holds(arc.when, plan, draft.moment, activation.args):
+            continue
+        taken.append((arc.step, _arguments(arc, plan, draft, activation)))
+        if not step.inclusive:
+            break
+    if then == "handled" and not taken:
+        then = "fail"
+    return taken, then
+
+
+def _arguments(arc: Arc, plan: Any, draft: Draft, activation: Activation) -> dict[str, Any]:
+    if arc.args is None:
+        return {}
+    return dict(render(arc.args, plan, draft.moment, activation.args))
+
+
+def _exit(
+    draft: Draft, activation: Activation, ending: Ending, changes: dict[str, Any], then: str
+) -> None:
+    meta: dict[str, int | str] = {"activation": activation.number}
+    if ending.loop_id is not None:
+        meta["loop_id"] = str(ending.loop_id)
+    result: dict[str, Any] = {"ctx": changes} if changes else {}
+    if ending.status == "error":
+        result |= {"then": then, "failed_rows": ending.failed_rows, "errors": list(ending.errors)}
+    draft.emit(
+        "step.exit",
+        f"{activation.step}/{activation.number}",
+        node_name=activation.step,
+        status=ending.status,
+        error=None if ending.error is None else shortened(ending.error),
+        meta=meta,
+        result=result or None,
+    )
+
+
+def _type_of(step: Step) -> str:
+    if step.loop is not None:
+        return "loop"
+    if step.is_playbook:
+        return "playbook"
+    return "tool" if step.tasks else "route"

@@ -1,0 +1,61 @@
+"""Which windows of rows a stage can hand out next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streams.execution.stage import Stage
+from streams.ids import derive_id
+from streams.planner.draft import Draft, reference_from
+
+
+def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the frames that could be made next: continuations, then fresh windows."""
+    for parent, cursor in stage.continuations.items():
+        marked = {**cursor, "continues": str(parent)}
+        yield derive_id(parent, 0, "continuation"), marked
+    index = stage.minted
+    while (fresh := _window(draft, stage, index)) is not None:
+        yield derive_id(stage.stage_id, index, "frame"), fresh
+        index += 1
+
+
+def _window(draft: Draft, stage: Stage, index: int) -> dict[str, Any] | None:
+    """Return the cursor of the stage's window number `index`, None where there is none."""
+    source = stage.source
+    if source["kind"] == "list":
+        size, total = int(stage.policy["size"]), stage.total_rows or 0
+        first = index * size
+        if first >= total:
+            return None
+        return {"kind": "list", "from": first, "to": min(first + size, total)}
+    if source["kind"] == "claim":
+        return None if stage.is_exhausted else {"kind": "claim"}
+    if index >= int(source["count"]):
+        return None
+    if source["kind"] == "keyset":
+        keys = _listed(draft, source, "boundaries")
+        after = keys[index - 1] if index else None
+        kind = {"kind": "keyset", "type": source.get("type")}
+        return {**kind, "after": after, "through": keys[index]}
+    partition, low, high = _listed(draft, source, "ranges")[index]
+    return {"kind": "offsets", "partition": partition, "from": low, "to": high}
+
+
+def _listed(draft: Draft, source: dict[str, Any], name: str) -> list[Any]:
+    inline = source.get(name)
+    if inline is not None:
+        return list(inline)
+    return list(draft.moment.known.payload(reference_from(source[f"{name}_ref"])))
+
+
+def has_more(stage: Stage) -> bool:
+    if stage.continuations:
+        return True
+    source = stage.source
+    if source["kind"] == "claim":
+        return not stage.is_exhausted
+    if source["kind"] == "list":
+        return stage.minted * int(stage.policy["size"]) < (stage.total_rows or 0)
+    return stage.minted < int(source["count"])
