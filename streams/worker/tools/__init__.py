@@ -1,0 +1,1 @@
+"""The tools a task can use, by kind."""

@@ -1,0 +1,53 @@
+"""Credentials from the settings and from the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import orjson
+
+from streams.worker.errors import BadConfig, UnknownCredential
+
+PREFIX = "NOETL_CREDENTIAL_"
+
+
+class ConfiguredCredentials:
+    """Finds a credential in `NOETL_CREDENTIAL_<NAME>`, else in the settings.
+
+    The variable holds a connection string, or a JSON object of fields. These credentials
+    belong to the deployment: every tenant may name them.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]
+    ) -> None:
+        self._found = {name: dict(fields) for name, fields in settings.items()}
+        self._environment = {
+            name: value for name, value in environment.items() if name.startswith(PREFIX)
+        }
+
+    async def find(self, tenant_id: str, organization_id: str, name: str) -> Mapping[str, str]:
+        """Return the credential's fields, for example {"dsn": ...}.
+
+        Raises:
+            UnknownCredential: there is none of that name.
+            BadConfig: the variable cannot be read.
+        """
+        variable = PREFIX + re.sub(r"\W", "_", name).upper()
+        if (value := self._environment.get(variable)) is not None:
+            return _fields(variable, value)
+        if (fields := self._found.get(name)) is not None:
+            return fields
+        raise UnknownCredential(name, list(self._found))
+
+
+def _fields(variable: str, value: str) -> Mapping[str, str]:
+    if not value.lstrip().startswith("{"):
+        return {"dsn": value}
+    try:
+        fields = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        # Without the parser's words: they would show a piece of the secret.
+        raise BadConfig(f"{variable} begins like a JSON object but cannot be read as one") from None
+    return {name: str(field) for name, field in fields.items()}

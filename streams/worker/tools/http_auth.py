@@ -1,0 +1,38 @@
+"""The Authorization header of a request, from the credential that its task names."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from streams.worker.errors import BadConfig
+from streams.worker.port import Call, Credentials
+
+
+async def authorization(credentials: Credentials, auth: Any, call: Call) -> dict[str, str]:
+    """Return the headers for `auth`: a credential's name, or {type, credential}.
+
+    A credential with `token` makes a bearer token, one with `username` and `password` basic
+    authentication, one with `header` and `value` a header of its own.
+
+    Raises:
+        UnknownCredential: there is none of that name.
+        BadConfig: it has no fields that fit.
+    """
+    kind: str | None = None
+    if isinstance(auth, Mapping):
+        kind = auth.get("type")
+        auth = auth.get("credential") or auth.get("name")
+    if not isinstance(auth, str):
+        raise BadConfig("'auth' must name a credential, or be {type, credential}")
+    fields = await credentials.find(call.tenant_id, call.organization_id, auth)
+    if kind in (None, "bearer") and "token" in fields:
+        return {"Authorization": f"Bearer {fields['token']}"}
+    if kind in (None, "basic") and "username" in fields:
+        pair = f"{fields['username']}:{fields.get('password', '')}"
+        return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    if kind in (None, "header") and "header" in fields:
+        return {fields["header"]: fields.get("value", "")}
+    wanted = "'token', 'username' and 'password', or 'header' and 'value'"
+    raise BadConfig(f"credential {auth!r} does not fit type {kind or 'any'!r}: it needs {wanted}")

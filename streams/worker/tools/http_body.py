@@ -1,0 +1,90 @@
+"""Bodies of requests and answers: what is sent, what is read, and how much at most."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from streams.envelope.model import Json
+from streams.errors import Refused
+from streams.worker.errors import BadConfig
+from streams.worker.port import Config
+
+_JSON = "application/json"
+_CHUNK = 65_536
+
+
+class TooLarge(Refused):
+    """An answer beyond the size this deployment reads."""
+
+
+def body_of(config: Config, headers: dict[str, str]) -> Any:
+    """Return what the request carries, and add the content type it needs to `headers`.
+
+    `json` is always JSON; `payload` and `body` are JSON unless they are text; `data` is a form
+    unless it is text.
+
+    Raises:
+        BadConfig: more than one of them is there.
+    """
+    given = [n for n in ("json", "data", "body", "payload") if config.get(n) is not None]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise BadConfig(f"{' and '.join(map(repr, given))} are all there; give one body")
+    value = config[given[0]]
+    if isinstance(value, str) and given[0] != "json":
+        return value.encode()
+    if given[0] == "data" and isinstance(value, Mapping):
+        return {name: one if isinstance(one, str) else str(one) for name, one in value.items()}
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = _JSON
+    return orjson.dumps(value)
+
+
+async def read_bounded(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the answer's body.
+
+    Raises:
+        TooLarge: it is larger than `limit` bytes.
+    """
+    told = answer.content_length
+    if told is not None and told <= limit and "Content-Encoding" not in answer.headers:
+        return await answer.read()
+    parts, size = [], told if told is not None and told > limit else 0
+    while size <= limit and (part := await answer.content.read(_CHUNK)):
+        size += len(part)
+        parts.append(part)
+    if size > limit:
+        answer.close()
+        raise TooLarge(
+            f"the answer has more than {limit} bytes; ask for less at a time, "
+            "or raise the worker's limit"
+        )
+    return b"".join(parts)
+
+
+def parsed(content: bytes, answer: aiohttp.ClientResponse) -> tuple[Json, dict[str, Json]]:
+    """Return the body as JSON if the answer says so, else as text; and notes for `meta`.
+
+    Bytes that are no text come as base64, and the notes say so.
+
+    Raises:
+        ValueError: it says JSON and is not.
+    """
+    if not content:
+        return None, {}
+    kind = answer.content_type
+    if kind == _JSON or kind.endswith("+json"):
+        try:
+            return orjson.loads(content), {}
+        except orjson.JSONDecodeError as error:
+            raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error
+    try:
+        return content.decode(answer.charset or "utf-8"), {}
+    except (UnicodeDecodeError, LookupError):
+        return b64encode(content).decode(), {"encoding": "base64"}
