@@ -12,8 +12,8 @@ import orjson
 from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
+from streams.payload.content import describe
 from streams.payload.port import JSON, Scope
-from streams.payload.reference import reference_of
 from streams.planner.needs import Known
 from streams.planner.rules import Rules
 from streams.playbook.model import Playbook
@@ -97,7 +97,7 @@ class Draft:
         if len(data) <= INLINE_DOCUMENT_BYTES:
             return value, None
         scope = Scope(self.plan.tenant_id, self.plan.organization_id)
-        ref = reference_of(scope, data, media_type=JSON)
+        ref = describe(scope, data, media_type=JSON)
         self.payloads[ref.sha256] = (ref, data)
         return None, ref
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from streams.planner.port import Ports
 from streams.planner.rules import Rules
 from streams.work.item import WorkItem
 
+_log = logging.getLogger(__name__)
 _TRIES = 8
 _ENDED_KEPT = 100_000
 _PAYLOADS_KEPT = 64
@@ -249,7 +251,13 @@ class Planner:
             "error": plan.error,
         }
         ours = plan.execution_id in self.plans
-        await self._ports.replies.send(reply_to, plan.execution_id, body, maybe_sent=not ours)
+        try:
+            await self._ports.replies.send(
+                reply_to, plan.execution_id, body, maybe_sent=not ours, since=plan.ended_at
+            )
+        except Refused as error:
+            _log.warning("%s: no reply to %s: %s", plan.root, reply_to, error)
+            return plan
         receipt = await self._ports.store.append(
             [
                 NewEvent(

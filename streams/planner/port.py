@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from streams.clock import Clock
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore
 from streams.playbook.model import Playbook
 from streams.work.port import WorkQueue
+from streams.work.reply import Replies
 
 
 class Playbooks(Protocol):
@@ -32,16 +32,6 @@ class Playbooks(Protocol):
         Raises:
             Refused: there is none.
         """
-        ...
-
-
-class Replies(Protocol):
-    """Publishes the outcome of an execution to the topic its trigger named."""
-
-    async def send(
-        self, reply_to: str, execution_id: int, body: Mapping[str, Any], *, maybe_sent: bool
-    ) -> None:
-        """Publish once in effect; `maybe_sent`: an earlier process may have done it."""
         ...
 
 
