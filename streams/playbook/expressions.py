@@ -52,10 +52,7 @@ def compile_value(structure: object) -> Template:
     if isinstance(structure, Mapping):
         return mapping({str(key): compile_value(value) for key, value in structure.items()})
     if isinstance(structure, (list, tuple)):
-        items = [compile_value(value) for value in structure]
-        if all(isinstance(item, Constant) for item in items):
-            return Constant([item.render({}) for item in items])
-        return _List(items)
+        return sequence([compile_value(value) for value in structure])
     return Constant(cast(Json, structure))
 
 
@@ -64,6 +61,20 @@ def mapping(templates: Mapping[str, Template]) -> Template:
     if all(isinstance(template, Constant) for template in templates.values()):
         return Constant({key: template.render({}) for key, template in templates.items()})
     return _Mapping(templates)
+
+
+def sequence(templates: Sequence[Template]) -> Template:
+    """Return a template that renders to a list of what these render to."""
+    if all(isinstance(template, Constant) for template in templates):
+        return Constant([template.render({}) for template in templates])
+    return _List(templates)
+
+
+def is_text(template: Template) -> bool:
+    """Say whether it renders to a text whatever the scope, because it is one or has one around."""
+    if isinstance(template, Constant):
+        return isinstance(template.render({}), str)
+    return isinstance(template, (_Text, _Program))
 
 
 class Constant:

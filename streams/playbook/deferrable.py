@@ -1,0 +1,52 @@
+"""Which saves nobody waits for, so that a frame may send them as one batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streams.playbook.kinds import SQL_KEYS
+from streams.playbook.model import Do, Rule, Task
+
+_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
+_ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | re.I)
+
+
+def is_lone_insert(kind: str, config: Mapping[str, Any], rules: Sequence[Rule]) -> bool:
+    """Say whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
+    if kind != "postgres" or any(rule.do is Do.RETRY for rule in rules):
+        return False
+    if any("outcome" in names_of_rule(rule) for rule in rules):
+        return False
+    command = next((str(config[key]) for key in SQL_KEYS if key in config), "")
+    return bool(_ONE_INSERT.match(_COMMENTS.sub(" ", command)))
+
+
+def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
+    """Return the tasks, deferrable only where no template reads what they gave.
+
+    `outside` are the names that the step's other templates mention. With a jump, an earlier
+    task may come later again.
+    """
+    jumps = any(rule.do is Do.JUMP for task in tasks for rule in task.rules)
+    everywhere = outside.union(*(names_of(task) for task in tasks))
+    made = []
+    for place, task in enumerate(tasks):
+        later = tasks if jumps else tasks[place + 1 :]
+        after = outside.union(*(names_of(other) for other in later))
+        read = task.label in everywhere or "_prev" in after
+        made.append(replace(task, deferrable=task.deferrable and not read))
+    return tuple(made)
+
+
+def names_of(task: Task) -> frozenset[str]:
+    """Return the names that a task's templates mention."""
+    return task.config.names.union(*(names_of_rule(rule) for rule in task.rules))
+
+
+def names_of_rule(rule: Rule) -> frozenset[str]:
+    """Return the names that a rule's templates mention."""
+    parts = (rule.when, rule.set_iter, rule.set_vars, rule.set_ctx)
+    return frozenset().union(*(part.names for part in parts if part is not None))

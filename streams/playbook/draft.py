@@ -1,0 +1,100 @@
+"""Turning the values of a document into templates, with every problem put where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.playbook.errors import BadTemplate
+from streams.playbook.expressions import (
+    Constant,
+    Template,
+    compile_value,
+    is_text,
+    mapping,
+    sequence,
+)
+from streams.playbook.problem import Severity
+from streams.playbook.shape import nearest
+from streams.playbook.source import Document, Path
+
+ALWAYS = ("workload", "ctx", "vars", "iter", "args", "steps", "execution_id")
+"""Names that every template of a step can read."""
+IN_PIPELINES = ("outcome", "_prev", "_loop", "frame", "error")
+"""Names that templates of a running pipeline can read beside the labels of its tasks."""
+IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+@dataclass(slots=True)
+class Draft:
+    """A document on its way to a playbook."""
+
+    document: Document
+    steps: tuple[str, ...] = ()
+    mentions: list[tuple[Path, Template]] = field(default_factory=list)
+
+    def report(
+        self,
+        path: Path,
+        message: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+        *,
+        at_key: bool = False,
+    ) -> None:
+        """Add a problem."""
+        self.document.report(path, message, hint, severity, at_key=at_key)
+
+    def template(self, path: Path, value: Any) -> Template:
+        """Compile a value; what is no template is a problem and stays as it is."""
+        if isinstance(value, dict):
+            parts = {key: self.template((*path, key), item) for key, item in value.items()}
+            return mapping(parts)
+        if isinstance(value, list):
+            return sequence([self.template((*path, at), item) for at, item in enumerate(value)])
+        try:
+            made = compile_value(value)
+        except BadTemplate as error:
+            line = f" (line {error.line} of this text)" if error.line > 1 else ""
+            self.report(path, f"is no template: {error.why}{line}")
+            return Constant(value)
+        if made.names:
+            self.mentions.append((path, made))
+        return made
+
+    def condition(self, path: Path, value: Any) -> Template:
+        """Compile what is asked as a question."""
+        made = self.template(path, value)
+        if is_text(made):
+            hint = "write it as one expression: {{ … }}, with nothing around it"
+            self.report(path, "is a text, which always holds", hint)
+        return made
+
+    def optional_condition(self, path: Path, holder: Mapping[str, Any]) -> Template | None:
+        """Compile the `when` of a step or an arc."""
+        value = holder.get("when")
+        return None if value is None else self.condition((*path, "when"), value)
+
+    def changes(self, path: Path, holder: Mapping[str, Any], key: str) -> Template | None:
+        """Compile names with their new values."""
+        value = holder.get(key)
+        if value is None:
+            return None
+        made = self.template((*path, key), value)
+        if is_text(made):
+            hint = "write names and values, or one expression that gives a mapping"
+            self.report((*path, key), "is a text, not a mapping", hint)
+        return made
+
+    def check_names(self, known: Mapping[Path, frozenset[str]]) -> None:
+        """Warn of names that are nothing; `known` says by path what a step adds."""
+        for path, template in self.mentions:
+            names = {*ALWAYS, *self.steps, *known.get(path[:2], ())}
+            for name in sorted(template.names - names):
+                self.report(
+                    path,
+                    f"{name!r} is no name that is known here",
+                    nearest(name, sorted(names)) or "steps, workload, ctx, args, vars, iter are",
+                    Severity.WARNING,
+                )

@@ -1,0 +1,42 @@
+"""The kinds of tools a playbook can name, with the keys that are usual for each.
+
+A tool reads its own configuration, so an unusual key is no error; one that is nearly a usual
+key is most likely misspelt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+
+TOOLS = "streams.tools"
+"""Entry-point group of further tools: the kind -> what makes the tool."""
+
+_SQL = ("command", "query", "params", "rows", "auth", "dsn", "timeout")
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "artifact": ("action", "args", "ref"),
+    "duckdb": (*_SQL, "database"),
+    "http": (
+        *("method", "url", "params", "headers", "json", "data", "body", "auth", "timeout"),
+        *("endpoint", "payload", "follow_redirects", "verify"),
+    ),
+    "kafka": ("topic", "key", "value", "headers", "records", "auth", "bootstrap_servers"),
+    "noop": ("data",),
+    "playbook": ("path", "version", "args", "workload", "return"),
+    "postgres": (*_SQL, "args", "table", "mode", "key"),
+    "python": ("code", "args", "timeout", "memory_bytes", "module", "function"),
+}
+RAW: Mapping[str, frozenset[str]] = {"python": frozenset({"code"})}
+"""Keys whose text is never a template: Python has braces of its own."""
+SQL_KEYS = ("command", "query")
+CURSORS: Mapping[str, tuple[str, ...]] = {
+    "postgres": ("query", "key", "claim", "auth", "dsn", "params"),
+    "kafka": ("topic", "auth", "bootstrap_servers", "from", "to"),
+}
+
+
+@lru_cache
+def kinds() -> tuple[str, ...]:
+    """Return every kind there is, with those that plug-ins bring."""
+    return tuple(sorted({*USUAL, *(entry.name for entry in entry_points(group=TOOLS))}))

@@ -1,0 +1,105 @@
+"""The loop of a step: its rows, its mode, its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.playbook.draft import Draft
+from streams.playbook.expressions import Template, is_text
+from streams.playbook.kinds import CURSORS
+from streams.playbook.model import Cursor, FramePolicy, Loop, Mode
+from streams.playbook.problem import Severity
+from streams.playbook.shape import nearest
+from streams.playbook.source import Path
+
+
+def loop_of(draft: Draft, step: Mapping[str, Any], path: Path) -> Loop | None:
+    """Return the step's loop, if it has one."""
+    loop = step.get("loop")
+    if not isinstance(loop, dict):
+        return None
+    here = (*path, "loop")
+    if ("in" in loop) == ("cursor" in loop):
+        what = "has both `in` and `cursor`" if "in" in loop else "has neither `in` nor `cursor`"
+        draft.report(here, what, "a loop goes over a list (`in`) or a cursor", at_key=True)
+    cursor = loop.get("cursor")
+    made = _cursor(draft, cursor, (*here, "cursor")) if isinstance(cursor, dict) else None
+    spec = loop.get("spec") if isinstance(loop.get("spec"), dict) else {}
+    return Loop(
+        iterator=str(loop.get("iterator", "item")),
+        mode=_mode(draft, step, loop, path),
+        source=_source(draft, loop, here),
+        cursor=made,
+        max_in_flight=spec.get("max_in_flight") if spec else None,
+        policy=_policy(loop),
+    )
+
+
+def _source(draft: Draft, loop: Mapping[str, Any], path: Path) -> Template | None:
+    if "in" not in loop:
+        return None
+    made = draft.template((*path, "in"), loop["in"])
+    if is_text(made):
+        hint = "write a list, or one expression that gives one: {{ … }}"
+        draft.report((*path, "in"), "is a text, not a list", hint)
+    return made
+
+
+def _mode(draft: Draft, step: Mapping[str, Any], loop: Mapping[str, Any], path: Path) -> Mode:
+    """Return the mode that `loop.spec.mode` says, or the step's `spec.loop_mode`."""
+    found = {}
+    for where, holder, key in (
+        ((*path, "loop", "spec", "mode"), loop.get("spec"), "mode"),
+        ((*path, "spec", "loop_mode"), step.get("spec"), "loop_mode"),
+    ):
+        word = holder.get(key) if isinstance(holder, dict) else None
+        if word in tuple(Mode):
+            found[where] = Mode(word)
+    if len(set(found.values())) > 1:
+        draft.report(next(iter(found)), "differs from spec.loop_mode", "say the mode once")
+    usual = Mode.CURSOR if "cursor" in loop else Mode.SEQUENTIAL
+    for where, mode in found.items():
+        if (mode is Mode.CURSOR) != ("cursor" in loop):
+            hint = "mode cursor goes with `cursor`, the other modes with `in`"
+            draft.report(where, f"mode {mode} contradicts the loop's rows", hint)
+    return next(iter(found.values()), usual)
+
+
+def _policy(loop: Mapping[str, Any]) -> FramePolicy | None:
+    if "frame_policy" not in loop:
+        return FramePolicy()
+    policy = loop["frame_policy"]
+    if not isinstance(policy, dict):
+        return None
+    known = {key: policy[key] for key in FramePolicy.__slots__ if isinstance(policy.get(key), int)}
+    return FramePolicy(**known)
+
+
+def _cursor(draft: Draft, cursor: Mapping[str, Any], path: Path) -> Cursor:
+    kind = str(cursor.get("kind", ""))
+    usual = CURSORS.get(kind, ())
+    for key in cursor:
+        if key != "kind" and usual and key not in usual and (hint := nearest(key, usual)):
+            what = f"{key!r} is not usual for a cursor of kind {kind}"
+            draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)
+    config = {key: value for key, value in cursor.items() if key != "kind"}
+    form = _form(draft, kind, cursor, path)
+    return Cursor(kind=kind, form=form, config=draft.template(path, config))
+
+
+def _form(draft: Draft, kind: str, cursor: Mapping[str, Any], path: Path) -> str:
+    if kind == "kafka":
+        if "topic" not in cursor:
+            draft.report(path, "a kafka cursor needs `topic`", at_key=True)
+        return "offsets"
+    if kind == "postgres":
+        if ("claim" in cursor) == ("query" in cursor):
+            hint = "`query` with `key` reads a table by its key; `claim` takes rows as it goes"
+            draft.report(path, "a postgres cursor has either `query` or `claim`", hint, at_key=True)
+        elif "query" in cursor and "key" not in cursor:
+            hint = "name the column that orders the rows; unique and not null"
+            draft.report(path, "`query` needs `key`", hint, at_key=True)
+        if "auth" not in cursor and "dsn" not in cursor:
+            draft.report(path, "a postgres cursor needs `auth` or `dsn`", at_key=True)
+    return "claim" if "claim" in cursor else "keyset"

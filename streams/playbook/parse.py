@@ -1,0 +1,241 @@
+"""From a playbook's text to the playbook, with every problem at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streams.playbook.deferrable import names_of, unread
+from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
+from streams.playbook.errors import BadPlaybook
+from streams.playbook.expressions import Constant, Template
+from streams.playbook.flow import check_jumps, check_steps
+from streams.playbook.grammar import PLAYBOOK
+from streams.playbook.loops import loop_of
+from streams.playbook.model import Arc, Playbook, Step
+from streams.playbook.problem import Problem, Severity
+from streams.playbook.sandbox import sandbox
+from streams.playbook.shape import fit, nearest
+from streams.playbook.source import Document, Path, read
+from streams.playbook.tasks import tasks_of
+
+SINK = "sink blocks come later; write it as a task"
+
+
+def parse(text: str, name: str = "playbook") -> Playbook:
+    """Read a playbook.
+
+    Raises:
+        BadPlaybook: it has errors; `problems` names all of them.
+    """
+    playbook, problems = check(text)
+    if playbook is None:
+        raise BadPlaybook(name, problems)
+    return playbook
+
+
+def check(text: str) -> tuple[Playbook | None, tuple[Problem, ...]]:
+    """Read a playbook and say all that is wrong with it; None where an error is among it."""
+    document = read(text)
+    if not document.problems and not isinstance(document.value, dict):
+        document.report((), "is no mapping", "a playbook begins with `apiVersion: noetl.io/v2`")
+    made = _playbook(document) if isinstance(document.value, dict) else None
+    problems = tuple(sorted(document.problems, key=lambda one: (one.line, one.column)))
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        return None, problems
+    return made, problems
+
+
+def _playbook(document: Document) -> Playbook:
+    top: dict[str, Any] = document.value
+    fit(document, PLAYBOOK, top, ())
+    metadata = _mapping(top.get("metadata"))
+    names = _step_names(document)
+    draft = Draft(document, steps=tuple(names))
+    if "sink" in top:
+        draft.report(("sink",), SINK, at_key=True)
+    pool = str(metadata.get("pool") or "default")
+    workbook = _workbook(draft, top.get("workbook"))
+    steps = {
+        name: _step(draft, top["workflow"][at], at, workbook, pool) for name, at in names.items()
+    }
+    if not steps:
+        draft.report(("workflow",), "has no steps", at_key=True)
+    first = "start" if "start" in steps else next(iter(steps), "")
+    places: dict[str, Path] = {name: ("workflow", at) for name, at in names.items()}
+    if steps:
+        check_steps(draft, steps, first, places)
+    returns = _returns(draft, top)
+    draft.check_names(_names_by_step(steps, places))
+    path = str(metadata.get("path") or top.get("path") or "")
+    if not path:
+        draft.report(("metadata",), "the playbook has no path", "add metadata: {path: …}")
+    return Playbook(
+        name=str(metadata.get("name") or top.get("name") or path),
+        path=path,
+        steps=steps,
+        first=first,
+        workload=_mapping(top.get("workload")),
+        returns=returns,
+        credentials=_credentials(top.get("credentials")),
+        pool=pool,
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _step_names(document: Document) -> dict[str, int]:
+    """Return the steps with their places; of two with one name, the first."""
+    workflow = document.value.get("workflow")
+    found: dict[str, int] = {}
+    for place, step in enumerate(workflow if isinstance(workflow, list) else ()):
+        if isinstance(step, dict) and isinstance(name := step.get("step"), str):
+            if found.setdefault(name, place) != place:
+                document.report(("workflow", place, "step"), f"step {name!r} is there twice")
+    return found
+
+
+def _step(
+    draft: Draft, step: Mapping[str, Any], place: int, workbook: Mapping[str, Any], pool: str
+) -> Step:
+    path: Path = ("workflow", place)
+    name = str(step["step"])
+    _check_name(draft, name, path)
+    if "sink" in step:
+        draft.report((*path, "sink"), SINK, at_key=True)
+    loop = loop_of(draft, step, path)
+    arcs, inclusive = _arcs(draft, step.get("next"), (*path, "next"))
+    sets = draft.changes(path, step, "set")
+    outside = _names([sets, *(arc.when for arc in arcs), *(arc.args for arc in arcs)])
+    tasks = unread(tasks_of(draft, step, path, workbook), outside)
+    check_jumps(draft, tasks, (*path, "tool"))
+    if loop is not None and not tasks:
+        draft.report((*path, "loop"), "a loop without a tool does nothing", at_key=True)
+    reads = frozenset().union(*(names_of(task) for task in tasks))
+    if loop is not None and loop.cursor is not None:
+        reads |= loop.cursor.config.names
+    return Step(
+        name=name,
+        tasks=tasks,
+        when=draft.optional_condition(path, step),
+        loop=loop,
+        arcs=arcs,
+        inclusive=inclusive,
+        sets=sets,
+        on_error=str(step.get("on_error", "fail")),
+        pool=str(step.get("pool") or pool),
+        reads=reads,
+        line=draft.document.marks[path].line,
+    )
+
+
+def _check_name(draft: Draft, name: str, path: Path) -> None:
+    at = (*path, "step")
+    if name in (*ALWAYS, *IN_PIPELINES, *sandbox().globals):
+        draft.report(at, f"{name!r} means something else in templates", "choose another name")
+    elif not re.fullmatch(IDENTIFIER, name):
+        hint = "use letters, digits and _, so that templates can name its result"
+        draft.report(at, f"{name!r} is no name for a step", hint)
+
+
+def _arcs(draft: Draft, value: Any, path: Path) -> tuple[tuple[Arc, ...], bool]:
+    """Return the ways out of a step, and whether all that hold are taken."""
+    inclusive, items, at = False, value, path
+    if isinstance(value, dict):
+        inclusive = _mapping(value.get("spec")).get("mode") == "inclusive"
+        items, at = value.get("arcs"), (*path, "arcs")
+    if isinstance(items, str):
+        return (_arc(draft, {"step": items}, at, at),), inclusive
+    made = []
+    for place, item in enumerate(items if isinstance(items, list) else ()):
+        here = (*at, place)
+        if isinstance(item, str):
+            made.append(_arc(draft, {"step": item}, here, here))
+        elif isinstance(item, dict) and isinstance(item.get("step"), str):
+            made.append(_arc(draft, item, here, (*here, "step")))
+    return tuple(made), inclusive
+
+
+def _arc(draft: Draft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
+    name = arc["step"]
+    if name not in draft.steps:
+        hint = nearest(name, draft.steps)
+        if hint is None and name == "end":
+            hint = "leave `next` out where the playbook ends"
+        draft.report(
+            at, f"there is no step {name!r}", hint or f"there are {', '.join(draft.steps)}"
+        )
+    return Arc(
+        step=name,
+        when=draft.optional_condition(path, arc),
+        args=draft.changes(path, arc, "args"),
+    )
+
+
+def _workbook(draft: Draft, value: Any) -> dict[str, dict[str, Any]]:
+    """Return the named actions as tasks."""
+    found: dict[str, dict[str, Any]] = {}
+    items = value.items() if isinstance(value, dict) else enumerate(value or ())
+    for key, action in items:
+        if not isinstance(action, dict):
+            continue
+        name = key if isinstance(value, dict) else action.get("name")
+        path: Path = ("workbook", key)
+        if not isinstance(name, str):
+            draft.report(path, "an action needs a name")
+            continue
+        if name in found:
+            draft.report(path, f"action {name!r} is there twice")
+        found[name] = _action(action)
+    return found
+
+
+def _action(action: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {
+        key: item for key, item in action.items() if key not in ("name", "tool", "type", "desc")
+    }
+    tool = action.get("tool")
+    if isinstance(tool, dict):
+        return {**rest, **tool}
+    kind = tool or action.get("type") or action.get("kind")
+    return {**rest, "kind": kind}
+
+
+def _credentials(value: Any) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {alias: str(name) for alias, name in value.items()}
+    found = {}
+    for item in value or ():
+        if isinstance(item, str):
+            found[item] = item
+        elif isinstance(item, dict) and isinstance(item.get("name"), str):
+            found[str(item.get("as", item["name"]))] = item["name"]
+    return found
+
+
+def _returns(draft: Draft, top: Mapping[str, Any]) -> Template | None:
+    value = top.get("return")
+    if value is None:
+        return None
+    made = draft.template(("return",), value)
+    if (isinstance(value, dict) and "status" not in value) or isinstance(made, Constant):
+        what = "it has no envelope, so it is wrapped as {status, data, meta}"
+        draft.report(("return",), what, None, Severity.NOTE, at_key=True)
+    return made
+
+
+def _names(templates: Sequence[Template | None]) -> frozenset[str]:
+    return frozenset().union(*(one.names for one in templates if one is not None))
+
+
+def _names_by_step(
+    steps: Mapping[str, Step], places: Mapping[str, Path]
+) -> dict[Path, frozenset[str]]:
+    """Return what templates of each step can read beside what all can."""
+    return {
+        places[name]: frozenset(IN_PIPELINES) | {task.label for task in step.tasks}
+        for name, step in steps.items()
+    }

@@ -1,0 +1,174 @@
+"""YAML with the place of every node, read by the rules of YAML 1.2.
+
+Only what looks like a number is one: `on`, `yes`, `2026-01-01`, `12:30` and `007` are text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from streams.playbook.problem import Problem, Severity
+
+Path = tuple[str | int, ...]
+MAX_NODES = 100_000
+"""Nodes of a playbook, with every alias written out."""
+MAX_DEPTH = 60
+
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+", list("-+0123456789")),
+    "float": (r"[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?", list("-+0123456789.")),
+    "merge": (r"<<", ["<"]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the text; both count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class Document:
+    """A YAML text as plain values, with the place of each."""
+
+    value: Any = None
+    marks: dict[Path, Mark] = field(default_factory=dict)
+    """Where a value begins."""
+    keys: dict[Path, Mark] = field(default_factory=dict)
+    """Where the key of a value begins."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def report(
+        self,
+        path: Path,
+        message: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+        *,
+        at_key: bool = False,
+        lines_below: int = 0,
+    ) -> None:
+        """Add a problem at a node, or at the nearest one around it."""
+        mark = (self.keys.get(path) if at_key else None) or self._nearest(path)
+        where = Mark(mark.line + lines_below, mark.column if not lines_below else 1)
+        problem = Problem(where.line, where.column, said(path), message, hint, severity)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _nearest(self, path: Path) -> Mark:
+        while path and path not in self.marks:
+            path = path[:-1]
+        return self.marks.get(path, Mark(1, 1))
+
+
+def said(path: Path) -> str:
+    """Return a path as people write it: workflow[2].tool.url"""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own way to begin anew
+
+
+for _name, (_pattern, _first) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), _first)
+
+
+def read(text: str) -> Document:
+    """Read a YAML text; what cannot be read is a problem of the document."""
+    document = Document()
+    try:
+        node = _Loader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
+        document.marks[()] = at
+        document.report((), f"this is no YAML: {error.problem or error.context}")
+        return document
+    except yaml.YAMLError as error:
+        document.report((), f"this is no YAML: {error}")
+        return document
+    if node is not None:
+        try:
+            document.value = _Reader(document).value(node, ())
+        except _TooMuch as error:
+            document.report((), str(error))
+    return document
+
+
+class _TooMuch(Exception):
+    """A document that grows beyond measure when its aliases are written out."""
+
+
+class _Reader:
+    def __init__(self, document: Document) -> None:
+        self._document, self._count = document, 0
+
+    def value(self, node: yaml.Node, path: Path) -> Any:
+        self._count += 1
+        if self._count > MAX_NODES or len(path) > MAX_DEPTH:
+            raise _TooMuch(
+                f"the playbook has more than {MAX_NODES} nodes, or more than {MAX_DEPTH} levels; "
+                "look for an alias that contains itself"
+            )
+        mark = node.start_mark
+        self._document.marks[path] = Mark(mark.line + 1, mark.column + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, place)) for place, item in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _TAG + "merge":
+                for base in self._merged(value_node, path):
+                    merged = {**base, **merged}
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._document.report(path, "a key is a text, not a list or mapping")
+                continue
+            key, mark = key_node.value, key_node.start_mark
+            self._document.keys[*path, key] = Mark(mark.line + 1, mark.column + 1)
+            if key in made:
+                message = f"{key!r} is there twice; keep one"
+                self._document.report((*path, key), message, at_key=True)
+            made[key] = self.value(value_node, (*path, key))
+        return {**merged, **made}
+
+    def _merged(self, node: yaml.Node, path: Path) -> Iterator[dict[str, Any]]:
+        bases = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for base in bases:
+            if isinstance(base, yaml.MappingNode):
+                yield self.value(base, path)
+            else:
+                self._document.report(path, "`<<` merges mappings, and this is none")
+
+    def _scalar(self, node: yaml.Node, path: Path) -> Any:
+        text, kind = str(node.value), node.tag.removeprefix(_TAG)
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                return int(text, 0 if text[:2] in ("0x", "0o") else 10)
+            case "float":
+                return float(text)
+            case "str" | "merge":
+                return text
+        self._document.report(path, f"the tag {node.tag!r} is not used in playbooks")
+        return text

@@ -1,0 +1,215 @@
+"""The pipeline of a step: from `tool` to tasks, with their rules."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from streams.playbook.deferrable import is_lone_insert
+from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.expressions import Constant, Template, mapping
+from streams.playbook.grammar import is_flat
+from streams.playbook.kinds import RAW, USUAL, kinds
+from streams.playbook.model import Do, Rule, Task
+from streams.playbook.problem import Severity
+from streams.playbook.shape import nearest
+from streams.playbook.source import Path
+
+_STEP_KEYS = frozenset(
+    ("step", "desc", "when", "tool", "type", "action", "eval")
+    + ("loop", "next", "set", "on_error", "pool", "spec", "sink")
+)
+_ASIDE = frozenset({"kind", "eval", "spec", "action"})
+_RETRY_KEYS = ("attempts", "backoff", "delay")
+
+
+def tasks_of(
+    draft: Draft, step: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
+) -> tuple[Task, ...]:
+    """Return the tasks of a step, in order; none for a routing step."""
+    tool, name = step.get("tool"), step.get("step")
+    label = name if isinstance(name, str) else "tool"
+    if is_flat(step):
+        return _flat(draft, step, path, label, workbook)
+    if isinstance(tool, dict):
+        return (_task(draft, label, tool, (*path, "tool"), workbook, frozenset({label})),)
+    if isinstance(tool, list):
+        return _pipeline(draft, tool, (*path, "tool"), workbook)
+    return ()
+
+
+def _flat(
+    draft: Draft, step: Mapping[str, Any], path: Path, label: str, workbook: Mapping[str, Any]
+) -> tuple[Task, ...]:
+    kind = step.get("tool") or step.get("type")
+    config = {key: value for key, value in step.items() if key not in _STEP_KEYS}
+    config |= {key: step[key] for key in ("eval", "action") if key in step}
+    if kind is not None:
+        config["kind"] = kind
+    where = "tool" if "tool" in step else "type"
+    made = _task(draft, label, config, path, workbook, frozenset({label}), kind_key=where)
+    return (made,)
+
+
+def _pipeline(
+    draft: Draft, tool: list[Any], path: Path, workbook: Mapping[str, Any]
+) -> tuple[Task, ...]:
+    if not tool:
+        draft.report(path, "has no tasks", "leave `tool` out of a step that only routes")
+    labels = [next(iter(item)) for item in tool if isinstance(item, dict) and len(item) == 1]
+    made: list[Task] = []
+    for place, item in enumerate(tool):
+        here = (*path, place)
+        if not isinstance(item, dict):
+            continue
+        if len(item) != 1:
+            hint = "write `- label: {kind: …}`, with the keys of the task below its label"
+            draft.report(here, "is not one label with its task", hint)
+            continue
+        ((label, config),) = item.items()
+        if label in labels[: len(made)]:
+            draft.report((*here, label), f"label {label!r} is there twice", at_key=True)
+        if not re.fullmatch(IDENTIFIER, label):
+            draft.report((*here, label), f"label {label!r} is no name for templates", at_key=True)
+        if isinstance(config, dict):
+            made.append(_task(draft, label, config, (*here, label), workbook, frozenset(labels)))
+    return tuple(made)
+
+
+def _task(
+    draft: Draft,
+    label: str,
+    config: Mapping[str, Any],
+    path: Path,
+    workbook: Mapping[str, Any],
+    labels: frozenset[str],
+    kind_key: str = "kind",
+) -> Task:
+    config = _resolved(draft, config, path, workbook)
+    kind = config.get("kind")
+    if not isinstance(kind, str):
+        draft.report(path, f"task {label!r} has no kind", f"there are {', '.join(kinds())}")
+        kind = ""
+    elif kind not in kinds():
+        hint = nearest(kind, kinds()) or f"there are {', '.join(kinds())}"
+        draft.report((*path, kind_key), f"there is no tool {kind!r}", hint)
+    spec = config.get("spec")
+    mark = draft.document.keys.get(path) or draft.document.marks.get(path)
+    rules = _rules(draft, config.get("eval"), (*path, "eval"), labels)
+    return Task(
+        label=label,
+        kind=kind,
+        config=_config(draft, kind, config, path),
+        rules=rules,
+        deferrable=is_lone_insert(kind, config, rules),
+        spec=spec if isinstance(spec, dict) else {},
+        line=mark.line if mark else 0,
+    )
+
+
+def _resolved(
+    draft: Draft, config: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Put the workbook's action in, where the task names one; the task's own keys win."""
+    named = config.get("kind") == "workbook" or ("action" in config and "kind" not in config)
+    if not named:
+        return config
+    name = config.get("action") or config.get("name")
+    action = workbook.get(name) if isinstance(name, str) else None
+    if action is None:
+        hint = nearest(str(name), tuple(workbook)) or "name one of `workbook`"
+        draft.report(path, f"there is no action {name!r} in the workbook", hint)
+        return {"kind": "noop"}
+    own = {k: v for k, v in config.items() if k not in ("kind", "action", "name")}
+    if isinstance(own.get("args"), dict) and isinstance(action.get("args"), dict):
+        own["args"] = {**action["args"], **own["args"]}
+    return {**action, **own}
+
+
+def _config(draft: Draft, kind: str, config: Mapping[str, Any], path: Path) -> Template:
+    parts: dict[str, Template] = {}
+    for key, value in config.items():
+        if key in _ASIDE:
+            continue
+        usual = USUAL.get(kind, ())
+        if usual and key not in usual and (hint := nearest(key, usual)):
+            what = f"{key!r} is not usual for {kind}"
+            draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)
+        if key in RAW.get(kind, ()):
+            parts[key] = Constant(value)
+            _look_at_code(draft, (*path, key), value)
+        else:
+            parts[key] = draft.template((*path, key), value)
+    return mapping(parts)
+
+
+def _look_at_code(draft: Draft, path: Path, code: Any) -> None:
+    if not isinstance(code, str):
+        return
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        draft.report(path, f"is no Python: {error.msg} (line {error.lineno} of the code)")
+        return
+    if not re.search(r"[\"']status[\"']", code):
+        what = "its result has no envelope, so it is wrapped as {status, data, meta}"
+        hint = 'return {"status": "success", "data": …}'
+        draft.report(path, what, hint, Severity.NOTE)
+
+
+def _rules(draft: Draft, rules: Any, path: Path, labels: frozenset[str]) -> tuple[Rule, ...]:
+    made: list[Rule] = []
+    for place, rule in enumerate(rules if isinstance(rules, list) else ()):
+        here = (*path, place)
+        if not isinstance(rule, dict):
+            continue
+        if made and made[-1].when is None:
+            draft.report(here, "comes after `else`, so it is never followed")
+        if ("expr" in rule) == ("else" in rule):
+            draft.report(here, "has to begin with either `expr` or `else`")
+        inner = rule.get("else")
+        verdict = {**rule, **inner} if isinstance(inner, dict) else rule
+        at = (*here, "else") if isinstance(inner, dict) else here
+        when = draft.condition((*here, "expr"), rule["expr"]) if "expr" in rule else None
+        made.append(_rule(draft, verdict, at, when, labels))
+    return tuple(made)
+
+
+def _rule(
+    draft: Draft,
+    verdict: Mapping[str, Any],
+    path: Path,
+    when: Template | None,
+    labels: frozenset[str],
+) -> Rule:
+    do, to = verdict.get("do"), verdict.get("to")
+    changes = {
+        key: draft.changes(path, verdict, key) for key in ("set_iter", "set_vars", "set_ctx")
+    }
+    if do is None and not any(changes.values()):
+        draft.report(path, "says nothing to do", f"add do: {' | '.join(Do)}")
+    known = Do(do) if do in tuple(Do) else Do.CONTINUE
+    if known is Do.JUMP and to is None:
+        draft.report(path, "jumps nowhere", "add `to` with the label of a task")
+    elif to is not None and to not in labels:
+        hint = nearest(str(to), tuple(labels)) or f"there are {', '.join(sorted(labels))}"
+        draft.report((*path, "to"), f"there is no task {to!r} in this step", hint)
+    if known is not Do.RETRY:
+        for key in _RETRY_KEYS:
+            if key in verdict:
+                what = f"{key!r} is for `do: retry` and means nothing here"
+                draft.report((*path, key), what, None, Severity.WARNING, at_key=True)
+    attempts, delay = verdict.get("attempts"), verdict.get("delay")
+    return Rule(
+        when=when,
+        do=known,
+        attempts=attempts if isinstance(attempts, int) else 3,
+        backoff=str(verdict.get("backoff", "fixed")),
+        delay_s=float(delay) if isinstance(delay, (int, float)) else 1.0,
+        to=str(to) if known is Do.JUMP and to is not None else None,
+        set_iter=changes["set_iter"],
+        set_vars=changes["set_vars"],
+        set_ctx=changes["set_ctx"],
+    )
