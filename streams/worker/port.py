@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from streams.envelope.model import Json
+from streams.feed.port import Record
+from streams.playbook.model import Playbook
 
 Config = Mapping[str, Any]
 """A task's configuration with every template rendered."""
@@ -119,5 +121,44 @@ class Credentials(Protocol):
 
         Raises:
             UnknownCredential: there is none of that name.
+        """
+        ...
+
+
+class Playbooks(Protocol):
+    """Finds a playbook by the version that an execution was started with."""
+
+    async def get(self, catalog_id: int, version: int) -> Playbook:
+        """Return it, compiled.
+
+        Raises:
+            Refused: there is no such version.
+            Unavailable: the catalog cannot be read now.
+        """
+        ...
+
+
+class DeadLetters(Protocol):
+    """Keeps records that can never be processed, with the reason."""
+
+    async def put(self, record: Record, reason: str, *, kind: str) -> None:
+        """Set `record` aside and return once that is durable."""
+        ...
+
+
+class Partitions(Protocol):
+    """Reads ranges of a Kafka topic, for loops over offsets."""
+
+    async def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """Return for each partition its first offset and the one after its last."""
+        ...
+
+    async def read(
+        self, topic: str, partition: int, start: int, end: int
+    ) -> Sequence[Mapping[str, Json]]:
+        """Return the committed records from `start` up to `end`, which is not included.
+
+        Raises:
+            Unavailable: the broker cannot be reached, or does not deliver in time.
         """
         ...

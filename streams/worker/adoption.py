@@ -1,0 +1,48 @@
+"""Finding what an earlier attempt at a frame saved, before anything is done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.errors import Refused
+from streams.playbook.model import Step
+from streams.worker.deferred import Deferral, last_of
+from streams.worker.pipeline import saver_of
+from streams.worker.port import Config, Saved, Tool
+
+
+class _Unknown(dict[str, Any]):
+    """Stands for a result that is not there yet; everything asked of it is the same."""
+
+    def __missing__(self, key: str) -> _Unknown:
+        return _Unknown()
+
+
+async def find_saved(
+    step: Step, scope: Mapping[str, Any], deferral: Deferral, tools: Mapping[str, Tool]
+) -> Saved | None:
+    """Return what the last save of an earlier attempt left, if it can be found now.
+
+    Where the database is not known before the rows are run, None: the save itself will
+    find the fence then, and nothing is written twice either way.
+    """
+    blank = {**scope, **{task.label: _Unknown() for task in step.tasks}, "_prev": _Unknown()}
+    for task in step.tasks:
+        saver = saver_of(task, tools)
+        if saver is None:
+            continue
+        try:
+            config: Any = task.config.render(blank)
+            found = await saver.find(_config(config), [deferral.fence(task.label)])
+        except Refused:
+            continue
+        if (saved := last_of(found)) is not None:
+            return saved
+    return None
+
+
+def _config(config: Any) -> Config:
+    if not isinstance(config, dict):
+        raise Refused("no configuration")
+    return config

@@ -1,0 +1,152 @@
+"""The worker's loop: take work items, run them side by side, acknowledge each at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streams.feed.port import Feed, Place, Record
+from streams.work.item import BadWorkItem, WorkItem
+from streams.worker.commands import CommandRunner
+from streams.worker.frames import FrameRunner
+from streams.worker.options import Options, Ports
+from streams.worker.waiting import Waiting
+
+REMEMBERED = 10_000
+_UNBOUNDED = 1_000_000
+_log = logging.getLogger(__name__)
+
+_Key = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Job:
+    item: WorkItem
+    records: list[Record] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> _Key:
+        return self.item.entity_id, self.item.attempt, self.item.version
+
+
+class Worker:
+    """Runs what its feed brings.
+
+    An item that comes again while it is run shares the fate of the first; one that comes
+    again after its end is acknowledged at once. An item that waits for its turn is not
+    claimed, so any other worker may still be given it after a crash.
+    """
+
+    def __init__(self, feed: Feed, ports: Ports, options: Options) -> None:
+        self._feed, self._ports, self._options = feed, ports, options
+        self._frames, self._commands = FrameRunner(ports, options), CommandRunner(ports, options)
+        self._jobs: dict[_Key, _Job] = {}
+        self._waiting: Waiting[_Job] = Waiting(options.slots)
+        self._ended: OrderedDict[_Key, None] = OrderedDict()
+        self._failure: BaseException | None = None
+        self._failed = asyncio.Event()
+        self._is_stopping = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish or hand back what is under way."""
+        ends = [asyncio.ensure_future(one.wait()) for one in (stop, self._failed)]
+        try:
+            while not stop.is_set() and self._failure is None:
+                taking = asyncio.ensure_future(self._feed.next_batch())
+                await asyncio.wait({taking, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                if not taking.done():
+                    taking.cancel()
+                    await asyncio.gather(taking, return_exceptions=True)
+                    break
+                await self.take(taking.result())
+        finally:
+            for one in ends:
+                one.cancel()
+            await self.stop()
+        if self._failure is not None:
+            raise self._failure
+
+    async def take(self, batch: Mapping[Place, list[Record]]) -> None:
+        """Begin with the items of a batch; returns before they have ended.
+
+        Raises the error of an item that ended in a way nobody expected.
+        """
+        if self._failure is not None:
+            raise self._failure
+        for records in batch.values():
+            for record in records:
+                await self._take(record)
+        self._begin()
+
+    async def _take(self, record: Record) -> None:
+        try:
+            item = WorkItem.decode(record.value or b"")
+        except BadWorkItem as error:
+            await self._ports.dead_letters.put(record, str(error), kind="work")
+            self._feed.acknowledge([record])
+            return
+        job = _Job(item, [record])
+        if (known := self._jobs.get(job.key)) is not None:
+            known.records.append(record)
+        elif job.key in self._ended:
+            self._feed.acknowledge([record])
+        else:
+            self._jobs[job.key] = job
+            self._waiting.add(job, item.stage_id, _at_once(item))
+
+    def _begin(self) -> None:
+        """Start what may start: within the slots, and within its stage's own bound."""
+        if self._is_stopping or self._failure is not None:
+            return
+        while (job := self._waiting.begin()) is not None:
+            job.task = asyncio.ensure_future(self._work(job))
+
+    async def _work(self, job: _Job) -> None:
+        runner = self._frames if job.item.kind == "frame" else self._commands
+        try:
+            await runner.run(job.item)
+        except asyncio.CancelledError:
+            # Not acknowledged: whether it was handed back or not, coming again is harmless.
+            self._waiting.end(job.item.stage_id)
+            raise
+        except BaseException as error:  # noqa: BLE001 - the process must end, not this task only
+            self._waiting.end(job.item.stage_id)
+            self._failure = self._failure or error
+            self._failed.set()
+        else:
+            self._waiting.end(job.item.stage_id)
+            self._close(job)
+            self._begin()
+
+    def _close(self, job: _Job) -> None:
+        """Let go of an item: the log says all there is to say about it."""
+        self._feed.acknowledge(job.records)
+        self._jobs.pop(job.key, None)
+        self._ended[job.key] = None
+        while len(self._ended) > REMEMBERED:
+            self._ended.popitem(last=False)
+
+    async def stop(self) -> None:
+        """Finish within the grace period; hand back frames that do not."""
+        self._is_stopping = True
+        self._waiting.clear()
+        tasks = {job.task for job in self._jobs.values() if job.task is not None}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=self._options.grace_s)
+        for task in late:
+            task.cancel()
+        if late:
+            _log.info("%s: hands back %d items", self._options.name, len(late))
+            await asyncio.wait(late)
+
+
+def _at_once(item: WorkItem) -> int:
+    """Return how many frames of the item's stage one worker runs at once."""
+    if item.kind == "command":
+        return _UNBOUNDED
+    return int((item.policy or {}).get("parallelism") or 1)

@@ -1,0 +1,51 @@
+"""What a worker is and may do, and what it does it with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streams.clock import Clock
+from streams.log.port import EventStore
+from streams.payload.port import PayloadStore
+from streams.worker.input import Documents
+from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One worker's name and bounds.
+
+    `name` must differ between two lives of the same process, because a claim is this
+    worker's for as long as it lives and no longer.
+    """
+
+    name: str
+    deployment: str = "local"
+    slots: int = 4
+    """Frames and commands at once."""
+    row_concurrency: int = 16
+    """Rows of a frame at once, where its policy says nothing."""
+    lease_s: int = 60
+    beat_s: float = 20.0
+    margin_s: float = 2.0
+    """How long before the end of its lease an owner that could not renew it stops."""
+    patience_s: float = 30.0
+    """How long a tool's own dependency may be down before the attempt is given up."""
+    grace_s: float = 20.0
+    """How long a stopping worker lets its frames finish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything a worker touches outside itself."""
+
+    log: EventStore
+    payloads: PayloadStore
+    documents: Documents
+    playbooks: Playbooks
+    tools: Mapping[str, Tool]
+    clock: Clock
+    dead_letters: DeadLetters
+    partitions: Partitions | None = None
+    """None: this deployment has no broker to read ranges from."""

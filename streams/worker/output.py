@@ -1,0 +1,32 @@
+"""What frames and commands leave in the payload store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.envelope.model import Json, PayloadRef
+from streams.payload.port import ARROW, JSON, PayloadStore, Scope
+from streams.payload.rows import encode_rows
+from streams.work.item import WorkItem
+
+
+async def store_rows(
+    payloads: PayloadStore, item: WorkItem, rows: Sequence[Json]
+) -> PayloadRef | None:
+    """Store one Arrow row for each row of the frame; None where there are none."""
+    if not rows:
+        return None
+    encoded = encode_rows(rows)
+    return await payloads.put(
+        Scope(item.tenant_id, item.organization_id),
+        encoded.data,
+        media_type=ARROW,
+        row_count=encoded.row_count,
+        schema_digest=encoded.schema_digest,
+    )
+
+
+async def store_json(payloads: PayloadStore, item: WorkItem, data: bytes) -> PayloadRef:
+    """Store a result that is too large for its event."""
+    scope = Scope(item.tenant_id, item.organization_id)
+    return await payloads.put(scope, data, media_type=JSON)

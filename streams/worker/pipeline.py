@@ -1,0 +1,223 @@
+"""The pipeline of a step: tasks one after the other for one row, steered by `eval`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from streams.clock import Clock
+from streams.envelope.model import Json
+from streams.errors import Refused, Unavailable
+from streams.playbook.expressions import Template
+from streams.playbook.model import Do, Rule, Task
+from streams.worker.deferred import Deferral
+from streams.worker.errors import UnknownTool
+from streams.worker.patience import patiently
+from streams.worker.port import Call, Config, Outcome, Saver, Tool
+from streams.worker.rules import delay, matching, usual
+from streams.worker.views import extract, outcome_view, task_view
+
+MAX_JUMPS = 100_000
+"""More jumps than this for one row are taken for an endless loop."""
+_BREATHE = 256
+DEFERRED = Outcome(status="success", meta={"deferred": True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose pipeline it is; with the task and the row it makes a Call."""
+
+    tenant_id: str
+    organization_id: str
+    execution_id: int
+    step: str
+    entity_id: int
+    attempt: int
+    stage_id: int | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """One pass through a pipeline: its names, and what it has changed so far."""
+
+    number: int
+    scope: dict[str, Any]
+    """This row's own mapping; it must hold the mappings `iter`, `vars` and `ctx`."""
+    ctx: dict[str, Json] = field(default_factory=dict)
+    """What `set_ctx` changed."""
+    retries: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a pass ended: the last task's envelope."""
+
+    status: Literal["success", "error"]
+    data: Json
+    meta: Mapping[str, Json]
+    error: Mapping[str, Json] | None = None
+    """kind, message and task"""
+
+
+class Pipeline:
+    """Runs the tasks of one step. Reused for all rows of a frame; keeps nothing of a row."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        tools: Mapping[str, Tool],
+        caller: Caller,
+        *,
+        clock: Clock,
+        patience_s: float,
+        deferral: Deferral | None = None,
+    ) -> None:
+        self._tasks, self._caller, self._deferral = tuple(tasks), caller, deferral
+        self._clock, self._patience_s = clock, patience_s
+        self._tools = [tools.get(task.kind) for task in self._tasks]
+        self._known = tuple(tools)
+        self._savers = [saver_of(task, tools) if deferral else None for task in self._tasks]
+        self._labels = {task.label: place for place, task in enumerate(self._tasks)}
+
+    async def run(self, row: Row) -> Ran:
+        """Run the pipeline once.
+
+        Raises:
+            Unavailable: what a tool itself needs stayed down; the row is neither done nor failed.
+        """
+        place, jumps, outcome = 0, 0, Outcome(status="success")
+        while place < len(self._tasks):
+            task = self._tasks[place]
+            try:
+                outcome, rule = await self._task(place, row)
+            except Refused as refused:
+                return _failed(task, "expression", str(refused))
+            do = usual(outcome.status) if rule is None else rule.do
+            if do is Do.CONTINUE:
+                place += 1
+            elif do is Do.BREAK:
+                break
+            elif do is Do.JUMP:
+                jumps += 1
+                if (place := self._labels.get(rule.to or "", -1) if rule else -1) < 0:
+                    return _failed(task, "jump", f"there is no task to jump to: {rule and rule.to}")
+                if jumps > MAX_JUMPS:
+                    why = f"{MAX_JUMPS} jumps for one row; the rule that ends them never holds"
+                    return _failed(task, "jump", why)
+                if jumps % _BREATHE == 0:
+                    await asyncio.sleep(0)
+            else:
+                error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
+                return Ran("error", outcome.data, outcome.meta, {**error, "task": task.label})
+        return Ran("success", outcome.data, outcome.meta)
+
+    async def _task(self, place: int, row: Row) -> tuple[Outcome, Rule | None]:
+        """Call one task, again where a rule says so, and return the rule to follow."""
+        task, scope = self._tasks[place], row.scope
+        count = row.calls[task.label] = row.calls.get(task.label, 0) + 1
+        tries = 0
+        while True:
+            tries += 1
+            outcome = await self._call(place, row, count)
+            extracted = extract(task.spec, outcome.data) if task.spec else None
+            scope[task.label] = scope["_prev"] = task_view(outcome, extracted)
+            if not task.rules:
+                return outcome, None
+            scope["outcome"] = outcome_view(task.kind, outcome, extracted, tries)
+            rule = matching(task, scope)
+            if rule is None:
+                return outcome, None
+            _apply(rule, row)
+            if rule.do is not Do.RETRY:
+                return outcome, rule
+            if tries >= rule.attempts:
+                return _given_up(outcome, tries), None
+            row.retries += 1
+            await asyncio.sleep(delay(rule, tries))
+
+    async def _call(self, place: int, row: Row, count: int) -> Outcome:
+        task, tool = self._tasks[place], self._tools[place]
+        if tool is None:
+            return _error("tool.unknown", str(UnknownTool(task.kind, self._known)))
+        try:
+            config = task.config.render(row.scope)
+        except Refused as error:
+            return _error("expression", str(error))
+        if not isinstance(config, dict):
+            return _error("config", f"the configuration of {task.label} is no mapping")
+        saver = self._savers[place]
+        if saver is not None and self._deferral is not None:
+            self._deferral.add(row.number, task, saver, config)
+            return DEFERRED
+        call = self._name(task, f"{row.number}.{count}")
+        try:
+            return await tool.run(config, call)
+        except Refused as error:
+            return _error("refused", str(error))
+        except Unavailable:
+            return await self._run_again(tool, config, call)
+
+    async def _run_again(self, tool: Tool, config: Config, call: Call) -> Outcome:
+        until = self._clock.monotonic() + self._patience_s
+        return await patiently(lambda: tool.run(config, call), clock=self._clock, until=until)
+
+    def _name(self, task: Task, partition: str) -> Call:
+        caller, timeout = self._caller, task.spec.get("timeout_s")
+        return Call(
+            tenant_id=caller.tenant_id,
+            organization_id=caller.organization_id,
+            execution_id=caller.execution_id,
+            step=caller.step,
+            task=task.label,
+            entity_id=caller.entity_id,
+            attempt=caller.attempt,
+            partition=partition,
+            stage_id=caller.stage_id,
+            timeout_s=float(timeout) if isinstance(timeout, (int, float)) else None,
+        )
+
+
+def saver_of(task: Task, tools: Mapping[str, Tool]) -> Saver | None:
+    """Return the tool that saves a task's calls as one batch, if it may and can."""
+    tool: Any = tools.get(task.kind)
+    return tool if task.deferrable and hasattr(tool, "save") else None
+
+
+def _apply(rule: Rule, row: Row) -> None:
+    scope = row.scope
+    # A change makes another mapping: rows share `ctx`, and deferred calls keep what they saw.
+    if rule.set_iter is not None:
+        scope["iter"] = {**scope["iter"], **_mapping(rule.set_iter, scope, "set_iter")}
+    if rule.set_vars is not None:
+        scope["vars"] = {**scope["vars"], **_mapping(rule.set_vars, scope, "set_vars")}
+    if rule.set_ctx is not None:
+        changes = _mapping(rule.set_ctx, scope, "set_ctx")
+        row.ctx.update(changes)
+        scope["ctx"] = {**scope["ctx"], **changes}
+
+
+def _mapping(template: Template, scope: Mapping[str, Any], name: str) -> dict[str, Json]:
+    value = template.render(scope)
+    if not isinstance(value, dict):
+        raise Refused(f"{name}: is {type(value).__name__}, not a mapping of names to values")
+    return value
+
+
+def _error(kind: str, message: str) -> Outcome:
+    return Outcome(status="error", error={"kind": kind, "message": message})
+
+
+def _failed(task: Task, kind: str, message: str) -> Ran:
+    return Ran("error", None, {}, {"kind": kind, "message": message, "task": task.label})
+
+
+def _given_up(outcome: Outcome, tries: int) -> Outcome:
+    """Return the outcome of the last try as a failure, whatever the rule retried for."""
+    error: dict[str, Any] = dict(outcome.error or {"kind": "retry", "message": "not as wanted"})
+    error["message"] = f"{error.get('message')} (after {tries} tries)"
+    return Outcome(
+        status="error", data=outcome.data, meta=outcome.meta, error=error, detail=outcome.detail
+    )

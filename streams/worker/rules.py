@@ -1,0 +1,36 @@
+"""Which rule of `eval` is followed, and how long a retry waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.playbook.model import Do, Rule, Task
+
+MAX_DELAY_S = 60.0
+
+
+def matching(task: Task, scope: Mapping[str, Any]) -> Rule | None:
+    """Return the first rule that holds in `scope`; None: the usual course.
+
+    Raises:
+        Refused: a rule's expression cannot be rendered.
+    """
+    for rule in task.rules:
+        if rule.when is None or rule.when.render(scope):
+            return rule
+    return None
+
+
+def usual(status: str) -> Do:
+    """Say what follows an outcome that no rule speaks of."""
+    return Do.CONTINUE if status == "success" else Do.FAIL
+
+
+def delay(rule: Rule, tries: int) -> float:
+    """Return the seconds to wait after `tries` tries; no jitter, so that runs repeat."""
+    if rule.backoff == "exponential":
+        return min(MAX_DELAY_S, rule.delay_s * 2.0 ** min(tries - 1, 32))
+    if rule.backoff == "linear":
+        return min(MAX_DELAY_S, rule.delay_s * tries)
+    return min(MAX_DELAY_S, rule.delay_s)
