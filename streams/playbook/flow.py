@@ -8,6 +8,7 @@ from typing import TypeVar
 from streams.playbook.draft import Draft
 from streams.playbook.model import Do, Step, Task
 from streams.playbook.problem import Severity
+from streams.playbook.shape import closest
 from streams.playbook.source import Path
 
 _Node = TypeVar("_Node", bound=Hashable)
@@ -17,7 +18,10 @@ def check_steps(
     draft: Draft, steps: Mapping[str, Step], first: str, places: Mapping[str, Path]
 ) -> None:
     """Report steps that cannot be reached, and cycles that nothing ends."""
-    ways = {name: {arc.step for arc in step.arcs} & steps.keys() for name, step in steps.items()}
+    # A misspelt step is a problem of its own; what was meant is not unreachable because of it.
+    ways = {
+        name: {closest(arc.step, steps) or "" for arc in step.arcs} for name, step in steps.items()
+    }
     reached = _reached(ways, [first])
     for name in steps:
         if name not in reached:
@@ -65,7 +69,8 @@ def check_jumps(draft: Draft, tasks: Sequence[Task], path: Path) -> None:
         if any(rule.do is Do.JUMP for rule in tasks[place].rules):
             label = tasks[place].label
             hint = "add a rule with `do: break` or `do: continue` that ends it"
-            draft.report(path, f"task {label!r} jumps for ever: there is no way out", hint)
+            at = (*path, place, label)
+            draft.report(at, f"task {label!r} jumps for ever: there is no way out", hint)
 
 
 def _next_places(tasks: Sequence[Task], place: int) -> Iterable[int]:

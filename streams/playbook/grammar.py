@@ -154,6 +154,7 @@ _step = Fields(
     rest=Anything("A key of the tool that `tool` or `type` names."),
     is_open=is_flat,
 )
+STEP_FIELDS = frozenset(_step.fields)
 _action = Fields(
     "action",
     {"name": Text(), "tool": Either((Text(), _task)), "type": Text(), "kind": Text()},

@@ -92,9 +92,9 @@ def _step_names(document: Document) -> dict[str, int]:
     workflow = document.value.get("workflow")
     found: dict[str, int] = {}
     for place, step in enumerate(workflow if isinstance(workflow, list) else ()):
-        if isinstance(step, dict) and isinstance(name := step.get("step"), str):
-            if found.setdefault(name, place) != place:
-                document.report(("workflow", place, "step"), f"step {name!r} is there twice")
+        name = step.get("step") if isinstance(step, dict) else None
+        if isinstance(name, str) and found.setdefault(name, place) != place:
+            document.report(("workflow", place, "step"), f"step {name!r} is there twice")
     return found
 
 

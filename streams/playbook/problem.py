@@ -27,6 +27,6 @@ class Problem:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
         hint = f" ({self.hint})" if self.hint else ""
-        at = f" at {self.where}" if self.where else ""
-        return f"{self.line}:{self.column}: {self.severity}: {self.message}{at}{hint}"
+        return f"{self.line}:{self.column}: {self.severity}: {where}{self.message}{hint}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -95,10 +95,16 @@ _NOUNS: Mapping[type, str] = {
 }
 
 
-def nearest(word: str, words: Sequence[str]) -> str | None:
+def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return a hint with the word that was probably meant."""
-    found = get_close_matches(word, words, n=1, cutoff=0.6)
-    return f"did you mean {found[0]!r}?" if found else None
+    found = closest(word, words)
+    return f"did you mean {found!r}?" if found else None
+
+
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """Return the word that is most like `word`, if one is like it at all."""
+    found = get_close_matches(word, [str(one) for one in words], n=1, cutoff=0.6)
+    return found[0] if found else None
 
 
 def fit(document: Document, shape: Shape, value: Any, path: Path) -> bool:

@@ -10,17 +10,13 @@ from typing import Any
 from streams.playbook.deferrable import is_lone_insert
 from streams.playbook.draft import IDENTIFIER, Draft
 from streams.playbook.expressions import Constant, Template, mapping
-from streams.playbook.grammar import is_flat
+from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.kinds import RAW, USUAL, kinds
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
 from streams.playbook.source import Path
 
-_STEP_KEYS = frozenset(
-    ("step", "desc", "when", "tool", "type", "action", "eval")
-    + ("loop", "next", "set", "on_error", "pool", "spec", "sink")
-)
 _ASIDE = frozenset({"kind", "eval", "spec", "action"})
 _RETRY_KEYS = ("attempts", "backoff", "delay")
 
@@ -44,7 +40,7 @@ def _flat(
     draft: Draft, step: Mapping[str, Any], path: Path, label: str, workbook: Mapping[str, Any]
 ) -> tuple[Task, ...]:
     kind = step.get("tool") or step.get("type")
-    config = {key: value for key, value in step.items() if key not in _STEP_KEYS}
+    config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
     config |= {key: step[key] for key in ("eval", "action") if key in step}
     if kind is not None:
         config["kind"] = kind
