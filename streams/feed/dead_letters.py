@@ -90,6 +90,8 @@ class KafkaDeadLetters:
             raise self._unavailable(error) from error
 
     async def _send(self, key: bytes | None, value: bytes | None, made: Headers) -> None:
+        if key is None and value is None:  # the driver sends no such record
+            value, made = b"", [*made, (OURS + "value-was-null", b"true")]
         await self._producer.send_and_wait(self._topic, value, key=key, headers=made)
 
     def _unavailable(self, error: KafkaError) -> DeadLettersUnavailable:

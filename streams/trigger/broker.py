@@ -1,0 +1,103 @@
+"""The trigger topic as the broker has it: its limits, its records, and where its group is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from streams.feed.errors import FeedUnavailable
+from streams.trigger.lookup import Range
+
+
+class TriggerTopic:
+    """Looks at a topic without joining its group; its calls block. Close it after use."""
+
+    def __init__(self, bootstrap: str, topic: str, *, group: str, timeout_s: float = 15.0) -> None:
+        self._bootstrap, self.topic, self._timeout_s = bootstrap, topic, timeout_s
+        # The group's name serves to read its offsets; assigning by hand joins nothing.
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "log_level": 0,
+            }
+        )
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()
+
+    def limits(self) -> Mapping[int, Range]:
+        """Return for each partition its first offset and its end, as readers of committed see it.
+
+        Raises:
+            FeedUnavailable: the broker does not answer, or has no such topic.
+        """
+        try:
+            found = self._consumer.list_topics(self.topic, timeout=self._timeout_s)
+            described = found.topics[self.topic]
+            if described.error is not None:
+                raise KafkaException(described.error)
+            return {number: self._limits(number) for number in sorted(described.partitions)}
+        except KafkaException as error:
+            raise self._unavailable(error) from error
+
+    def committed(self) -> Mapping[int, int]:
+        """Return where the group stands in each partition it has committed."""
+        places = [TopicPartition(self.topic, number) for number in self.limits()]
+        try:
+            found = self._consumer.committed(places, timeout=self._timeout_s)
+        except KafkaException as error:
+            raise self._unavailable(error) from error
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def offsets(self, partition: int, within: Range) -> list[int]:
+        """Return the offsets within a range at which there is a record.
+
+        The others hold a transaction's marker, or what an aborted one wrote.
+        """
+        first, until = within
+        self._consumer.assign([TopicPartition(self.topic, partition, first)])
+        found: list[int] = []
+        deadline = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline:
+            for message in self._poll():
+                if (error := message.error()) is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        return found
+                    raise self._unavailable(KafkaException(error))
+                if message.offset() >= until:
+                    return found
+                found.append(message.offset())
+                deadline = time.monotonic() + self._timeout_s
+            if found and found[-1] == until - 1:
+                return found
+        raise FeedUnavailable(
+            f"{self._bootstrap}: {self.topic}/{partition} was not read up to {until} "
+            f"within {self._timeout_s:.0f} s; try again"
+        )
+
+    def _poll(self) -> list[Any]:
+        first = self._consumer.poll(0.2)
+        return [] if first is None else [first, *self._consumer.consume(1000, timeout=0)]
+
+    def _limits(self, partition: int) -> Range:
+        place = TopicPartition(self.topic, partition)
+        found = self._consumer.get_watermark_offsets(place, timeout=self._timeout_s, cached=False)
+        if found is None:
+            raise FeedUnavailable(f"{self._bootstrap}: no answer about {self.topic}/{partition}")
+        return int(found[0]), int(found[1])
+
+    def _unavailable(self, error: KafkaException) -> FeedUnavailable:
+        return FeedUnavailable(
+            f"{self._bootstrap}: cannot read {self.topic}: {error.args[0].str()}; "
+            "see that Kafka is up and has it (`streams topics apply`)"
+        )

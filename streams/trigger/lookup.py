@@ -1,0 +1,47 @@
+"""Reading the ledger: what became of a record, and which offsets it does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+from streams.log.errors import LogUnavailable
+from streams.log.lane import CONNECTION_LOST
+from streams.trigger.port import Entered, Origin
+from streams.trigger.queries import query
+
+Range = tuple[int, int]
+"""Offsets from the first up to, not including, the second."""
+
+
+class LedgerReader:
+    """Answers questions about the ledger; changes nothing."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def find(self, origin: Origin) -> Entered | None:
+        """Return what became of a record; None while nobody has judged it."""
+        place = (origin.topic_id, origin.partition, origin.offset)
+        rows = await self._fetch("find_record", *place)
+        return Entered(origin, **dict(rows[0])) if rows else None
+
+    async def missing(self, topic_id: str, partition: int, within: Range) -> list[Range]:
+        """Return the ranges of offsets that have no row."""
+        rows = await self._fetch("missing_ranges", topic_id, partition, *within)
+        return [(row["first"], row["until"]) for row in rows]
+
+    async def count(self, topic_id: str, partition: int, within: Range) -> tuple[int, int]:
+        """Return how many rows there are within, and how many behind the range."""
+        (row,) = await self._fetch("count_rows", topic_id, partition, *within)
+        return row["entered"], row["beyond"]
+
+    async def _fetch(self, name: str, *arguments: object) -> list[Any]:
+        try:
+            return list(await self._pool.fetch(query(name), *arguments))
+        except (*CONNECTION_LOST, TimeoutError) as error:
+            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
+        except asyncpg.PostgresError as error:
+            why = f"Postgres cannot read the ledger of triggers: {error}"
+            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

@@ -1,0 +1,107 @@
+"""Comparing the broker's trigger records with the ledger, and naming every gap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streams.trigger.broker import TriggerTopic
+from streams.trigger.lookup import LedgerReader, Range
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Records on the broker that have no row in the ledger."""
+
+    partition: int
+    first: int
+    last: int
+    records: int
+    state: Literal["missing", "waiting"]
+    """`waiting`: the group has not come so far. `missing`: it went past them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One partition: what the broker has and what the ledger has."""
+
+    partition: int
+    begin: int
+    end: int
+    committed: int | None
+    entered: int
+    beyond: int
+    """Rows behind the end: records that the broker has lost."""
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole topic."""
+
+    topic: str
+    topic_id: str
+    sides: tuple[Side, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many records were passed over."""
+        return _sum(self.sides, "missing")
+
+    @property
+    def waiting(self) -> int:
+        """How many records have not been judged yet."""
+        return _sum(self.sides, "waiting")
+
+    @property
+    def beyond(self) -> int:
+        """How many rows are about records that the broker no longer knows."""
+        return sum(side.beyond for side in self.sides)
+
+
+def _sum(sides: Iterable[Side], state: str) -> int:
+    return sum(gap.records for side in sides for gap in side.gaps if gap.state == state)
+
+
+async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) -> Report:
+    """Compare what the broker has now with the ledger.
+
+    Raises:
+        Unavailable: the broker or the database does not answer.
+    """
+    # Positions first: a record judged meanwhile then counts as entered, never as missing.
+    committed = await asyncio.to_thread(topic.committed)
+    limits = await asyncio.to_thread(topic.limits)
+    sides = []
+    for number, within in limits.items():
+        entered, beyond = await ledger.count(topic_id, number, within)
+        gaps: list[Gap] = []
+        for hole in await ledger.missing(topic_id, number, within):
+            offsets = await asyncio.to_thread(topic.offsets, number, hole)
+            gaps += gaps_of(number, offsets, committed.get(number, 0))
+        at = committed.get(number)
+        sides.append(Side(number, *within, at, entered, beyond, tuple(gaps)))
+    return Report(topic.topic, topic_id, tuple(sides))
+
+
+def gaps_of(partition: int, offsets: Sequence[int], committed: int) -> Iterator[Gap]:
+    """Group offsets without a row into gaps: neighbours on the same side of `committed`."""
+    for first, until in _runs(offsets, committed):
+        run = offsets[first:until]
+        state: Literal["missing", "waiting"] = "missing" if run[0] < committed else "waiting"
+        yield Gap(partition, run[0], run[-1], len(run), state)
+
+
+def _runs(offsets: Sequence[int], committed: int) -> Iterator[Range]:
+    start = 0
+    for at in range(1, len(offsets) + 1):
+        if at < len(offsets):
+            passed = offsets[at - 1] < committed
+            same = offsets[at] == offsets[at - 1] + 1 and passed == (offsets[at] < committed)
+            if same:
+                continue
+        if at > start:
+            yield start, at
+        start = at

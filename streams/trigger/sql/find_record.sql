@@ -1,0 +1,3 @@
+-- What became of one record.
+SELECT execution_id, rejected_id FROM noetl.trigger_ledger
+WHERE topic_id = $1 AND partition = $2 AND record_offset = $3

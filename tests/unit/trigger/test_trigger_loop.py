@@ -1,0 +1,177 @@
+"""The trigger's loop over ports in memory: it acknowledges last, and holds what must wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from streams.clock import SettableClock
+from streams.envelope.model import Event
+from streams.errors import Refused, Unavailable
+from streams.feed.dead_letters import MemoryDeadLetters
+from streams.feed.memory import MemoryFeed, MemoryTopics
+from streams.feed.port import Place, Record
+from streams.ids import FixedWorkerId, Snowflakes
+from streams.log.memory import MemoryEventStore
+from streams.log.port import Frontier
+from streams.payload.memory import MemoryPayloadStore
+from streams.trigger import loop
+from streams.trigger.loop import Ports, Trigger
+from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybooks
+from streams.trigger.port import Entered, Entry
+from streams.trigger.reader import JsonReader
+from tests.events import PRODUCER, codec
+from tests.triggers import HELLO
+
+TOPIC = "noetl.triggers"
+
+
+class House:
+    """A trigger process without servers."""
+
+    def __init__(self) -> None:
+        clock = SettableClock()
+        ids = Snowflakes(clock, FixedWorkerId(1))
+        self.log = MemoryEventStore(codec=codec(), next_id=ids.next, producer=PRODUCER, clock=clock)
+        self.topics = MemoryTopics(partitions=2)
+        self.ports: dict[str, Any] = {
+            "feed": MemoryFeed(self.topics, [TOPIC], group="t"),
+            "ledger": MemoryLedger(self.log),
+            "playbooks": MemoryPlaybooks({"examples/hello": [HELLO]}),
+            "topic_ids": FixedTopicIds(),
+            "payloads": MemoryPayloadStore(),
+            "dead_letters": MemoryDeadLetters(),
+            "reader": JsonReader(),
+            "take_ids": ids.take,
+            "clock": clock,
+        }
+
+    def trigger(self, **others: Any) -> Trigger:
+        ports = Ports(**{**self.ports, **others})
+        return Trigger(ports, tenant="acme", organization="care")
+
+    def write(self, *bodies: Any, **where: Any) -> None:
+        self.topics.write(TOPIC, [orjson.dumps(body) for body in bodies], **where)
+
+    async def events(self) -> Sequence[Event]:
+        return (await self.log.read_log(Frontier()))[0]
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def hello(**more: Any) -> dict[str, Any]:
+    return {"path": "examples/hello", **more}
+
+
+async def test_a_batch_of_records_becomes_executions_and_is_acknowledged(house: House) -> None:
+    house.write(hello(workload={"n": 1}), hello(workload={"n": 2}))
+    house.write(hello(workload={"n": 3}), partition=1)
+    assert await house.trigger().step() == 3
+    events = await house.events()
+    assert [event.context for event in events] == [{"workload": {"n": n}} for n in (1, 2, 3)]
+    assert house.topics.lag("t", TOPIC) == 0
+
+
+async def test_a_record_delivered_again_after_a_crash_starts_nothing_new(house: House) -> None:
+    class Crash(Exception):
+        pass
+
+    class DyingDeadLetters:
+        async def put(self, record: Record, reason: str, *, kind: str) -> None:
+            raise Crash
+
+    house.write(hello(), {"no": "path"}, hello())
+    with pytest.raises(Crash):
+        await house.trigger(dead_letters=DyingDeadLetters()).step()
+    assert house.topics.lag("t", TOPIC) == 3
+    house.ports["feed"] = MemoryFeed(house.topics, [TOPIC], group="t")
+    await house.trigger().step()
+    assert [event.type for event in await house.events()] == [
+        "playbook.initialized", "trigger.rejected", "playbook.initialized",
+    ]  # fmt: skip
+    (letter,) = house.ports["dead_letters"].letters
+    assert (letter.record.offset, letter.kind) == (1, "trigger")
+    assert house.topics.lag("t", TOPIC) == 0
+
+
+async def test_records_are_held_while_something_is_down(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "FIRST_PAUSE_S", 0.0)
+
+    class Sleepy:
+        left = 3
+
+        async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+            self.left -= 1
+            if self.left:
+                raise Unavailable("not now")
+            found: Sequence[Entered] = await house.ports["ledger"].enter(entries)
+            return found
+
+    said: list[str] = []
+    house.write(hello())
+    ports = Ports(**{**house.ports, "ledger": Sleepy()})
+    await Trigger(ports, tenant="acme", organization="care", report=said.append).step()
+    assert said == ["1 triggers wait: not now"] * 2
+    assert len(await house.events()) == 1
+
+
+async def test_what_the_database_refuses_is_rejected_alone(house: House) -> None:
+    class Picky:
+        async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+            if any(entry.event.context == {"workload": {"n": 2}} for entry in entries):
+                raise Refused("cannot take it")
+            found: Sequence[Entered] = await house.ports["ledger"].enter(entries)
+            return found
+
+    house.write(*[hello(workload={"n": n}) for n in (1, 2, 3)])
+    await house.trigger(ledger=Picky()).step()
+    assert [event.type for event in await house.events()] == [
+        "playbook.initialized", "trigger.rejected", "playbook.initialized",
+    ]  # fmt: skip
+    (letter,) = house.ports["dead_letters"].letters
+    assert letter.reason == "cannot take it"
+
+
+async def test_offsets_that_go_back_make_it_ask_for_the_topics_id_again(house: House) -> None:
+    class Renewed:
+        name = "first"
+
+        async def topic_id(self, topic: str) -> str:
+            return self.name
+
+        def forget(self) -> None:
+            self.name = "second"
+
+    class Again:
+        """Delivers the same offset of the same topic as often as it is asked."""
+
+        async def next_batch(self) -> dict[Place, list[Record]]:
+            value = orjson.dumps(hello())
+            return {Place(TOPIC, 0): [Record(Place(TOPIC, 0), 0, None, value, (), 0)]}
+
+        def acknowledge(self, records: Sequence[Record]) -> None:
+            pass
+
+    trigger = house.trigger(feed=Again(), topic_ids=Renewed())
+    for _ in range(3):
+        await trigger.step()
+    assert len(await house.events()) == 2
+
+
+async def test_it_stops_when_told(house: House) -> None:
+    stop = asyncio.Event()
+    house.write(hello())
+    running = asyncio.create_task(house.trigger().run(stop))
+    async for _ in house.log.follow(Frontier()):
+        break
+    stop.set()
+    await asyncio.wait_for(running, 5)
