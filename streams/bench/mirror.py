@@ -20,7 +20,7 @@ import asyncpg
 
 from streams.app import Log, open_log
 from streams.bench.received import Received, Receiver
-from streams.bench.report import Report, middle, per_second
+from streams.bench.report import Report, middle, per_second, percentile
 from streams.bench.workload import frame_commits
 from streams.errors import Unavailable
 from streams.mirror.connect import Connect
@@ -71,8 +71,8 @@ async def bench_mirror(
         {
             **figures,
             "ratio_to_plain": round(ratio, 3),
-            "p50_ms": _percentile(latencies, 50),
-            "p99_ms": _percentile(latencies, 99),
+            "p50_ms": percentile(latencies, 50),
+            "p99_ms": percentile(latencies, 99),
             "lost": lost,
             "doubled": doubled,
         },
@@ -203,9 +203,3 @@ def _tally(sent: list[str], got: list[Received]) -> tuple[int, int]:
     return sum(1 for one in sent if one not in times), sum(
         times[one] - 1 for one in sent if one in times
     )
-
-
-def _percentile(ordered: list[float], percent: int) -> float:
-    if not ordered:
-        return 0.0
-    return round(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)], 1)

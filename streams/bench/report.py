@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
+Figure = float | int | str | Mapping[str, float]
+"""A figure, a word, or figures by process or hop."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """Figures by name, and what was found wrong; a bench with faults exits non-zero."""
 
-    figures: Mapping[str, float | int | str]
+    figures: Mapping[str, Figure]
     faults: tuple[str, ...] = field(default=())
 
 
@@ -23,3 +26,10 @@ def middle(rounds: list[dict[str, float]]) -> dict[str, float]:
 def per_second(count: int, seconds: float) -> float:
     """Return a rate, rounded to what is meaningful."""
     return round(count / seconds, 1)
+
+
+def percentile(ordered: list[float], percent: int) -> float:
+    """Return the value below which `percent` of the ordered values lie."""
+    if not ordered:
+        return 0.0
+    return round(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)], 1)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from streams.bench.mirror import _percentile, _tally
+from streams.bench.mirror import _tally
 from streams.bench.prove import Bar, Claim, Proof, claims, page, prove, pytest_counts
 from streams.bench.received import Received
-from streams.bench.report import Report, middle
+from streams.bench.report import Report, middle, percentile
 from streams.cli.bench import _finish
 from streams.cli.prove import prove as command
 
@@ -96,6 +96,6 @@ def test_lost_and_doubled_are_counted_against_what_was_sent() -> None:
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
-    assert _percentile([1.0, 2.0, 3.0, 100.0], 50) == 3.0
-    assert _percentile([1.0, 2.0, 3.0, 100.0], 99) == 100.0
+    assert percentile([1.0, 2.0, 3.0, 100.0], 50) == 3.0
+    assert percentile([1.0, 2.0, 3.0, 100.0], 99) == 100.0
     assert Proof(claim()).holds

@@ -1,0 +1,143 @@
+"""Starts executions through the trigger topic, and waits in the log until they end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import orjson
+from aiokafka import AIOKafkaProducer
+
+from streams.errors import Unavailable
+from streams.settings import Settings
+
+TRIGGERS = "noetl.triggers"
+POLL_S, STARTED_WITHIN_S = 0.2, 60.0
+EXECUTION = "SELECT execution_id FROM noetl.trigger_key WHERE tenant_id = $1 AND trigger_key = $2"
+HEAD = "SELECT seq, terminal FROM noetl.root_head WHERE root_id = $1"
+LAST = """
+SELECT event_type, status, error, ingest_time FROM noetl.event
+WHERE root_id = $1 AND event_type IN
+  ('playbook.completed', 'playbook.failed', 'execution.cancelled', 'execution.suspended')
+ORDER BY seq DESC LIMIT 1"""
+
+Progress = Callable[[int], None]
+"""Is told how many events the execution has."""
+
+
+class NoProgress(Unavailable):
+    """An execution does not start, or goes no further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an execution ended, and how long it took from its trigger on."""
+
+    execution_id: int
+    status: str
+    error: str | None
+    wall_s: float
+
+
+class Executions:
+    """Starts executions and waits for them; `connection` may read the log."""
+
+    def __init__(
+        self, settings: Settings, producer: AIOKafkaProducer, connection: asyncpg.Connection
+    ) -> None:
+        self._tenant = settings.runtime.tenant_id
+        self._producer, self._connection = producer, connection
+
+    @property
+    def connection(self) -> asyncpg.Connection:
+        """A connection that may read the log."""
+        return self._connection
+
+    async def publish(self, path: str, workload: Mapping[str, Any] | None = None) -> str:
+        """Publish one trigger record and return its key once it is durable."""
+        key = f"bench-{uuid4().hex}"
+        record = {"path": path, "workload": dict(workload or {}), "key": key}
+        await self._producer.send_and_wait(TRIGGERS, orjson.dumps(record), key=key.encode())
+        return key
+
+    async def find(self, key: str) -> int:
+        """Return the execution that a trigger started, once it has.
+
+        Raises:
+            NoProgress: it does not start.
+        """
+        until = time.monotonic() + STARTED_WITHIN_S
+        while time.monotonic() < until:
+            found = await self._connection.fetchval(EXECUTION, self._tenant, key)
+            if found is not None:
+                return int(found)
+            await asyncio.sleep(POLL_S)
+        raise NoProgress(
+            f"a trigger record with key {key} started nothing within {STARTED_WITHIN_S:.0f} s; "
+            "see that the trigger role runs (`streams status`) and the dead letters"
+        )
+
+    async def run(
+        self,
+        path: str,
+        workload: Mapping[str, Any],
+        *,
+        stalled_s: float = 120.0,
+        progress: Progress = lambda _: None,
+    ) -> Ended:
+        """Start one and wait for its end.
+
+        Raises:
+            NoProgress: it does not start, or has no new event for `stalled_s`.
+        """
+        started = time.monotonic()
+        execution_id = await self.find(await self.publish(path, workload))
+        await self._wait(execution_id, stalled_s, progress)
+        last = await self._connection.fetchrow(LAST, execution_id)
+        assert last is not None
+        return Ended(
+            execution_id,
+            last["status"] or last["event_type"],
+            last["error"],
+            time.monotonic() - started,
+        )
+
+    async def _wait(self, execution_id: int, stalled_s: float, progress: Progress) -> None:
+        seen, moved_at = 0, time.monotonic()
+        while True:
+            head = await self._connection.fetchrow(HEAD, execution_id)
+            assert head is not None
+            if head["terminal"]:
+                return
+            if head["seq"] != seen:
+                seen, moved_at = head["seq"], time.monotonic()
+                progress(seen)
+            elif time.monotonic() - moved_at > stalled_s:
+                raise NoProgress(
+                    f"execution {execution_id} has had no new event for {stalled_s:.0f} s after "
+                    f"its event {seen}; see `streams status` and the logs of its roles"
+                )
+            await asyncio.sleep(POLL_S)
+
+
+@asynccontextmanager
+async def open_executions(settings: Settings) -> AsyncIterator[Executions]:
+    """Connect to the trigger topic and to the log."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=settings.event_store.connection.url, acks="all", linger_ms=0
+    )
+    connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("read"))
+    try:
+        await producer.start()
+        try:
+            yield Executions(settings, producer, connection)
+        finally:
+            await producer.stop()
+    finally:
+        await connection.close()

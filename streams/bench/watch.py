@@ -1,0 +1,103 @@
+"""Looks on while something runs: memory and processor time by process, database connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+import psutil
+
+from streams.local.state import read_state
+
+CONNECTIONS_EVERY_S, MEMORY_EVERY_S = 0.1, 1.0
+CONNECTIONS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE backend_type IN ('client backend', 'walsender') AND pid <> pg_backend_pid()"""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What was seen so far, and the highest of it."""
+
+    folder: Path
+    """The embedded stack's; without one only connections are seen."""
+    others: dict[str, int] = field(default_factory=dict)
+    """Processes to watch that are no part of the stack, by name."""
+    peak_connections: int = 0
+    peak_rss_mb: dict[str, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Note the memory of every process as of now."""
+        for name, pid in self._processes().items():
+            self.peak_rss_mb[name] = max(self.peak_rss_mb.get(name, 0.0), memory_mb(pid))
+
+    def cpu_s(self) -> dict[str, float]:
+        """Return the processor time that each part has used in its life."""
+        return {name: cpu_s(pid) for name, pid in self._processes().items()}
+
+    def _processes(self) -> dict[str, int]:
+        state = read_state(self.folder)
+        parts = state.parts if state is not None else ()
+        return {part.name: part.pid for part in parts if part.pid is not None} | self.others
+
+
+@asynccontextmanager
+async def watching(dsn: str, folder: Path) -> AsyncIterator[Watch]:
+    """Watch the processes of the stack in `folder` and the server behind `dsn` meanwhile."""
+    watch = Watch(folder)
+    connection = await asyncpg.connect(dsn)
+    watchers = [asyncio.create_task(_count(watch, connection)), asyncio.create_task(_look(watch))]
+    try:
+        yield watch
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
+        await connection.close()
+
+
+async def _count(watch: Watch, connection: asyncpg.Connection) -> None:
+    while True:
+        found = int(await connection.fetchval(CONNECTIONS))
+        watch.peak_connections = max(watch.peak_connections, found)
+        await asyncio.sleep(CONNECTIONS_EVERY_S)
+
+
+async def _look(watch: Watch) -> None:
+    while True:
+        await asyncio.to_thread(watch.look)
+        await asyncio.sleep(MEMORY_EVERY_S)
+
+
+def memory_mb(pid: int) -> float:
+    """Return the memory of a process and its children; what they share is counted once."""
+    own, shared = 0, 0
+    for process in _tree(pid):
+        with suppress(psutil.Error):
+            found = process.memory_info()
+            common = getattr(found, "shared", 0)
+            own, shared = own + found.rss - common, max(shared, common)
+    return round((own + shared) / 2**20, 1)
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its children, those that ended included."""
+    total = 0.0
+    for process in _tree(pid):
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+            total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    return total
+
+
+def _tree(pid: int) -> Iterable[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return []
