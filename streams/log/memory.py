@@ -139,6 +139,11 @@ class MemoryEventStore:
         now = from_millis(millis(self._clock.now()))
         return max(now, root.stored[-1][0].ingest_time) if root.stored else now
 
+    async def open_roots(self, root_type: str) -> Sequence[int]:
+        """Return the ids of the roots of this type that have not ended."""
+        states = sorted(self._roots.items())
+        return [key for key, state in states if state.type == root_type and not state.terminal]
+
     async def read_root(
         self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
     ) -> AsyncIterator[Event]:

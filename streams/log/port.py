@@ -96,3 +96,15 @@ class EventStore(Protocol):
     def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
         """Yield the whole log from `after` on, and wait for more when it ends."""
         ...
+
+
+class OpenRoots(Protocol):
+    """Knows which roots are still under way."""
+
+    async def open_roots(self, root_type: str) -> Sequence[int]:
+        """Return the ids of the roots of this type that have not ended, oldest first.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...

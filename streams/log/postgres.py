@@ -47,6 +47,10 @@ class PostgresEventStore:
                 return
             after_seq = rows[-1]["seq"]
 
+    async def open_roots(self, root_type: str) -> Sequence[int]:
+        """Return the ids of the roots of this type that have not ended."""
+        return [row["root_id"] for row in await self._fetch(query("open_roots"), root_type)]
+
     async def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:

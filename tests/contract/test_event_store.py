@@ -567,3 +567,13 @@ async def test_an_empty_store_has_nothing_to_read(store: EventStore) -> None:
     end = await end_of(store)
     assert await store.read_log(end) == ((), end) or await store.read_log(end) == ([], end)
     assert Frontier() <= end
+
+
+async def test_open_roots_are_those_that_have_not_ended(subject: Subject) -> None:
+    open_id, ended_id = sorted((subject.next_id(), subject.next_id()))
+    await subject.store.append([event(open_id)])
+    await subject.store.append([event(ended_id), event(ended_id, "playbook.completed")])
+    found = await subject.store.open_roots("execution")  # type: ignore[attr-defined]
+    assert open_id in found
+    assert ended_id not in found
+    assert list(found) == sorted(found)

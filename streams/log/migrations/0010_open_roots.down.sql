@@ -1,0 +1,1 @@
+DROP INDEX IF EXISTS noetl.root_head_open;

@@ -1,0 +1,100 @@
+"""The planner's feed: records become events, batches are acknowledged last, time passes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from streams.clock import Clock
+from streams.envelope.codec import Codec
+from streams.envelope.model import Event
+from streams.errors import PoisonRecord, Unavailable
+from streams.feed.port import Feed, Place, Record
+from streams.log.port import OpenRoots
+from streams.mirror.records import event_of_record
+from streams.planner.loop import Planner
+
+_log = logging.getLogger(__name__)
+_LONGEST_PAUSE_S = 5.0
+SetAside = Callable[[Record, str], Awaitable[None]]
+PlaceOf = Callable[[int], Place]
+"""Says on which partition an execution's events are."""
+
+
+class Intake:
+    """Feeds one planner from its partitions; a batch and a tick never overlap."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        planner: Planner,
+        roots: OpenRoots,
+        codec: Codec,
+        clock: Clock,
+        *,
+        place_of: PlaceOf,
+        set_aside: SetAside,
+    ) -> None:
+        self._feed, self._planner, self._roots, self._codec = feed, planner, roots, codec
+        self._clock, self._place_of, self._set_aside = clock, place_of, set_aside
+        self._lock = asyncio.Lock()
+
+    async def handle(self, batch: Mapping[Place, list[Record]]) -> None:
+        """Plan for one batch: decode, then everything the planner does, then acknowledge."""
+        records = [record for records in batch.values() for record in records]
+        if not records:
+            return
+        events: list[Event] = []
+        for record in records:
+            if (event := await self._event(record)) is not None:
+                events.append(event)
+        async with self._lock:
+            await self._patiently(lambda: self._planner.absorb(events))
+        self._feed.acknowledge(records)
+
+    async def tick(self) -> None:
+        """Let the planner notice the time."""
+        async with self._lock:
+            await self._patiently(self._planner.tick)
+
+    async def assigned(self, places: frozenset[Place]) -> None:
+        """Take over the open executions of these partitions."""
+        async with self._lock:
+            await self._patiently(lambda: self._adopt(places))
+
+    async def revoked(self, places: frozenset[Place]) -> None:
+        """Forget the executions of partitions that another planner has now."""
+        async with self._lock:
+            gone = [key for key in self._planner.plans if self._place_of(key) in places]
+            self._planner.drop(gone)
+
+    async def _adopt(self, places: frozenset[Place]) -> None:
+        open_ids: Sequence[int] = await self._roots.open_roots("execution")
+        ours = [key for key in open_ids if self._place_of(key) in places]
+        await self._planner.adopt(ours)
+        if ours:
+            _log.info("took over %d open executions", len(ours))
+
+    async def _event(self, record: Record) -> Event | None:
+        """Read the record; one that is no event is set aside, and the log still has the truth."""
+        try:
+            return await event_of_record(
+                record.value, record.headers, record.timestamp_ms, self._codec
+            )
+        except PoisonRecord as error:
+            _log.error("%s offset %d is set aside: %s", record.place, record.offset, error)
+            await self._set_aside(record, str(error))
+            return None
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Hold the batch while something is down; whatever was done of it is done again."""
+        pause_s = 0.05
+        while True:
+            try:
+                await attempt()
+                return
+            except Unavailable as error:
+                _log.warning("waiting %.2f s: %s", pause_s, error)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
