@@ -12,6 +12,8 @@ from uuid import uuid4
 import aiohttp
 import asyncpg
 
+from streams.catalog.catalog import Catalog
+from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
 from streams.envelope.codec import Codec
 from streams.envelope.locator import Locator
@@ -85,6 +87,7 @@ class Log:
     store: PostgresEventStore
     ids: Snowflakes
     codec: Codec
+    pool: asyncpg.Pool
 
 
 @asynccontextmanager
@@ -108,7 +111,18 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
                 producer=producer(settings, role),
                 lanes=lanes,
             ) as appender:
-                yield Log(PostgresEventStore(appender, pool, codec), ids, codec)
+                yield Log(PostgresEventStore(appender, pool, codec), ids, codec, pool)
+
+
+def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
+    """Return the catalog in a log; playbooks too long for an event need the payload store."""
+    return Catalog(
+        log.store,
+        PostgresCatalogEvents(log.pool, log.codec),
+        next_id=log.ids.next,
+        clock=SystemClock(),
+        payloads=payloads,
+    )
 
 
 @asynccontextmanager

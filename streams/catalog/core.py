@@ -1,0 +1,64 @@
+"""The catalog's rules: versions, what is new, what is chosen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from streams.catalog.errors import UnknownVersion
+from streams.catalog.port import Entry
+from streams.envelope.model import Event
+
+KIND = "playbook"
+
+
+def entries_of(events: Iterable[Event]) -> list[Entry]:
+    """Return the versions that a path's events tell of, oldest first."""
+    found: dict[tuple[int, int], Entry] = {}
+    for event in events:
+        key = (event.root.id, int(event.meta["version"]))
+        if event.type == "catalog.registered":
+            found[key] = Entry(
+                catalog_id=key[0],
+                version=key[1],
+                path=str(event.meta["path"]),
+                kind=str(event.meta["kind"]),
+                content_sha256=str(event.meta["content_sha256"]),
+                registered_at=event.ingest_time,
+            )
+        elif event.type == "catalog.retired" and key in found:
+            found[key] = replace(found[key], is_retired=True)
+    return sorted(found.values(), key=lambda entry: entry.version)
+
+
+def chosen(path: str, entries: Sequence[Entry], version: int | None) -> Entry:
+    """Return the version to start; None: the newest that is not retired.
+
+    Raises:
+        UnknownVersion: there is none.
+    """
+    open_ones = [entry for entry in entries if not entry.is_retired]
+    wanted = [entry for entry in open_ones if version in (None, entry.version)]
+    if not wanted:
+        raise UnknownVersion(path, version, [entry.version for entry in open_ones])
+    return wanted[-1]
+
+
+def newest_of_each(events: Iterable[Event]) -> list[Entry]:
+    """Return the newest version of every path, by path."""
+    by_path: dict[str, list[Event]] = {}
+    for event in events:
+        by_path.setdefault(str(event.meta["path"]), []).append(event)
+    return [entries_of(by_path[path])[-1] for path in sorted(by_path)]
+
+
+def digest(content: str) -> str:
+    """Return what tells two contents apart."""
+    return sha256(content.encode()).hexdigest()
+
+
+def inline_content(context: object) -> str | None:
+    """Return the content that an event carries itself."""
+    content = context.get("content") if isinstance(context, Mapping) else None
+    return content if isinstance(content, str) else None

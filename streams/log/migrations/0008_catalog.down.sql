@@ -1,0 +1,1 @@
+DROP INDEX IF EXISTS noetl.event_catalog;
