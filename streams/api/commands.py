@@ -1,0 +1,127 @@
+"""Commands over HTTP: claim, heartbeat, complete."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aiohttp import web
+
+from streams.api.bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
+from streams.api.leases import append, folded, held, own
+from streams.api.port import Row
+from streams.api.runtime import Runtime
+from streams.api.shown import answer, reference_json, row_json
+from streams.envelope.model import Routing
+from streams.execution.command import Command, CommandStatus, absorb_command
+from streams.log.errors import RootEnded, VersionConflict
+
+_WAITING = (CommandStatus.PENDING, CommandStatus.EXPIRED)
+
+
+async def claim(runtime: Runtime, request: web.Request) -> web.Response:
+    """Hand waiting commands of a pool to a worker; each is won by a compare-and-swap."""
+    asked = await read(request, ClaimCommands)
+    scope = runtime.scope_of(request)
+    won: list[dict[str, Any]] = []
+    rows = await runtime.seen.waiting_commands(scope, asked.pool, asked.tools, 2 * asked.want)
+    for row in rows:
+        if len(won) < asked.want and (one := await _claim(runtime, row, asked.worker_id)):
+            won.append(one)
+    return answer(won)
+
+
+async def _claim(runtime: Runtime, row: Row, worker: str) -> dict[str, Any] | None:
+    command_id, execution_id = row["command_id"], row["execution_id"]
+    command = await folded(runtime, execution_id, "command", command_id, absorb_command)
+    if command.status not in _WAITING:
+        return None
+    lease = runtime.lease_seconds
+    try:
+        stored = await append(
+            runtime,
+            {**row, "step_name": command.step},
+            "command.claimed",
+            key=f"http/command/{command_id}/claimed/{runtime.next_id()}",
+            version=command.version,
+            meta={**_names(command), "worker": worker, "lease_seconds": lease},
+        )
+    except (VersionConflict, RootEnded):
+        return None
+    names = ("command_id", "execution_id", "catalog_id", "catalog_version")
+    told = {
+        **row_json({name: row[name] for name in names}),
+        "step": command.step,
+        "tool": command.tool,
+        "attempt": command.attempt,
+        "version": stored.stream_version,
+        "lease_until": stored.ingest_time + timedelta(seconds=lease),
+    }
+    if command.document_ref is not None:
+        return {**told, "document_ref": reference_json(command.document_ref)}
+    return {**told, "document": command.document}
+
+
+async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
+    """Begin the lease again."""
+    command_id = id_of(request)
+    row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
+    beat = await read(request, Heartbeat)
+    command = await folded(runtime, row["execution_id"], "command", command_id, absorb_command)
+    held(command, "command", command_id, beat.worker_id, beat.attempt)
+    stored = await append(
+        runtime,
+        row,
+        "command.heartbeat",
+        key=f"http/command/{command_id}/heartbeat/{runtime.next_id()}",
+        version=command.version,
+        meta={
+            **_names(command),
+            "worker": beat.worker_id,
+            "lease_seconds": runtime.lease_seconds,
+        },
+    )
+    until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
+    return answer({"lease_until": until, "version": stored.stream_version})
+
+
+async def complete(runtime: Runtime, request: web.Request) -> web.Response:
+    """Take a command's outcome, once; the same answer sent again is the same answer."""
+    command_id = id_of(request)
+    row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
+    sent = await read(request, CompleteCommand)
+    command = await folded(runtime, row["execution_id"], "command", command_id, absorb_command)
+    version = command.version
+    if command.has_ended:
+        version -= 1  # the same answer sent again finds itself; any other one is too late
+    else:
+        held(command, "command", command_id, sent.worker_id, sent.attempt)
+    has_failed = sent.status == "error"
+    kind = "failed" if has_failed else "completed"
+    why = (sent.error or "the worker gave no reason") if has_failed else None
+    await append(
+        runtime,
+        row,
+        f"command.{kind}",
+        key=f"http/command/{command_id}/{kind}/{command.attempt}/{sent.worker_id}",
+        version=version,
+        meta={**_names(command), "worker": sent.worker_id},
+        status=sent.status,
+        error=why,
+        result=_result(sent, why),
+        payload_ref=sent.output_ref.ref() if sent.output_ref else None,
+    )
+    return answer({"ok": True})
+
+
+def _names(command: Command) -> dict[str, Routing]:
+    return {"command_id": str(command.command_id), "attempt": command.attempt}
+
+
+def _result(sent: CompleteCommand, why: str | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"status": sent.status, "meta": sent.meta}
+    if why is not None:
+        told["error"] = {"kind": "worker", "message": why, "task": None}
+    elif sent.output_ref is None:
+        told["data"] = sent.data
+    return told if sent.ctx is None else {**told, "ctx": sent.ctx}

@@ -1,0 +1,30 @@
+"""Why the API turns a request down.
+
+Refused
+├── NotFound       there is no such thing, or it is another tenant's
+├── NotYours       somebody else holds the frame or command
+└── BadRequest     the request itself is wrong; every problem is named
+"""
+
+from __future__ import annotations
+
+from streams.errors import Refused
+
+
+class NotFound(Refused):
+    """There is no such thing in the caller's scope."""
+
+    def __init__(self, kind: str, name: object, hint: str = "") -> None:
+        super().__init__(f"there is no {kind} {name}" + (f"; {hint}" if hint else ""))
+
+
+class NotYours(Refused):
+    """Somebody else holds it, or nobody does any more."""
+
+
+class BadRequest(Refused):
+    """A request that cannot be understood; `problems` has every reason."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems

@@ -1,0 +1,112 @@
+"""Executions over HTTP: start, list, show, cancel, and what happened in them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from streams.api.bodies import Cancel, id_of, number, read
+from streams.api.runtime import Runtime
+from streams.api.shown import answer, event_json, reference_json, row_json
+from streams.envelope.model import NewEvent, Root
+from streams.log.errors import RootEnded
+from streams.projector.core import View, absorb
+
+PATIENCE_S = 2.0
+_PAUSE_S = 0.025
+FOLD_AT_MOST = 20_000
+"""Events that a request may fold; a longer execution is shown as far as it was projected."""
+MAX_PAGE = 1000
+
+
+async def show(runtime: Runtime, request: web.Request) -> web.Response:
+    """Show one execution, no older than the log was when the request came."""
+    execution_id = id_of(request)
+    head = await runtime.head(request, execution_id)
+    row = await _caught_up(runtime, execution_id, head.seq)
+    if row is None:
+        row = await _folded(runtime, execution_id)
+    parts = await runtime.seen.parts(execution_id)
+    shown = {name: [row_json(one) for one in rows] for name, rows in parts.items()}
+    return answer({**row, "head_seq": head.seq, **shown})
+
+
+async def _caught_up(runtime: Runtime, execution_id: int, seq: int) -> dict[str, Any] | None:
+    """Return the row once it has seen `seq`; None if that takes too long and folding does not."""
+    deadline = runtime.clock.monotonic() + PATIENCE_S
+    while True:
+        row = await runtime.seen.execution(execution_id)
+        if row is not None and row["last_seq"] >= seq:
+            return row_json(row)
+        if runtime.clock.monotonic() >= deadline:
+            return row_json(row) if row is not None and seq > FOLD_AT_MOST else None
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def _folded(runtime: Runtime, execution_id: int) -> dict[str, Any]:
+    """Return the row that the projection will have, folded from the log itself."""
+    view = View()
+    async for event in runtime.log.read_root(Root("execution", execution_id)):
+        view, _ = absorb(view, event)
+    row = view.row
+    assert row is not None, "a root that has a head has a first event"
+    fields = {name: getattr(row, name) for name in row.__slots__}
+    if row.result_ref is not None:
+        fields["result_ref"] = reference_json(row.result_ref)
+    return row_json({name: value for name, value in fields.items() if name not in _INNER})
+
+
+_INNER = ("created_at", "projection_version")
+
+
+async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
+    """List executions, the newest first."""
+    limit = number(request, "limit", 50, most=MAX_PAGE)
+    rows = await runtime.seen.executions(
+        runtime.scope_of(request),
+        status=request.query.get("status"),
+        path=request.query.get("path"),
+        before=number(request, "before", 2**63 - 1),
+        limit=limit,
+    )
+    last = str(rows[-1]["execution_id"]) if len(rows) == limit and rows else None
+    return answer({"executions": [row_json(row) for row in rows], "next": last})
+
+
+async def events(runtime: Runtime, request: web.Request) -> web.Response:
+    """Tell what happened in an execution, in order, from the log itself."""
+    execution_id = id_of(request)
+    head = await runtime.head(request, execution_id)
+    after = number(request, "after", 0)
+    limit = number(request, "limit", 200, most=MAX_PAGE)
+    root = Root("execution", execution_id)
+    found = runtime.log.read_root(root, after_seq=after, through_seq=after + limit)
+    told = [event_json(event) async for event in found]
+    reached = told[-1]["seq"] if told else after
+    return answer({"events": told, "next": reached if reached < head.seq else None})
+
+
+async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
+    """End an execution; what its workers still do is refused from now on."""
+    execution_id = id_of(request)
+    head = await runtime.head(request, execution_id)
+    body = await read(request, Cancel)
+    root = Root("execution", execution_id)
+    if head.has_ended:
+        raise RootEnded(root, "execution.cancelled")
+    event = NewEvent(
+        type="execution.cancelled",
+        root=root,
+        tenant_id=head.scope.tenant_id,
+        organization_id=head.scope.organization_id,
+        idempotency_key=f"cancel/{runtime.next_id()}",
+        event_time=runtime.clock.now(),
+        status="CANCELLED",
+        error=body.reason,
+        meta={"by": body.by},
+    )
+    receipt = await runtime.log.append([event])
+    shown = {"execution_id": str(execution_id), "status": "CANCELLED"}
+    return answer({**shown, "seq": receipt.events[0].seq})

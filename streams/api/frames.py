@@ -1,0 +1,174 @@
+"""Frames over HTTP: claim, heartbeat, commit, so that a worker in any language can take part."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aiohttp import web
+
+from streams.api.bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
+from streams.api.leases import append, folded, held, own
+from streams.api.port import Row
+from streams.api.runtime import Runtime
+from streams.api.shown import answer, reference_json, row_json
+from streams.envelope.model import Root, Routing
+from streams.execution.fact import body as body_of
+from streams.execution.frame import Frame, FrameStatus, absorb_frame
+from streams.log.errors import RootEnded, VersionConflict
+
+
+async def claim(runtime: Runtime, request: web.Request) -> web.Response:
+    """Hand waiting frames of a stage to a worker; each is won by a compare-and-swap."""
+    stage_id = id_of(request)
+    stage = own(runtime, request, "stage", stage_id, await runtime.seen.stage(stage_id))
+    asked = await read(request, ClaimFrames)
+    held_now = await runtime.seen.held_frames(stage_id, asked.worker_id)
+    want = min(asked.want, asked.max_inflight - held_now)
+    if want <= 0:
+        return answer([])
+    won: list[dict[str, Any]] = []
+    # Some of them may be gone already: the projection is a little behind the log.
+    for waiting in await runtime.seen.waiting_frames(stage_id, 2 * want):
+        if len(won) < want and (one := await _claim(runtime, stage, waiting, asked.worker_id)):
+            won.append(one)
+    if not won:
+        return answer([])
+    shared = await _shared(runtime, stage)
+    return answer([{**one, **shared} for one in won])
+
+
+async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dict[str, Any] | None:
+    frame_id = waiting["frame_id"]
+    frame = await folded(runtime, stage["execution_id"], "frame", frame_id, absorb_frame)
+    if frame.status is not FrameStatus.PENDING:
+        return None
+    lease = runtime.lease_seconds
+    try:
+        stored = await append(
+            runtime,
+            stage,
+            "frame.claimed",
+            key=f"http/frame/{frame_id}/claimed/{runtime.next_id()}",
+            version=frame.version,
+            meta={**_names(frame), "worker": worker, "lease_seconds": lease},
+        )
+    except (VersionConflict, RootEnded):
+        return None
+    return {
+        "frame_id": str(frame_id),
+        "cursor": frame.cursor,
+        "attempt": frame.attempt,
+        "version": stored.stream_version,
+        "shard_id": frame.shard_id,
+        "lease_until": stored.ingest_time + timedelta(seconds=lease),
+    }
+
+
+async def _shared(runtime: Runtime, stage: Row) -> dict[str, Any]:
+    """Return what all frames of a stage have in common: the step, its policy, its document."""
+    root = Root("execution", stage["execution_id"])
+    names = ("stage_id", "execution_id", "catalog_id", "catalog_version")
+    shared = row_json({name: stage[name] for name in (*names, "dsl_ref", "frame_policy")})
+    shared["step"] = stage["step_name"]
+    async for event in runtime.log.read_stream(root, f"{root}/stage/{stage['stage_id']}"):
+        if event.type == "stage.opened":
+            document = body_of(event.context).get("document")
+            if document is not None:
+                shared["document"] = document
+            elif event.payload_ref is not None:
+                shared["document_ref"] = reference_json(event.payload_ref)
+            break
+    return shared
+
+
+async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
+    """Begin the lease again."""
+    frame_id = id_of(request)
+    row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
+    beat = await read(request, Heartbeat)
+    frame = await folded(runtime, row["execution_id"], "frame", frame_id, absorb_frame)
+    held(frame, "frame", frame_id, beat.worker_id, beat.attempt)
+    is_durable = beat.output_ref is not None
+    stored = await append(
+        runtime,
+        row,
+        "frame.heartbeat",
+        key=f"http/frame/{frame_id}/heartbeat/{runtime.next_id()}",
+        version=frame.version,
+        meta={
+            **_names(frame),
+            "worker": beat.worker_id,
+            "lease_seconds": runtime.lease_seconds,
+        },
+        context={"cursor": beat.cursor} if is_durable and beat.cursor else None,
+        payload_ref=beat.output_ref.ref() if beat.output_ref else None,
+    )
+    until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
+    return answer({"lease_until": until, "version": stored.stream_version})
+
+
+async def commit(runtime: Runtime, request: web.Request) -> web.Response:
+    """Take a frame's outcome, once; the same commit sent again gets the same answer."""
+    frame_id = id_of(request)
+    row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
+    sent = await read(request, CommitFrame)
+    frame = await folded(runtime, row["execution_id"], "frame", frame_id, absorb_frame)
+    version = frame.version
+    if frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED):
+        version -= 1  # the same answer sent again finds itself; any other one is too late
+    else:
+        held(frame, "frame", frame_id, sent.worker_id, sent.attempt)
+    has_failed = sent.status == "failed"
+    kind = "failed" if has_failed else "committed"
+    meta: dict[str, Routing] = {
+        **_names(frame),
+        "loop_id": str(frame.loop_id),
+        "worker": sent.worker_id,
+        "rows": sent.row_count,
+        "failed_rows": sent.failed_rows,
+    }
+    if frame.shard_id is not None:
+        meta["shard_id"] = frame.shard_id
+    if not has_failed:
+        meta["continues"] = sent.continues
+    await append(
+        runtime,
+        row,
+        f"frame.{kind}",
+        key=f"http/frame/{frame_id}/{kind}/{frame.attempt}/{sent.worker_id}",
+        version=version,
+        meta=meta,
+        status="error" if has_failed else _status(sent),
+        error=(sent.error or "the worker gave no reason") if has_failed else None,
+        context={"cursor": sent.cursor} if sent.cursor is not None else None,
+        result=_result(sent),
+        payload_ref=sent.output_ref.ref() if sent.output_ref else None,
+    )
+    return answer({"ok": True, "next_action": await _next(runtime, row)})
+
+
+def _names(frame: Frame) -> dict[str, Routing]:
+    return {
+        "frame_id": str(frame.frame_id),
+        "stage_id": str(frame.stage_id),
+        "attempt": frame.attempt,
+    }
+
+
+def _status(sent: CommitFrame) -> str:
+    return "partial" if sent.failed_rows else "success"
+
+
+def _result(sent: CommitFrame) -> dict[str, Any]:
+    told: dict[str, Any] = {"errors": list(sent.errors[:10]), "exhausted": sent.exhausted}
+    return told if sent.ctx is None else {**told, "ctx": sent.ctx}
+
+
+async def _next(runtime: Runtime, row: Row) -> str:
+    """Say what the worker may do now: claim more, wait for more, or stop asking this stage."""
+    stage = await runtime.seen.stage(row["stage_id"])
+    if stage is None or stage["status"] != "OPEN":
+        return "stop"
+    waiting = await runtime.seen.waiting_frames(row["stage_id"], 2)
+    return "claim" if any(one["frame_id"] != row["frame_id"] for one in waiting) else "wait"

@@ -1,0 +1,100 @@
+"""What the API needs from outside: the projections to look at, and a catalog to register in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from streams.envelope.model import Root
+from streams.payload.port import Scope
+
+Row: TypeAlias = Mapping[str, Any]
+"""One row of a projection, by the names of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far the log has come with a root, and whether the root has ended."""
+
+    scope: Scope
+    seq: int
+    has_ended: bool
+
+
+class Seen(Protocol):
+    """Reads the projections, which may be a little behind, and the heads, which never are.
+
+    Every method raises Unavailable when the database cannot be reached.
+    """
+
+    async def head(self, root: Root) -> Head | None:
+        """Return a root's head, or None where there is no such root."""
+        ...
+
+    async def execution(self, execution_id: int) -> Row | None:
+        """Return an execution's row."""
+        ...
+
+    async def executions(
+        self, scope: Scope, *, status: str | None, path: str | None, before: int, limit: int
+    ) -> Sequence[Row]:
+        """Return executions with a lower id than `before`, the newest first."""
+        ...
+
+    async def parts(self, execution_id: int) -> Mapping[str, Sequence[Row]]:
+        """Return an execution's stages, and its commands that have not ended."""
+        ...
+
+    async def stage(self, stage_id: int) -> Row | None:
+        """Return a stage's row, with `catalog_id` and `version` of its execution."""
+        ...
+
+    async def frame(self, frame_id: int) -> Row | None:
+        """Return a frame's row."""
+        ...
+
+    async def command(self, command_id: int) -> Row | None:
+        """Return a command's row."""
+        ...
+
+    async def waiting_frames(self, stage_id: int, limit: int) -> Sequence[Row]:
+        """Return frames that wait for a worker, the first of the stage first."""
+        ...
+
+    async def held_frames(self, stage_id: int, worker: str) -> int:
+        """Return how many frames of a stage a worker holds."""
+        ...
+
+    async def waiting_commands(
+        self, scope: Scope, pool: str, tools: Sequence[str], limit: int
+    ) -> Sequence[Row]:
+        """Return commands that wait for a worker, the oldest first; no tools means any."""
+        ...
+
+    async def catalog(
+        self, scope: Scope, *, path: str | None, version: int | None
+    ) -> Sequence[Row]:
+        """Return the versions of one path, the newest first; or the newest of every path."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A version of a playbook in the catalog."""
+
+    catalog_id: int
+    version: int
+    path: str
+
+
+class Catalog(Protocol):
+    """Keeps the playbooks that can be started."""
+
+    async def register(self, scope: Scope, content: str, path: str | None) -> Registered:
+        """Register a playbook; `path` None means the one that it names itself.
+
+        Raises:
+            Refused: it cannot be used; the message has every problem.
+        """
+        ...

@@ -1,0 +1,87 @@
+"""Errors as problem+json: what happened, to what, and what to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+
+import orjson
+from aiohttp import web
+
+from streams.api.errors import BadRequest, NotFound, NotYours
+from streams.envelope.errors import BadEvent
+from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
+from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
+from streams.payload.errors import PayloadMissing
+
+logger = logging.getLogger(__name__)
+PROBLEM = "application/problem+json"
+RETRY_AFTER_S = 2
+# The first that fits decides, so the special ones stand before their policies.
+_STATUS: tuple[tuple[type[StreamsError], int], ...] = (
+    (NotFound, 404),
+    (PayloadMissing, 404),
+    (NotYours, 409),
+    (RootEnded, 409),
+    (VersionConflict, 409),
+    (IdempotencyConflict, 409),
+    (BadRequest, 422),
+    (BadEvent, 422),
+    (PoisonRecord, 422),
+    (Refused, 422),
+    (Unavailable, 503),
+)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def told_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every error as a problem; a bug is logged and told without its inside."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return _problem(request, error.status, "http", error.reason, error.text or error.reason)
+    except StreamsError as error:
+        return _known(request, error)
+    except Exception:
+        logger.exception("%s %s failed", request.method, request.path)
+        what = "the server made a mistake; its log says more"
+        return _problem(request, 500, "internal", "internal error", what)
+
+
+def _known(request: web.Request, error: StreamsError) -> web.Response:
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+    answer = _problem(
+        request,
+        status,
+        name,
+        name.replace("-", " "),
+        str(error),
+        problems=getattr(error, "problems", None),
+    )
+    if status == 503:
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return answer
+
+
+def _problem(
+    request: web.Request,
+    status: int,
+    kind: str,
+    title: str,
+    detail: str,
+    *,
+    problems: tuple[str, ...] | None = None,
+) -> web.Response:
+    body = {
+        "type": f"urn:noetl:problem:{kind}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+    }
+    if problems:
+        body["problems"] = list(problems)
+    return web.Response(body=orjson.dumps(body), status=status, content_type=PROBLEM)

@@ -1,0 +1,171 @@
+"""Every route, said once: the server and the published description both come from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streams.api import catalog, commands, executions, frames, payloads, starts
+from streams.api.bodies import (
+    Cancel,
+    ClaimCommands,
+    ClaimFrames,
+    CommitFrame,
+    CompleteCommand,
+    Heartbeat,
+    Register,
+    Sent,
+    Start,
+)
+from streams.api.runtime import Handler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One thing that can be asked. `{path:.+}` in a path takes slashes too."""
+
+    method: str
+    path: str
+    handle: Handler
+    summary: str
+    body: type[Sent] | str | None = None
+    """A body's class, or the media type of raw bytes."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[int, str] = field(default_factory=lambda: {200: "done"})
+
+
+_LEASED = {200: "the lease begins again", 404: "not there", 409: "somebody else's"}
+_ENDED = {200: "taken", 404: "not there", 409: "somebody else's, or the execution has ended"}
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/api/executions",
+        handle=starts.start,
+        summary="Start a playbook",
+        body=Start,
+        answers={201: "started", 200: "the key has this execution already", 404: "no playbook"},
+    ),
+    Route(
+        method="GET",
+        path="/api/executions",
+        handle=executions.list_all,
+        summary="List executions, the newest first",
+        query={
+            "status": "only this status",
+            "path": "only of this playbook",
+            "before": "only older ones than this id; `next` of the page before",
+            "limit": "how many, at most 1000",
+        },
+    ),
+    Route(
+        method="GET",
+        path="/api/executions/{id}",
+        handle=executions.show,
+        summary="Show an execution, no older than the log is now",
+        answers={200: "the execution", 404: "not there"},
+    ),
+    Route(
+        method="GET",
+        path="/api/executions/{id}/events",
+        handle=executions.events,
+        summary="Tell what happened, in order",
+        query={"after": "only later ones than this seq", "limit": "how many, at most 1000"},
+        answers={200: "events", 404: "not there"},
+    ),
+    Route(
+        method="POST",
+        path="/api/executions/{id}/cancel",
+        handle=executions.cancel,
+        summary="End an execution",
+        body=Cancel,
+        answers={200: "cancelled", 404: "not there", 409: "it has ended already"},
+    ),
+    Route(
+        method="POST",
+        path="/api/catalog",
+        handle=catalog.register,
+        summary="Register a playbook",
+        body=Register,
+        answers={201: "registered", 422: "it cannot be used; every problem is named"},
+    ),
+    Route(
+        method="GET",
+        path="/api/catalog",
+        handle=catalog.list_all,
+        summary="List the newest version of every playbook",
+    ),
+    Route(
+        method="GET",
+        path="/api/catalog/{path:.+}",
+        handle=catalog.show,
+        summary="Show a playbook with its content",
+        query={"version": "this version instead of the newest"},
+        answers={200: "the playbook", 404: "not there"},
+    ),
+    Route(
+        method="POST",
+        path="/api/stages/{id}/frames/claim",
+        handle=frames.claim,
+        summary="Claim waiting frames of a stage",
+        body=ClaimFrames,
+        answers={200: "what was won, perhaps nothing", 404: "no such stage"},
+    ),
+    Route(
+        method="POST",
+        path="/api/frames/{id}/heartbeat",
+        handle=frames.heartbeat,
+        summary="Keep a frame",
+        body=Heartbeat,
+        answers=_LEASED,
+    ),
+    Route(
+        method="POST",
+        path="/api/frames/{id}/commit",
+        handle=frames.commit,
+        summary="Say how a frame ended",
+        body=CommitFrame,
+        answers=_ENDED,
+    ),
+    Route(
+        method="POST",
+        path="/api/commands/claim",
+        handle=commands.claim,
+        summary="Claim waiting commands of a pool",
+        body=ClaimCommands,
+        answers={200: "what was won, perhaps nothing"},
+    ),
+    Route(
+        method="POST",
+        path="/api/commands/{id}/heartbeat",
+        handle=commands.heartbeat,
+        summary="Keep a command",
+        body=Heartbeat,
+        answers=_LEASED,
+    ),
+    Route(
+        method="POST",
+        path="/api/commands/{id}/complete",
+        handle=commands.complete,
+        summary="Say how a command ended",
+        body=CompleteCommand,
+        answers=_ENDED,
+    ),
+    Route(
+        method="POST",
+        path="/api/payloads",
+        handle=payloads.store,
+        summary="Store a payload",
+        body=payloads.OCTETS,
+        query={"row_count": "rows in it", "schema_digest": "digest of their Arrow schema"},
+        answers={201: "its reference"},
+    ),
+    Route(
+        method="GET",
+        path="/api/payloads/{sha256}",
+        handle=payloads.fetch,
+        summary="Fetch a payload",
+        query={"byte_length": "its length, as its reference has it"},
+        answers={200: "the bytes", 404: "not there"},
+    ),
+)

@@ -1,0 +1,58 @@
+"""What the handlers need: the ports, the scope of a request, and the fold of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aiohttp import web
+
+from streams.api.errors import NotFound
+from streams.api.port import Catalog, Head, Seen
+from streams.clock import Clock
+from streams.envelope.model import Root
+from streams.log.port import EventStore
+from streams.payload.port import PayloadStore, Scope
+from streams.trigger.port import Ledger, Playbooks
+
+TENANT_HEADER, ORGANIZATION_HEADER = "Noetl-Tenant", "Noetl-Organization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """The ports of one API process."""
+
+    log: EventStore
+    seen: Seen
+    ledger: Ledger
+    playbooks: Playbooks
+    catalog: Catalog
+    payloads: PayloadStore
+    next_id: Callable[[], int]
+    clock: Clock
+    scope: Scope
+    """Whose requests are those that name no tenant."""
+    lease_seconds: int = 60
+
+    def scope_of(self, request: web.Request) -> Scope:
+        """Return whose request it is."""
+        return Scope(
+            request.headers.get(TENANT_HEADER, self.scope.tenant_id),
+            request.headers.get(ORGANIZATION_HEADER, self.scope.organization_id),
+        )
+
+    async def head(self, request: web.Request, execution_id: int) -> Head:
+        """Return how far the log has come with an execution.
+
+        Raises:
+            NotFound: there is none in the caller's scope.
+        """
+        head = await self.seen.head(Root("execution", execution_id))
+        if head is None or head.scope != self.scope_of(request):
+            raise NotFound("execution", execution_id)
+        return head
+
+
+Handler: TypeAlias = Callable[[Runtime, web.Request], Awaitable[web.StreamResponse]]
+RUNTIME = web.AppKey("runtime", Runtime)

@@ -1,0 +1,67 @@
+"""How values look outside: 64-bit ids as strings, times in UTC, references as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from streams.envelope.model import Event, PayloadRef
+
+_JSON_COLUMNS = frozenset(
+    ("state", "result", "result_ref", "frame_policy", "cursor", "output_ref", "content_ref")
+)
+
+
+def answer(body: object, status: int = 200) -> web.Response:
+    """Return a JSON response."""
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
+
+
+def row_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a projection as the API shows it."""
+    return {name: _value(name, value) for name, value in row.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _JSON_COLUMNS and isinstance(value, str):
+        return orjson.loads(value)
+    if name.endswith("_id") and isinstance(value, int):
+        return str(value)
+    return value
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return an event as the API shows it; what is empty is left out."""
+    told = {
+        "event_id": str(event.event_id),
+        "seq": event.seq,
+        "position": event.position,
+        "event_type": event.type,
+        "stream_id": event.stream_id,
+        "stream_version": event.stream_version,
+        "event_time": event.event_time,
+        "ingest_time": event.ingest_time,
+        "producer": event.producer,
+        "causation_id": None if event.causation_id is None else str(event.causation_id),
+        "correlation_id": event.correlation_id,
+        "node_name": event.node_name,
+        "node_type": event.node_type,
+        "status": event.status,
+        "error": event.error,
+        "meta": dict(event.meta),
+        "context": event.context,
+        "result": event.result,
+        "payload_ref": None if event.payload_ref is None else reference_json(event.payload_ref),
+        "checksum": event.checksum,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def reference_json(ref: PayloadRef) -> dict[str, Any]:
+    """Return a payload reference and where this server hands its bytes out."""
+    told = {name: value for name, value in asdict(ref).items() if value is not None}
+    return {**told, "url": f"/api/payloads/{ref.sha256}?byte_length={ref.byte_length}"}
