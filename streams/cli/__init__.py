@@ -23,6 +23,8 @@ COMMANDS = {
     "schemas": "streams.cli.schemas",
     "status": "streams.cli.stack",
     "topics": "streams.cli.topics",
+    "trigger": "streams.cli.trigger",
+    "triggers": "streams.cli.trigger",
     "up": "streams.cli.stack",
 }
 

@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 from streams.clock import Clock
 from streams.feed.errors import FeedUnavailable
 
+GROUP = "noetl.trigger"
+"""The consumer group of the processes that read the trigger topic."""
 KEPT_S = 10.0
 
 

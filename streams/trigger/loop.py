@@ -23,6 +23,7 @@ from streams.trigger.record import BadTrigger, Request, understand
 MAX_BATCH = 500
 """Records of one transaction; more would let the first wait for the last."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 5.0
+_Known = dict[tuple[Scope, str, int | None], Playbook | None]
 
 
 class Reader(Protocol):
@@ -123,7 +124,7 @@ class Trigger:
 
     async def _judge(self, records: Sequence[Record]) -> list[tuple[Record, Entry]]:
         ids = self._ports.take_ids(len(records))
-        known: dict[tuple[str, int | None], Playbook | None] = {}
+        known: _Known = {}
         found = []
         for record, root_id in zip(records, ids, strict=True):
             place = record.place
@@ -150,13 +151,13 @@ class Trigger:
         request: Request,
         origin: Origin,
         execution_id: int,
-        known: dict[tuple[str, int | None], Playbook | None],
+        known: _Known,
     ) -> Entry:
-        wanted = (request.path, request.version)
+        scope = Scope(request.tenant, request.organization)
+        wanted = (scope, request.path, request.version)
         if wanted not in known:
             known[wanted] = await self._ports.playbooks.find(*wanted)
         playbook = known[wanted]
-        scope = Scope(request.tenant, request.organization)
         if playbook is None:
             which = "" if request.version is None else f" with version {request.version}"
             why = f"path: no playbook {request.path}{which} is registered"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streams.log.port import EventStore
+from streams.payload.port import Scope
 from streams.trigger.port import Entered, Entry, Origin, Playbook
 from streams.trigger.settle import Key, settle, wanted_keys
 
@@ -40,12 +41,12 @@ class MemoryLedger:
 
 
 class MemoryPlaybooks:
-    """Knows the playbooks it was given."""
+    """Knows the playbooks it was given, the same for every tenant."""
 
     def __init__(self, playbooks: Mapping[str, Sequence[Playbook]]) -> None:
         self._playbooks = playbooks
 
-    async def find(self, path: str, version: int | None) -> Playbook | None:
+    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
         """Return the playbook, the newest where `version` is None."""
         there = self._playbooks.get(path, ())
         fitting = [one for one in there if version in (None, one.version)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streams.envelope.model import NewEvent
+from streams.payload.port import Scope
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,9 +73,9 @@ class Playbook:
 
 
 class Playbooks(Protocol):
-    """Finds playbooks by their paths."""
+    """Finds playbooks by their paths, which are per tenant and organization."""
 
-    async def find(self, path: str, version: int | None) -> Playbook | None:
+    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
         """Return the playbook, the newest where `version` is None; None if there is none.
 
         Raises:

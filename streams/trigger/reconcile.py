@@ -36,6 +36,11 @@ class Side:
     """Rows behind the end: records that the broker has lost."""
     gaps: tuple[Gap, ...]
 
+    @property
+    def expired(self) -> int:
+        """How many offsets the broker dropped before the group came so far."""
+        return max(0, self.begin - (self.begin if self.committed is None else self.committed))
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -59,6 +64,16 @@ class Report:
     def beyond(self) -> int:
         """How many rows are about records that the broker no longer knows."""
         return sum(side.beyond for side in self.sides)
+
+    @property
+    def expired(self) -> int:
+        """How many offsets were dropped unread."""
+        return sum(side.expired for side in self.sides)
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether every record was judged, or still will be."""
+        return not (self.missing or self.beyond or self.expired)
 
 
 def _sum(sides: Iterable[Side], state: str) -> int:

@@ -1,0 +1,25 @@
+"""Playbooks to start, found in the catalog."""
+
+from __future__ import annotations
+
+from streams.catalog.catalog import Catalog
+from streams.catalog.errors import UnknownPath, UnknownVersion
+from streams.payload.port import Scope
+from streams.trigger.port import Playbook
+
+
+class CatalogPlaybooks:
+    """Asks the catalog, which reads the log: what was registered a moment ago is there."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
+        """Return the playbook, the newest where `version` is None; None if there is none."""
+        try:
+            found = await self._catalog.resolve(
+                scope.tenant_id, scope.organization_id, path, version
+            )
+        except (UnknownPath, UnknownVersion):
+            return None
+        return Playbook(*found)

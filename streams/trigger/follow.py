@@ -1,0 +1,94 @@
+"""From a trigger record to the end of what it started: waiting for both."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from streams.clock import Clock
+from streams.envelope.model import Event, Root
+from streams.errors import PoisonRecord, Unavailable
+from streams.log.port import EventStore
+from streams.trigger.lookup import LedgerReader
+from streams.trigger.port import Origin
+
+PAUSE_S = 0.05
+_ENDINGS = {
+    "playbook.completed": "COMPLETED",
+    "playbook.failed": "FAILED",
+    "execution.cancelled": "CANCELLED",
+}
+
+
+class TriggerRejected(PoisonRecord):
+    """The record can never start anything; the message says why."""
+
+
+class NotYet(Unavailable):
+    """What was waited for did not come in time; it may still come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an execution ended."""
+
+    execution_id: int
+    status: str
+    event: Event
+
+    @property
+    def is_well(self) -> bool:
+        """Say whether all of it was done."""
+        return self.status == "COMPLETED"
+
+
+class Follower:
+    """Follows a record for a limited time."""
+
+    def __init__(
+        self, ledger: LedgerReader, log: EventStore, clock: Clock, *, timeout_s: float
+    ) -> None:
+        self._ledger, self._log, self._clock = ledger, log, clock
+        self._timeout_s, self._until = timeout_s, clock.monotonic() + timeout_s
+
+    async def execution(self, origin: Origin) -> int:
+        """Wait until the record is in the ledger, and return its execution.
+
+        Raises:
+            TriggerRejected: it was rejected.
+            NotYet: no trigger process has judged it in time.
+        """
+        while (found := await self._ledger.find(origin)) is None:
+            todo = "see that a trigger process runs (`streams status`)"
+            await self._pause(f"the trigger record at {origin} was not judged", todo)
+        if found.execution_id is not None:
+            return found.execution_id
+        assert found.rejected_id is not None
+        async for event in self._log.read_root(Root("trigger", found.rejected_id)):
+            raise TriggerRejected(f"trigger {found.rejected_id} is rejected: {event.error}")
+        raise TriggerRejected(f"trigger {found.rejected_id} is rejected")
+
+    async def end(self, execution_id: int) -> Ending:
+        """Wait until the execution has ended.
+
+        Raises:
+            NotYet: it has not, in time.
+        """
+        seq, last = 0, "nothing yet"
+        while True:
+            async for event in self._log.read_root(Root("execution", execution_id), after_seq=seq):
+                seq, last = event.seq, event.type
+                if event.type in _ENDINGS:
+                    return Ending(execution_id, status_of(event), event)
+            todo = f"its last event is {last}; it goes on without this command"
+            await self._pause(f"execution {execution_id} has not ended", todo)
+
+    async def _pause(self, what: str, todo: str) -> None:
+        if self._clock.monotonic() > self._until:
+            raise NotYet(f"{what} within {self._timeout_s:.0f} s; {todo}")
+        await asyncio.sleep(PAUSE_S)
+
+
+def status_of(event: Event) -> str:
+    """Return the status that an execution's last event gives it."""
+    return "PARTIAL" if event.meta.get("partial") else _ENDINGS[event.type]
