@@ -19,6 +19,7 @@ COMMANDS = {
     "events": "streams.cli.events",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
+    "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",
     "schemas": "streams.cli.schemas",
     "status": "streams.cli.stack",
