@@ -5,48 +5,32 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 
-from streams.api.port import Registered
 from streams.api.postgres import PostgresSeen
 from streams.api.runtime import Runtime
 from streams.app import Log, open_log, open_pool, producer
+from streams.catalog.catalog import Catalog
+from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
-from streams.envelope.model import NewEvent, Root
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.settings import Settings
-from streams.trigger.memory import MemoryPlaybooks
-from streams.trigger.port import Playbook
 from streams.trigger.postgres import PostgresLedger
 from tests.logs import dsn
 
 SCOPE = Scope("acme", "care")
 
 
-@dataclass(frozen=True)
-class LogCatalog:
-    """Registers straight into the log; the real catalog's rules are tested elsewhere."""
-
-    log: Log
-
-    async def register(self, scope: Scope, content: str, path: str | None) -> Registered:
-        catalog_id = self.log.ids.next()
-        meta = {"path": path or "a/b", "version": 1, "kind": "playbook"}
-        event = NewEvent(
-            type="catalog.registered",
-            root=Root("catalog", catalog_id),
-            tenant_id=scope.tenant_id,
-            organization_id=scope.organization_id,
-            idempotency_key="version/1",
-            event_time=SystemClock().now(),
-            meta={**meta, "content_sha256": sha256(content.encode()).hexdigest()},
-            context={"content": content},
-        )
-        await self.log.store.append([event])
-        return Registered(catalog_id, 1, path or "a/b")
+PLAYBOOK = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: load, path: examples/load}
+workflow:
+  - step: start
+    tool: {kind: noop}
+"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +55,14 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
         open_pool(dsn(settings, "append")) as appending,
         open_pool(dsn(settings, "project")) as projecting,
     ):
+        payloads = MemoryPayloadStore()
+        catalog = Catalog(
+            log.store,
+            PostgresCatalogEvents(appending, log.codec),
+            next_id=log.ids.next,
+            clock=SystemClock(),
+            payloads=payloads,
+        )
         runtime = Runtime(
             log=log.store,
             seen=PostgresSeen(reading),
@@ -80,9 +72,8 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
                 take_ids=log.ids.take,
                 producer=producer(settings, "api"),
             ),
-            playbooks=MemoryPlaybooks({"examples/load": [Playbook(9, 1), Playbook(9, 2)]}),
-            catalog=LogCatalog(log),
-            payloads=MemoryPayloadStore(),
+            catalog=catalog,
+            payloads=payloads,
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,

@@ -1,4 +1,4 @@
-"""What the API needs from outside: the projections to look at, and a catalog to register in."""
+"""What the API needs from outside: the projections to look at, and how far the log has come."""
 
 from __future__ import annotations
 
@@ -70,31 +70,4 @@ class Seen(Protocol):
         self, scope: Scope, pool: str, tools: Sequence[str], limit: int
     ) -> Sequence[Row]:
         """Return commands that wait for a worker, the oldest first; no tools means any."""
-        ...
-
-    async def catalog(
-        self, scope: Scope, *, path: str | None, version: int | None
-    ) -> Sequence[Row]:
-        """Return the versions of one path, the newest first; or the newest of every path."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A version of a playbook in the catalog."""
-
-    catalog_id: int
-    version: int
-    path: str
-
-
-class Catalog(Protocol):
-    """Keeps the playbooks that can be started."""
-
-    async def register(self, scope: Scope, content: str, path: str | None) -> Registered:
-        """Register a playbook; `path` None means the one that it names itself.
-
-        Raises:
-            Refused: it cannot be used; the message has every problem.
-        """
         ...

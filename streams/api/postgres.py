@@ -75,15 +75,6 @@ class PostgresSeen:
         whose = (scope.tenant_id, scope.organization_id)
         return await self._rows("waiting_commands", *whose, pool, list(tools), limit)
 
-    async def catalog(
-        self, scope: Scope, *, path: str | None, version: int | None
-    ) -> Sequence[Row]:
-        """Return the versions of one path, the newest first; or the newest of every path."""
-        whose = (scope.tenant_id, scope.organization_id)
-        if path is None:
-            return await self._rows("catalog", *whose)
-        return await self._rows("catalog_versions", *whose, path, version)
-
     async def _one(self, name: str, *arguments: object) -> Row | None:
         rows = await self._rows(name, *arguments)
         return rows[0] if rows else None

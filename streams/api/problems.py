@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 from aiohttp import web
 
 from streams.api.errors import BadRequest, NotFound, NotYours
+from streams.catalog.errors import UnknownPath, UnknownVersion
 from streams.envelope.errors import BadEvent
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
@@ -21,6 +22,8 @@ RETRY_AFTER_S = 2
 # The first that fits decides, so the special ones stand before their policies.
 _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NotFound, 404),
+    (UnknownPath, 404),
+    (UnknownVersion, 404),
     (PayloadMissing, 404),
     (NotYours, 409),
     (RootEnded, 409),
@@ -73,7 +76,7 @@ def _problem(
     title: str,
     detail: str,
     *,
-    problems: tuple[str, ...] | None = None,
+    problems: Sequence[object] | None = None,
 ) -> web.Response:
     body = {
         "type": f"urn:noetl:problem:{kind}",
@@ -83,5 +86,5 @@ def _problem(
         "instance": request.path,
     }
     if problems:
-        body["problems"] = list(problems)
+        body["problems"] = [str(one) for one in problems]
     return web.Response(body=orjson.dumps(body), status=status, content_type=PROBLEM)

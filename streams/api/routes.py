@@ -87,7 +87,7 @@ ROUTES = (
         handle=catalog.register,
         summary="Register a playbook",
         body=Register,
-        answers={201: "registered", 422: "it cannot be used; every problem is named"},
+        answers={201: "registered", 200: "it is the newest already", 422: "it cannot be used"},
     ),
     Route(
         method="GET",

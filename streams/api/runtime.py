@@ -9,12 +9,13 @@ from typing import TypeAlias
 from aiohttp import web
 
 from streams.api.errors import NotFound
-from streams.api.port import Catalog, Head, Seen
+from streams.api.port import Head, Seen
+from streams.catalog.catalog import Catalog
 from streams.clock import Clock
 from streams.envelope.model import Root
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
-from streams.trigger.port import Ledger, Playbooks
+from streams.trigger.port import Ledger
 
 TENANT_HEADER, ORGANIZATION_HEADER = "Noetl-Tenant", "Noetl-Organization"
 
@@ -26,7 +27,6 @@ class Runtime:
     log: EventStore
     seen: Seen
     ledger: Ledger
-    playbooks: Playbooks
     catalog: Catalog
     payloads: PayloadStore
     next_id: Callable[[], int]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from streams.api.errors import BadRequest, NotFound
+from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
 from streams.api.shown import answer
 from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.feed.port import Place, Record
 from streams.payload.port import JSON, Scope
 from streams.trigger.core import initialized, workload_bytes
-from streams.trigger.port import Entry, Origin
+from streams.trigger.port import Entry, Origin, Playbook
 from streams.trigger.record import KEY_HEADER, BadTrigger, Request, read_json, understand
 
 _LANES = 1024
@@ -21,21 +21,16 @@ _LANES = 1024
 async def start(runtime: Runtime, request: web.Request) -> web.Response:
     """Start a playbook: 201 for a new execution, 200 for one that the key already has."""
     wanted = _understood(await request.read(), request, runtime.scope_of(request))
-    playbook = await runtime.playbooks.find(
-        Scope(wanted.tenant, wanted.organization), wanted.path, wanted.version
-    )
-    if playbook is None:
-        name = wanted.path if wanted.version is None else f"{wanted.path} version {wanted.version}"
-        raise NotFound("playbook", name, "register it first (`streams playbook register`)")
+    scope = Scope(wanted.tenant, wanted.organization)
+    found = await runtime.catalog.find(scope, wanted.path, wanted.version)
     execution_id = runtime.next_id()
     origin = Origin("http", execution_id % _LANES, execution_id, "http")
-    scope = Scope(wanted.tenant, wanted.organization)
     workload, ref = workload_bytes(wanted), None
     if len(workload) > INLINE_MAX_BYTES:
         ref = await runtime.payloads.put(scope, workload, media_type=JSON)
     event = initialized(
         wanted,
-        playbook,
+        Playbook(found.catalog_id, found.version),
         origin,
         execution_id=execution_id,
         now=runtime.clock.now(),

@@ -44,7 +44,7 @@ def absorb(view: View, event: Event) -> tuple[View, tuple[Row, ...]]:
         return view, ()
     before = view.plan
     plan = evolve(before, event)
-    row = execution_row(plan, view.row, event)
+    row = execution_row(plan, event)
     parents = view.parents
     if event.type == "stage.opened":
         parents = {key: one for key, one in parents.items() if key in plan.stages}

@@ -10,10 +10,9 @@ from streams.execution.stage import Stage
 from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
 
 
-def execution_row(plan: Plan, known: ExecutionRow | None, event: Event) -> ExecutionRow:
+def execution_row(plan: Plan, event: Event) -> ExecutionRow:
     """Return the execution as `event` left it."""
     has_ended = plan.ended_at is not None
-    ends_now = has_ended and (known is None or known.end_time is None)
     failure = plan.failure or {}
     state = {"loop": plan.loops, "fanout": plan.fanouts}
     return ExecutionRow(
@@ -33,8 +32,7 @@ def execution_row(plan: Plan, known: ExecutionRow | None, event: Event) -> Execu
         error=plan.error or failure.get("error"),
         state={part: steps for part, steps in state.items() if steps},
         result=plan.result,
-        # The fold keeps the outcome; where its bytes are is only in the event that ended it.
-        result_ref=event.payload_ref if ends_now else (known.result_ref if known else None),
+        result_ref=plan.output,
         last_seq=event.seq,
         created_at=plan.started_at,
         updated_at=event.ingest_time,

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from streams.api.server import make_app
 from streams.envelope.model import Root
 from streams.settings import Settings
-from tests.apis import Stand, open_stand
+from tests.apis import PLAYBOOK, SCOPE, Stand, open_stand
 from tests.logs import root_events
 from tests.projections import Story
 
@@ -23,6 +23,7 @@ Client = TestClient[Any, Any]
 @pytest.fixture(scope="module")
 async def stand(database: Settings) -> AsyncIterator[Stand]:
     async with open_stand(database) as opened:
+        await opened.runtime.catalog.register(SCOPE, PLAYBOOK)
         yield opened
 
 
@@ -61,8 +62,9 @@ async def test_a_start_is_an_execution_in_the_log(client: Client, stand: Stand) 
 
     assert (status, made["is_new"]) == (201, True)
     (event,) = await root_events(stand.log.store, int(made["execution_id"]))
-    assert (event.type, event.catalog_id) == ("playbook.initialized", 9)
-    assert event.meta == {"path": "examples/load", "version": 2}
+    entry = await stand.runtime.catalog.find(SCOPE, "examples/load")
+    assert (event.type, event.catalog_id) == ("playbook.initialized", entry.catalog_id)
+    assert event.meta == {"path": "examples/load", "version": 1}
     assert event.context == {"workload": {"id": "12345"}}
 
 
@@ -340,18 +342,29 @@ async def test_a_payload_is_stored_and_fetched_by_its_reference(client: Client) 
     assert (await get(client, missing))[0] == 422
 
 
-async def test_a_playbook_is_registered_listed_and_shown(client: Client, stand: Stand) -> None:
+async def test_a_playbook_is_registered_listed_shown_and_started_at_once(
+    client: Client, stand: Stand
+) -> None:
     path = f"team/{stand.log.ids.next()}"
-    status, made = await post(client, "/api/catalog", {"content": "kind: Playbook", "path": path})
-    await stand.project()
+    sent = {"content": PLAYBOOK, "path": path}
+    status, made = await post(client, "/api/catalog", sent)
+    again, _ = await post(client, "/api/catalog", sent)
 
     _, shown = await get(client, f"/api/catalog/{path}")
     _, listed = await get(client, "/api/catalog")
 
-    assert (status, made["version"]) == (201, 1)
-    assert (shown["content"], shown["versions"]) == ("kind: Playbook", [1])
+    assert (status, again, made["version"]) == (201, 200, 1)
+    assert (shown["content"], shown["catalog_id"]) == (PLAYBOOK, made["catalog_id"])
     assert path in [one["path"] for one in listed["catalog"]]
     assert (await get(client, f"/api/catalog/{path}?version=7"))[0] == 404
+    assert (await post(client, "/api/executions", {"path": path}))[0] == 201
+
+
+async def test_a_playbook_with_mistakes_is_refused_with_all_of_them(client: Client) -> None:
+    content = PLAYBOOK.replace("noop", "nop").replace("workflow:", "workfow: 1\nworkflow:")
+    status, told = await post(client, "/api/catalog", {"content": content})
+    assert status == 422
+    assert len(told["problems"]) == 2
 
 
 # ---------------------------------------------------------------- the server itself
@@ -377,6 +390,6 @@ async def test_the_description_and_the_health_are_served(client: Client) -> None
 
 
 async def test_a_root_of_another_kind_is_no_execution(client: Client, stand: Stand) -> None:
-    _, made = await post(client, "/api/catalog", {"content": "x", "path": "odd"})
+    _, made = await post(client, "/api/catalog", {"content": PLAYBOOK, "path": "odd"})
     assert await stand.runtime.seen.head(Root("catalog", int(made["catalog_id"])))
     assert (await get(client, f"/api/executions/{made['catalog_id']}"))[0] == 404
