@@ -17,12 +17,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.app import open_log, open_pool, producer
 from streams.clock import SystemClock
+from streams.envelope.registry import MemoryRegistry
 from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.errors import FeedUnavailable
 from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Place, Record
 from streams.payload.memory import MemoryPayloadStore
 from streams.settings import Settings
+from streams.trigger.avro import TriggerReader
 from streams.trigger.broker import TriggerTopic
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.lookup import LedgerReader
@@ -30,7 +32,6 @@ from streams.trigger.loop import Ports, Trigger
 from streams.trigger.memory import MemoryPlaybooks
 from streams.trigger.postgres import PostgresLedger
 from streams.trigger.publish import publish
-from streams.trigger.reader import JsonReader
 from streams.trigger.reconcile import Report, reconcile
 from streams.work.reply import KafkaReplies, ReplyRefused
 from tests.logs import dsn
@@ -138,7 +139,7 @@ async def house(database: Settings, bootstrap: str) -> AsyncIterator[House]:
             topic_ids=KafkaTopicIds(bootstrap, SystemClock()),
             payloads=MemoryPayloadStore(),
             dead_letters=dead_letters,
-            reader=JsonReader(),
+            reader=TriggerReader(MemoryRegistry()),
             take_ids=log.ids.take,
         )
 

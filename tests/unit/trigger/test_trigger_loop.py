@@ -11,6 +11,7 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.envelope.model import Event
+from streams.envelope.registry import MemoryRegistry
 from streams.errors import Refused, Unavailable
 from streams.feed.dead_letters import MemoryDeadLetters
 from streams.feed.memory import MemoryFeed, MemoryTopics
@@ -20,10 +21,10 @@ from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
 from streams.payload.memory import MemoryPayloadStore
 from streams.trigger import loop
+from streams.trigger.avro import TriggerReader
 from streams.trigger.loop import Ports, Trigger
 from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybooks
 from streams.trigger.port import Entered, Entry
-from streams.trigger.reader import JsonReader
 from tests.events import PRODUCER, codec
 from tests.triggers import HELLO
 
@@ -45,7 +46,7 @@ class House:
             "topic_ids": FixedTopicIds(),
             "payloads": MemoryPayloadStore(),
             "dead_letters": MemoryDeadLetters(),
-            "reader": JsonReader(),
+            "reader": TriggerReader(MemoryRegistry()),
             "take_ids": ids.take,
             "clock": clock,
         }
