@@ -1,0 +1,172 @@
+"""Pools of connections, one for each database that this process's tasks name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import asyncpg
+import orjson
+
+from streams.log.lane import CONNECTION_LOST
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.port import Config, Credentials
+
+MAX_CONNECTIONS = 4
+ACQUIRE_S = 30.0
+STATEMENTS = 1000
+# Resources exhausted, an operator's hand, a system error: not the statement's fault.
+_DOWN = ("08", "53", "57", "58")
+_NOT_DOWN = frozenset({"57014"})  # a statement that was cancelled
+
+
+@dataclass(slots=True)
+class Database:
+    """One database: its pool, what was learnt of its statements, whether fences can be kept."""
+
+    pool: asyncpg.Pool
+    name: str
+    types: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    has_fences: bool = False
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """Lend a connection.
+
+        Raises:
+            TargetUnavailable: the database is down, or went down meanwhile.
+        """
+        try:
+            connection = await self.pool.acquire(timeout=ACQUIRE_S)
+        except CONNECTION_LOST as error:  # a connect that takes too long is an OSError as well
+            raise self._down(error) from error
+        try:
+            yield connection
+        except TimeoutError:
+            raise  # the statement's own time was up
+        except asyncpg.PostgresError as error:
+            code = error.sqlstate or ""
+            if code[:2] == "42":
+                self.types.clear()  # a table may have been made anew, with other types
+            if code[:2] in _DOWN and code not in _NOT_DOWN:
+                raise self._down(error) from error
+            raise
+        except CONNECTION_LOST as error:
+            raise self._down(error) from error
+        finally:
+            with suppress(*CONNECTION_LOST):
+                await self.pool.release(connection)
+
+    def _down(self, error: BaseException) -> TargetUnavailable:
+        why = str(error) or type(error).__name__
+        return TargetUnavailable(f"database {self.name}: {why}; it is asked again")
+
+    async def types_of(
+        self, connection: asyncpg.Connection, sql: str
+    ) -> tuple[tuple[str, bool], ...]:
+        """Return the SQL type of each parameter of `sql`, and whether it is an array."""
+        if (known := self.types.get(sql)) is None:
+            prepared = await connection.prepare(sql)
+            kinds = prepared.get_parameters()
+            # -1: without it the name of bpchar would be `character`, which cuts to one letter.
+            names = await connection.fetchval(
+                "SELECT array_agg(format_type(o, -1) ORDER BY n) "
+                "FROM unnest($1::oid[]) WITH ORDINALITY AS t(o, n)",
+                [kind.oid for kind in kinds],
+            )
+            arrays = [kind.kind == "array" for kind in kinds]
+            if len(self.types) >= STATEMENTS:
+                self.types.clear()
+            known = self.types[sql] = tuple(zip(names or (), arrays, strict=True))
+        return known
+
+
+class PostgresPools:
+    """Opens a database when a task first names it, and keeps it."""
+
+    def __init__(self, credentials: Credentials, *, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._credentials, self._max = credentials, max_connections
+        self._open: dict[str, Database] = {}
+        self._opening = asyncio.Lock()
+
+    async def database(self, config: Config, tenant_id: str, organization_id: str) -> Database:
+        """Return the database that `dsn`, or the credential `auth`, names.
+
+        Raises:
+            BadConfig: neither is there, or it cannot be used.
+            UnknownCredential: there is no such credential.
+        """
+        dsn = config.get("dsn")
+        if dsn is None:
+            name = config.get("auth")
+            if not isinstance(name, str):
+                raise BadConfig("a postgres task needs 'auth', the name of a credential, or 'dsn'")
+            fields = await self._credentials.find(tenant_id, organization_id, name)
+            dsn = dsn_of(fields)
+        if (found := self._open.get(dsn)) is not None:
+            return found
+        async with self._opening:
+            if (found := self._open.get(dsn)) is None:
+                found = self._open[dsn] = Database(await self._pool(dsn), target_of(config))
+        return found
+
+    async def close(self) -> None:
+        """Close every pool."""
+        for database in self._open.values():
+            database.pool.terminate()
+        self._open.clear()
+
+    async def _pool(self, dsn: str) -> asyncpg.Pool:
+        """Make a pool, which connects when it is first used."""
+        try:
+            return await asyncpg.create_pool(
+                dsn,
+                min_size=0,
+                max_size=self._max,
+                timeout=10,
+                init=_prepare_connection,
+                server_settings={"application_name": "streams-worker"},
+            )
+        except (ValueError, asyncpg.InterfaceError) as error:
+            raise BadConfig(f"the connection string cannot be used: {error}") from error
+
+
+def target_of(config: Config) -> str:
+    """Name the database without telling its secrets."""
+    if config.get("dsn") is not None:
+        return f"dsn:{sha256(str(config['dsn']).encode()).hexdigest()[:16]}"
+    return f"auth:{config.get('auth')}"
+
+
+def dsn_of(fields: Mapping[str, str]) -> str:
+    """Return a credential's connection string, made from its fields where it has none.
+
+    Raises:
+        BadConfig: it has neither `dsn` nor `host`.
+    """
+    if "dsn" in fields:
+        return fields["dsn"]
+    if "host" not in fields:
+        raise BadConfig("the credential for postgres needs 'dsn', or 'host', 'user', 'password' …")
+    user = quote(fields.get("user") or fields.get("username") or "", safe="")
+    password = quote(fields.get("password", ""), safe="")
+    database = quote(fields.get("database") or fields.get("dbname") or user, safe="")
+    login = f"{user}:{password}@" if user else ""
+    return f"postgresql://{login}{fields['host']}:{fields.get('port', '5432')}/{database}"
+
+
+async def _prepare_connection(connection: asyncpg.Connection) -> None:
+    codecs: tuple[tuple[str, Any], ...] = (
+        ("json", orjson.loads),
+        ("jsonb", orjson.loads),
+        ("interval", str),
+    )
+    for name, read in codecs:
+        await connection.set_type_codec(
+            name, schema="pg_catalog", encoder=str, decoder=read, format="text"
+        )

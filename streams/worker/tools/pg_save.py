@@ -1,0 +1,162 @@
+"""Saves of a frame: all batches and their fences in one transaction, and who is to blame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from streams.worker.errors import BadConfig, SaveFailed, TargetUnavailable
+from streams.worker.port import Config, Fence, Saved
+from streams.worker.tools import pg_fence
+from streams.worker.tools.failure import mapping, text
+from streams.worker.tools.pg_pools import Database
+from streams.worker.tools.pg_statement import Statement, statements
+from streams.worker.tools.pg_write import MissingValue, Row, write
+
+COMMAND = ("command", "query", "sql", "statement")
+TRIES = 4
+_AGAIN = frozenset({"40001", "40P01", "55P03"})
+_ROWS_FAULT = ("21", "22", "23", "P0")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows that go through one statement; `calls` says which call of the batch each is of."""
+
+    task: str
+    statement: Statement
+    rows: list[Row]
+    calls: list[int]
+
+
+async def save(
+    database: Database, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+) -> Mapping[Fence, Saved]:
+    """Write all batches whose fence is not there; return what the others' fences hold.
+
+    Raises:
+        SaveFailed: the database refuses the rows; nothing was written.
+        TargetUnavailable: the database is down or too busy.
+    """
+    runs = {fence: list(_runs(fence.task, configs)) for fence, configs in batches}
+    for tried in range(TRIES):
+        try:
+            async with database.connection() as connection:
+                return await _attempt(database, connection, runs, saved)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate not in _AGAIN:
+                raise await _blame(database, runs, error) from error
+            await asyncio.sleep(0.05 * 2**tried)
+    raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
+
+
+async def _attempt(
+    database: Database,
+    connection: asyncpg.Connection,
+    runs: Mapping[Fence, Sequence[Run]],
+    saved: Saved,
+) -> Mapping[Fence, Saved]:
+    await pg_fence.ready(database, connection)
+    async with connection.transaction(isolation="read_committed"):
+        taken = await pg_fence.take(connection, list(runs), saved)
+        rest = [fence for fence in runs if fence not in taken]
+        for fence in runs:
+            for run in runs[fence] if fence in taken else ():
+                await _write(database, connection, run)
+        return await pg_fence.find(connection, rest) if rest else {}
+
+
+async def _write(database: Database, connection: asyncpg.Connection, run: Run) -> None:
+    try:
+        await write(database, connection, run.statement, run.rows)
+    except MissingValue as error:
+        raise SaveFailed(run.task, str(error), row=run.calls[error.row]) from None
+
+
+def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
+    """Gather neighbouring calls of the same statement."""
+    run: Run | None = None
+    for call, config in enumerate(configs):
+        try:
+            [statement] = statements(text(config, *COMMAND))
+            rows = rows_in(config)
+        except BadConfig as error:
+            raise SaveFailed(task, str(error), row=call) from error
+        except ValueError:
+            raise SaveFailed(task, "a deferred save must be one statement", row=call) from None
+        if run is None or run.statement is not statement:
+            if run is not None:
+                yield run
+            run = Run(task, statement, [], [])
+        run.rows.extend(rows)
+        run.calls.extend([call] * len(rows))
+    if run is not None:
+        yield run
+
+
+def rows_in(config: Config) -> list[Row]:
+    """Return a call's rows: each of `rows` over `params`, or `params` alone.
+
+    Raises:
+        BadConfig: `rows` is no list of mappings.
+    """
+    params = mapping(config, "params") if not isinstance(config.get("params"), list) else None
+    if params is None:
+        raise BadConfig("'params' of a save must be a mapping, for placeholders like :name")
+    rows: Any = config.get("rows")
+    if rows is None:
+        return [params]
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise BadConfig("'rows' must be a list of mappings, one for each row to write")
+    return [{**params, **row} for row in rows] if params else rows
+
+
+async def _blame(
+    database: Database, runs: Mapping[Fence, Sequence[Run]], error: asyncpg.PostgresError
+) -> SaveFailed:
+    """Find the row that the database refuses, by writing again and taking it all back."""
+    if not (error.sqlstate or "").startswith(_ROWS_FAULT):
+        return SaveFailed(_first_task(runs), _said(error), code=error.sqlstate or "")
+    found: SaveFailed | None = None
+    try:
+        async with database.connection() as connection:
+            attempt = connection.transaction()
+            await attempt.start()
+            try:
+                for run in (run for each in runs.values() for run in each):
+                    if found is None:
+                        found = await _culprit(database, connection, run, 0, len(run.rows))
+            finally:
+                await attempt.rollback()
+    except (asyncpg.PostgresError, TargetUnavailable):
+        found = None
+    return found or SaveFailed(_first_task(runs), _said(error), code=error.sqlstate or "")
+
+
+async def _culprit(
+    database: Database, connection: asyncpg.Connection, run: Run, low: int, high: int
+) -> SaveFailed | None:
+    """Write rows `low` to `high`; where they are refused, halve until one row is left."""
+    try:
+        async with connection.transaction():
+            await write(database, connection, run.statement, run.rows[low:high])
+    except asyncpg.PostgresError as error:
+        if high - low == 1:
+            return SaveFailed(run.task, _said(error), row=run.calls[low], code=error.sqlstate or "")
+        middle = (low + high) // 2
+        first = await _culprit(database, connection, run, low, middle)
+        return first or await _culprit(database, connection, run, middle, high)
+    return None
+
+
+def _first_task(runs: Mapping[Fence, Sequence[Run]]) -> str:
+    return next(iter(runs)).task
+
+
+def _said(error: asyncpg.PostgresError) -> str:
+    detail = f" ({error.detail})" if getattr(error, "detail", None) else ""
+    return f"{error}{detail} [{error.sqlstate}]"

@@ -1,0 +1,140 @@
+"""SQL text as the postgres tool needs it: statements, placeholders, what they do.
+
+This is no parser of SQL. It knows what is quoted and what is a comment, finds `:name`
+outside of those, and recognizes the one shape of INSERT that can take many rows at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_TOKEN = re.compile(
+    r"""
+      (?P<quoted> --[^\n]* | /\*.*?\*/ | [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*'
+                | "(?:[^"]|"")*" | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | := )
+    | :(?P<name>[A-Za-z_]\w*)
+    | \$(?P<place>\d+)
+    | (?P<word>[A-Za-z_][\w$]*)
+    | (?P<mark>[();,])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_READS = frozenset({"select", "show", "explain", "values", "table"})
+_WRITES = frozenset({"insert", "update", "delete", "merge"})
+_CHANGES = _WRITES | {"do"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, placeholder or mark, with its place and how many parentheses are around it."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; `parts` is its text between the placeholders called `names`."""
+
+    parts: tuple[str, ...]
+    names: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    text: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names, each once, in the order of their positions `$1`, `$2` …"""
+        return tuple(dict.fromkeys(self.names))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words, in lower case, without what is quoted."""
+        return tuple(one.text.lower() for one in self.tokens if one.kind == "word")
+
+    @property
+    def reads(self) -> bool:
+        """Say whether it only reads, as far as its words tell."""
+        first = self.words[:1]
+        return bool(first) and (first[0] in _READS or (first[0] == "with" and not self.writes))
+
+    @property
+    def writes(self) -> bool:
+        """Say whether repeating it would change rows again: it needs a fence."""
+        words = self.words
+        if not words:
+            return False
+        return words[0] in _CHANGES or (words[0] == "with" and not _WRITES.isdisjoint(words))
+
+    @property
+    def returns(self) -> bool | None:
+        """Say whether rows come back; None: only the server can tell."""
+        if self.reads:
+            return True
+        if self.words[:1] and self.words[0] in _WRITES:
+            return any(one.depth == 0 and one.text.lower() == "returning" for one in self.tokens)
+        return None
+
+    def numbered(self, parameters: Sequence[str]) -> str:
+        """Return it with `$1`, `$2` … replaced."""
+        pieces: list[str] = []
+        begin = 0
+        for one in self.tokens:
+            if one.kind == "place":
+                pieces += (self.text[begin : one.start], parameters[int(one.text) - 1])
+                begin = one.end
+        return "".join([*pieces, self.text[begin:]])
+
+    def sql(self, parameters: Sequence[str] | None = None) -> str:
+        """Return it with every placeholder replaced; without other words, by `$1`, `$2` …"""
+        order = self.parameters
+        if parameters is None:
+            parameters = [f"${number}" for number in range(1, len(order) + 1)]
+        by_name = dict(zip(order, parameters, strict=True))
+        pieces = [self.parts[0]]
+        for name, part in zip(self.names, self.parts[1:], strict=True):
+            pieces += (by_name[name], part)
+        return "".join(pieces)
+
+
+@lru_cache(maxsize=1024)
+def statements(text: str) -> tuple[Statement, ...]:
+    """Return the statements that `;` separates, leaving out empty ones."""
+    found: list[tuple[str, list[Token], int]] = []
+    tokens: list[Token] = []
+    begin = 0
+    for token in _tokens(text):
+        if token.text == ";" and token.kind == "mark":
+            found.append((text[begin : token.start], tokens, begin))
+            tokens, begin = [], token.end
+        else:
+            tokens.append(token)
+    found.append((text[begin:], tokens, begin))
+    return tuple(_statement(*one) for one in found if one[1])
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind in ("quoted", "tag"):
+            continue
+        depth -= match[0] == ")"
+        yield Token(kind, match[kind], match.start(), match.end(), depth)
+        depth += match[0] == "("
+
+
+def _statement(text: str, tokens: list[Token], begin: int) -> Statement:
+    moved = tuple(
+        Token(one.kind, one.text, one.start - begin, one.end - begin, one.depth) for one in tokens
+    )
+    places = [one for one in moved if one.kind == "name"]
+    starts = [0, *(one.end for one in places)]
+    ends = [*(one.start for one in places), len(text)]
+    parts = tuple(text[a:b] for a, b in zip(starts, ends, strict=True))
+    return Statement(parts, tuple(one.text for one in places), moved, text)

@@ -1,0 +1,223 @@
+"""The tool that talks to Postgres: statements one by one, and a frame's saves as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import asyncpg
+import orjson
+
+from streams.envelope.model import Json
+from streams.worker.errors import BadConfig, UnknownCredential
+from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
+from streams.worker.tools import pg_fence
+from streams.worker.tools.failure import failed, seconds, text
+from streams.worker.tools.pg_pools import MAX_CONNECTIONS, Database, PostgresPools, target_of
+from streams.worker.tools.pg_save import COMMAND, rows_in, save
+from streams.worker.tools.pg_statement import Statement, statements
+from streams.worker.tools.pg_values import as_text, rows_of
+from streams.worker.tools.pg_write import affected, texts, typed, write
+
+ANSWER_BYTES = 4 * 1024 * 1024
+"""How much of an answer a fence keeps, for an attempt that comes again."""
+
+
+class PostgresTool:
+    """Runs `command` (or `query`, `sql`, `statement`) in the database of `auth` or `dsn`.
+
+    `params` is a mapping for placeholders like :name, or a list for $1, $2 …; `rows` is a list
+    of such mappings, written at once. Values are always bound, never pasted into the text.
+    The answer is {"rows": [...], "row_count": n}.
+
+    A statement that changes rows is fenced: it and a row of `noetl_fence` go in one
+    transaction, and the same call of a later attempt gets the first one's answer and changes
+    nothing. A SELECT is taken for reading; `fence: true` fences one that is not, and
+    `fence: false` leaves a statement alone.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        deployment: str,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        self._pools = PostgresPools(credentials, max_connections=max_connections)
+        self._deployment = deployment
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Run the statements of the task, in one transaction where they change rows."""
+        try:
+            commands = statements(text(config, *COMMAND))
+            limit = seconds(config, call, None)
+            database = await self._pools.database(config, call.tenant_id, call.organization_id)
+            return await self._run(database, commands, config, call, limit)
+        except (BadConfig, UnknownCredential) as error:
+            return failed("pg.config", str(error))
+        except asyncpg.PostgresError as error:
+            return _refused(error)
+        except TimeoutError:
+            return failed("pg.timeout", "the database did not answer in time")
+        except (ValueError, OverflowError) as error:
+            return failed("pg.value", f"a value cannot be carried: {error}")
+
+    def target(self, config: Config) -> str:
+        """Return a name for the database this task writes to."""
+        return target_of(config)
+
+    async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
+        """Return those of `fences` that are there already."""
+        if not fences:
+            return {}
+        database = await self._database(config, fences[0])
+        async with database.connection() as connection:
+            await pg_fence.ready(database, connection)
+            return await pg_fence.find(connection, fences)
+
+    async def save(
+        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+    ) -> Mapping[Fence, Saved]:
+        """Write all batches and their fences in one transaction; return the fences found."""
+        for fence, configs in batches:
+            for config in configs[:1]:
+                return await save(await self._database(config, fence), batches, saved)
+        return {}
+
+    async def close(self) -> None:
+        """Close the pools."""
+        await self._pools.close()
+
+    async def _database(self, config: Config, fence: Fence) -> Database:
+        return await self._pools.database(config, fence.tenant_id, fence.organization_id)
+
+    async def _run(
+        self,
+        database: Database,
+        commands: Sequence[Statement],
+        config: Config,
+        call: Call,
+        limit: float | None,
+    ) -> Outcome:
+        is_fenced = config.get("fence")
+        if is_fenced is None:
+            is_fenced = any(one.writes for one in commands)
+        async with database.connection() as connection:
+            if is_fenced:
+                return await self._fenced(database, connection, commands, config, call, limit)
+            if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
+                data = await _execute(database, connection, commands, config, limit)
+            else:
+                async with connection.transaction():
+                    data = await _execute(database, connection, commands, config, limit)
+        return Outcome(status="success", data=data)
+
+    async def _fenced(
+        self,
+        database: Database,
+        connection: asyncpg.Connection,
+        commands: Sequence[Statement],
+        config: Config,
+        call: Call,
+        limit: float | None,
+    ) -> Outcome:
+        await pg_fence.ready(database, connection)
+        fence = self._fence(call)
+        async with connection.transaction(isolation="read_committed"):
+            if not await pg_fence.take(connection, [fence], Saved(row_count=0)):
+                found = await pg_fence.find(connection, [fence])
+                return _adopted(found[fence])
+            data = await _execute(database, connection, commands, config, limit)
+            _check_size(data)
+            await pg_fence.fill(connection, fence, data["row_count"], {"data": data})
+        return Outcome(status="success", data=data)
+
+    def _fence(self, call: Call) -> Fence:
+        """Name the call. A command is in no stage; its own id tells it from all others."""
+        return Fence(
+            deployment=self._deployment,
+            stage_id=call.stage_id or 0,
+            frame_id=call.entity_id,
+            task=call.task,
+            partition=f"run/{call.partition}",
+        )
+
+
+async def _execute(
+    database: Database,
+    connection: asyncpg.Connection,
+    commands: Sequence[Statement],
+    config: Config,
+    limit: float | None,
+) -> dict[str, Any]:
+    """Run the statements one after the other; the last one's answer counts."""
+    data: dict[str, Any] = {"rows": [], "row_count": 0}
+    for command in commands:
+        if config.get("rows") is not None:
+            count = await write(database, connection, command, rows_in(config))
+            data = {"rows": [], "row_count": count}
+            continue
+        sql, values = await _bound(database, connection, command, config)
+        data = await _answer(connection, command, sql, values, limit)
+    return data
+
+
+async def _answer(
+    connection: asyncpg.Connection,
+    command: Statement,
+    sql: str,
+    values: Sequence[str | None],
+    limit: float | None,
+) -> dict[str, Any]:
+    """Run one statement in as few round trips as its answer allows."""
+    if command.returns is None:
+        prepared = await connection.prepare(sql, timeout=limit)
+        rows = rows_of(await prepared.fetch(*values, timeout=limit))
+        return {"rows": rows, "row_count": affected(prepared.get_statusmsg())}
+    if command.returns:
+        rows = rows_of(await connection.fetch(sql, *values, timeout=limit))
+        return {"rows": rows, "row_count": len(rows)}
+    status = await connection.execute(sql, *values, timeout=limit)
+    return {"rows": [], "row_count": affected(status)}
+
+
+async def _bound(
+    database: Database, connection: asyncpg.Connection, command: Statement, config: Config
+) -> tuple[str, Sequence[str | None]]:
+    """Return a statement whose parameters are text, and their values."""
+    params = config.get("params")
+    if not params:
+        return command.text, ()
+    if isinstance(params, list):
+        types = await database.types_of(connection, command.text)
+        if len(types) != len(params):
+            raise BadConfig(f"the statement has {len(types)} parameters, 'params' {len(params)}")
+        values = [as_text(value, kind[1]) for value, kind in zip(params, types, strict=True)]
+        return typed(command.numbered, types), values
+    if not isinstance(params, Mapping):
+        raise BadConfig("'params' must be a mapping or a list")
+    if not command.names:
+        return command.text, ()
+    types = await database.types_of(connection, command.sql())
+    return typed(command.sql, types), texts(command.parameters, types, [params])[0]
+
+
+def _refused(error: asyncpg.PostgresError) -> Outcome:
+    code = error.sqlstate or ""
+    detail = getattr(error, "detail", None)
+    message = f"{error} ({detail})" if detail else str(error)
+    return failed(f"pg.{code}", message, detail={"pg": {"code": code}})
+
+
+def _adopted(saved: Saved) -> Outcome:
+    data: Json = (saved.output or {}).get("data")
+    return Outcome(status="success", data=data, meta={"fence": "adopted"})
+
+
+def _check_size(data: Mapping[str, Any]) -> None:
+    size = len(orjson.dumps(data))
+    if size > ANSWER_BYTES:
+        raise BadConfig(
+            f"the statement's answer has {size} bytes and its fence keeps {ANSWER_BYTES}; "
+            "return fewer columns, or set `fence: false` if running it twice is harmless"
+        )

@@ -1,0 +1,101 @@
+"""What the postgres tool makes of SQL text."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.worker.tools.pg_insert import Copy, insert_of
+from streams.worker.tools.pg_statement import statements
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        ("SELECT :a, :b, :a", "SELECT $1, $2, $1"),
+        ("SELECT ':a' || :a", "SELECT ':a' || $1"),
+        ("SELECT :a::text", "SELECT $1::text"),
+        ('SELECT ":a", :a', 'SELECT ":a", $1'),
+        ("SELECT $$:a$$, $x$ :a $x$, :a", "SELECT $$:a$$, $x$ :a $x$, $1"),
+        ("SELECT E'\\':a', :a", "SELECT E'\\':a', $1"),
+        ("SELECT 'it''s :a', :a", "SELECT 'it''s :a', $1"),
+        ("SELECT :a -- :b\n/* :c; */", "SELECT $1 -- :b\n/* :c; */"),
+        ("SELECT x[1:2], f(a := :a)", "SELECT x[1:2], f(a := $1)"),
+    ],
+)
+def test_placeholders_are_found_where_they_are_meant(text: str, sql: str) -> None:
+    [statement] = statements(text)
+    assert statement.sql() == sql
+
+
+def test_statements_are_separated_outside_of_quotes_only() -> None:
+    texts = [one.text.strip() for one in statements("A ';'; ;B $$;$$ -- ;\n; -- nothing\n")]
+    assert texts == ["A ';'", "B $$;$$ -- ;"]
+
+
+@pytest.mark.parametrize(
+    ("text", "writes"),
+    [
+        ("SELECT 1", False),
+        ("-- insert\nselect 'insert'", False),
+        ("INSERT INTO t VALUES (1)", True),
+        ("  /* x */ update t set a = 1", True),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", False),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", True),
+        ("CREATE TABLE t (a int)", False),
+        ("DO $$ BEGIN END $$", True),
+        ('SELECT "update" FROM t', False),
+    ],
+)
+def test_what_changes_rows_is_recognized(text: str, writes: bool) -> None:
+    assert statements(text)[0].writes is writes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t (a) VALUES (:a), (:b)",
+        "INSERT INTO t (a) VALUES (:a) RETURNING a",
+        "INSERT INTO t (a) VALUES (:a) ON CONFLICT (a) DO UPDATE SET a = :b",
+        "INSERT INTO t (a, b) VALUES (:a, DEFAULT)",
+        "INSERT INTO t (a) SELECT :a",
+        "INSERT INTO t (a) VALUES (1)",
+        "UPDATE t SET a = :a",
+    ],
+)
+def test_other_shapes_are_not_taken_for_a_batch(text: str) -> None:
+    assert insert_of(statements(text)[0]) is None
+
+
+def test_an_insert_becomes_one_statement_over_arrays() -> None:
+    text = "INSERT INTO t (a, b, c) VALUES (:x, upper(:y), now()) ON CONFLICT DO NOTHING"
+    insert = insert_of(statements(text)[0])
+    assert insert is not None
+    assert insert.copy is None
+    assert insert.many(["integer", "text"]) == (
+        "INSERT INTO t (a, b, c)  SELECT (u.p1::integer), upper((u.p2::text)), now() "
+        "FROM unnest($1::text[], $2::text[]) AS u(p1, p2)  ON CONFLICT DO NOTHING"
+    )
+
+
+def test_bare_parameters_can_be_copied_and_names_are_folded() -> None:
+    text = 'insert into My."Table" ("A", b) values (:x, :y)'
+    insert = insert_of(statements(text)[0])
+    assert insert is not None
+    assert insert.copy == Copy("my", "Table", ("A", "b"), ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t VALUES (:x, :y)",
+        "INSERT INTO t AS u (a) VALUES (:x)",
+        "INSERT INTO t (a) VALUES (:x::int)",
+        "INSERT INTO t (a) VALUES (:x) ON CONFLICT DO NOTHING",
+        "INSERT INTO t (a, b) VALUES (:x, 5)",
+        "INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES (:x)",
+    ],
+)
+def test_more_than_bare_parameters_are_not_copied(text: str) -> None:
+    insert = insert_of(statements(text)[0])
+    assert insert is not None
+    assert insert.copy is None
