@@ -8,9 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from streams.api.bodies import Cancel, id_of, number, read
+from streams.api.cancelling import cancelled
 from streams.api.runtime import Runtime
 from streams.api.shown import answer, event_json, reference_json, row_json
-from streams.envelope.model import NewEvent, Root
+from streams.envelope.model import Root
 from streams.log.errors import RootEnded
 from streams.projector.core import View, absorb
 
@@ -96,16 +97,13 @@ async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
     root = Root("execution", execution_id)
     if head.has_ended:
         raise RootEnded(root, "execution.cancelled")
-    event = NewEvent(
-        type="execution.cancelled",
-        root=root,
-        tenant_id=head.scope.tenant_id,
-        organization_id=head.scope.organization_id,
-        idempotency_key=f"cancel/{runtime.next_id()}",
-        event_time=runtime.clock.now(),
-        status="CANCELLED",
-        error=body.reason,
-        meta={"by": body.by},
+    event = cancelled(
+        root,
+        head.scope,
+        by=body.by,
+        reason=body.reason,
+        now=runtime.clock.now(),
+        nonce=runtime.next_id(),
     )
     receipt = await runtime.log.append([event])
     shown = {"execution_id": str(execution_id), "status": "CANCELLED"}

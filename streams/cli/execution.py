@@ -1,0 +1,248 @@
+"""`streams execution`: look at executions, and end them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from streams.cli.options import COUNT, settings_options
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+
+_ID = click.IntRange(min=1)
+
+
+@click.group()
+def execution() -> None:
+    """List, show and cancel executions, and tell what happened in them.
+
+    \b
+    Example:
+      streams execution list --status RUNNING
+    """
+
+
+@execution.command("list")
+@click.option("--status", help="Only these, for example RUNNING or FAILED.")
+@click.option("--path", help="Only executions of this playbook.")
+@click.option("--before", type=_ID, help="Only older ones than this id.")
+@click.option("--limit", type=COUNT, default=20, show_default=True)
+@settings_options
+def list_command(
+    status: str | None,
+    path: str | None,
+    before: int | None,
+    limit: int,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """List executions, the newest first.
+
+    \b
+    Examples:
+      streams execution list --limit 5
+      streams execution list --path examples/pft --json
+    """
+    rows = asyncio.run(_list(_settings(file, data), status, path, before, limit))
+    if as_json:
+        _print_json({"executions": rows})
+        return
+    for row in rows:
+        took = _seconds(row["start_time"], row["end_time"])
+        click.echo(f"{row['execution_id']:<20} {row['status']:<10} {took:>9}  {row['path']}")
+
+
+@execution.command()
+@click.argument("execution_id", metavar="ID", type=_ID)
+@settings_options
+def show(execution_id: int, file: Path | None, data: Path | None, as_json: bool) -> None:
+    """Show an execution, its stages and what is open in it.
+
+    \b
+    Example:
+      streams execution show 334285732872290304
+    """
+    shown = asyncio.run(_show(_settings(file, data), execution_id))
+    if as_json:
+        _print_json(shown)
+        return
+    for name in ("execution_id", "path", "version", "status", "start_time", "end_time", "error"):
+        if shown.get(name) is not None:
+            click.echo(f"{name.replace('_', ' '):<13} {shown[name]}")
+    for stage in shown["stages"]:
+        rows = f"{stage['rows_done']} rows" + (
+            f", {stage['rows_failed']} failed" if stage["rows_failed"] else ""
+        )
+        frames = f"{stage['frames_done']} of {stage['frames']} frames"
+        click.echo(f"stage         {stage['step_name']:<24} {stage['status']:<9} {frames}, {rows}")
+    for command in shown["commands"]:
+        click.echo(f"command       {command['step_name']:<24} {command['status']}")
+
+
+@execution.command()
+@click.argument("execution_id", metavar="ID", type=_ID)
+@click.option("--after", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--limit", type=COUNT, default=200, show_default=True)
+@settings_options
+def events(
+    execution_id: int,
+    after: int,
+    limit: int,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Tell what happened in an execution, in order, from the log itself.
+
+    \b
+    Example:
+      streams execution events 334285732872290304 --after 100
+    """
+    told = asyncio.run(_events(_settings(file, data), execution_id, after, limit))
+    if as_json:
+        _print_json({"events": told})
+        return
+    for one in told:
+        what = one.get("error") or one.get("status") or ""
+        node = one.get("node_name", "")
+        click.echo(
+            f"{one['seq']:>6} {one['ingest_time']} {one['event_type']:<22} {node:<20} {what}"
+        )
+
+
+@execution.command()
+@click.argument("execution_id", metavar="ID", type=_ID)
+@click.option("--by", default="cli", show_default=True, help="Who ends it.")
+@click.option("--reason", help="Why, for those who look later.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; end nothing.")
+@settings_options
+def cancel(
+    execution_id: int,
+    by: str,
+    reason: str | None,
+    dry_run: bool,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """End an execution; exit 3 when it has ended already.
+
+    \b
+    Example:
+      streams execution cancel 334285732872290304 --reason "wrong day"
+    """
+    settings = _settings(file, data)
+    told = asyncio.run(_cancel(settings, execution_id, by, reason, dry_run))
+    if as_json:
+        _print_json(told)
+    else:
+        click.echo(f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
+
+
+def _settings(file: Path | None, data: Path | None) -> Settings:
+    from streams.app import load_settings
+
+    return load_settings(file, data).settings
+
+
+async def _list(
+    settings: Settings, status: str | None, path: str | None, before: int | None, limit: int
+) -> list[dict[str, Any]]:
+    from streams.api.postgres import PostgresSeen
+    from streams.api.shown import row_json
+    from streams.app import open_pool
+    from streams.payload.port import Scope
+
+    scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+        rows = await PostgresSeen(pool).executions(
+            scope, status=status, path=path, before=before or 2**63 - 1, limit=limit
+        )
+    return [row_json(row) for row in rows]
+
+
+async def _show(settings: Settings, execution_id: int) -> dict[str, Any]:
+    from streams.api.errors import NotFound
+    from streams.api.postgres import PostgresSeen
+    from streams.api.shown import row_json
+    from streams.app import open_pool
+
+    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+        seen = PostgresSeen(pool)
+        row = await seen.execution(execution_id)
+        if row is None:
+            raise NotFound("execution", execution_id, "or no projector has seen it yet")
+        parts = await seen.parts(execution_id)
+    return {**row_json(row), **{name: _shown(rows) for name, rows in parts.items()}}
+
+
+def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from streams.api.shown import row_json
+
+    return [row_json(row) for row in rows]
+
+
+async def _events(
+    settings: Settings, execution_id: int, after: int, limit: int
+) -> list[dict[str, Any]]:
+    from streams.api.shown import event_json
+    from streams.app import open_pool, open_registry
+    from streams.envelope.codec import Codec
+    from streams.envelope.model import Root
+    from streams.log.postgres import PostgresEventStore
+
+    dsn = settings.event_store.canonical_connection.dsn("read")
+    async with open_registry(settings) as registry, open_pool(dsn) as pool:
+        store = PostgresEventStore(None, pool, await Codec.open(registry))
+        root = Root("execution", execution_id)
+        found = store.read_root(root, after_seq=after, through_seq=after + limit)
+        return [event_json(event) async for event in found]
+
+
+async def _cancel(
+    settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
+) -> dict[str, Any]:
+    from streams.api.cancelling import cancelled
+    from streams.api.errors import NotFound
+    from streams.api.postgres import PostgresSeen
+    from streams.app import open_log, open_pool
+    from streams.clock import SystemClock
+    from streams.envelope.model import Root
+    from streams.log.errors import RootEnded
+
+    root = Root("execution", execution_id)
+    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+        head = await PostgresSeen(pool).head(root)
+    if head is None:
+        raise NotFound("execution", execution_id)
+    if head.has_ended:
+        raise RootEnded(root, "execution.cancelled")
+    told = {"execution_id": str(execution_id), "dry_run": dry_run}
+    if dry_run:
+        return told
+    async with open_log(settings, role="cli", lanes=1) as log:
+        event = cancelled(
+            root,
+            head.scope,
+            by=by,
+            reason=reason,
+            now=SystemClock().now(),
+            nonce=log.ids.next(),
+        )
+        receipt = await log.store.append([event])
+    return {**told, "status": "CANCELLED", "seq": receipt.events[0].seq}
+
+
+def _seconds(start: Any, end: Any) -> str:
+    return f"{(end - start).total_seconds():.1f} s" if start and end else ""
+
+
+def _print_json(value: object) -> None:
+    click.echo(orjson.dumps(value).decode())
