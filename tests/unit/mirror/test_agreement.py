@@ -14,6 +14,7 @@ from streams.topology import Topic, Topology
 from streams.topology import load as load_topology
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+SCHEMAS = {"Event", "Trigger"}
 SINK = Connector("warehouse", {"topics": "noetl.mirror.message"})
 
 
@@ -75,21 +76,21 @@ def test_a_schema_without_a_file_is_found(topology: Topology, mirror: Connector)
 
 def test_a_second_writer_is_found(topology: Topology, mirror: Connector) -> None:
     other = changed(topology, "noetl.events.tenant", writer="planner")
-    assert disagreements(other, {"Event"}, [mirror]) == [
+    assert disagreements(other, SCHEMAS, [mirror]) == [
         "noetl.events.tenant: its writer is planner, but noetl-mirror writes it too"
     ]
 
 
 def test_a_topic_its_writer_never_writes_is_found(topology: Topology, mirror: Connector) -> None:
     other = changed(topology, "noetl.connect.status", writer="noetl-mirror")
-    assert disagreements(other, {"Event"}, [mirror]) == [
+    assert disagreements(other, SCHEMAS, [mirror]) == [
         "noetl.connect.status: its writer is noetl-mirror, whose template never writes it"
     ]
 
 
 def test_an_undeclared_target_is_found(topology: Topology, mirror: Connector) -> None:
     fewer = Topology(tuple(one for one in topology.topics if one.name != "noetl.mirror.message"))
-    assert disagreements(fewer, {"Event"}, [mirror]) == [
+    assert disagreements(fewer, SCHEMAS, [mirror]) == [
         "connector noetl-mirror writes noetl.mirror.message, which no file in topics/ declares"
     ]
 
@@ -97,36 +98,36 @@ def test_an_undeclared_target_is_found(topology: Topology, mirror: Connector) ->
 def test_a_predicate_that_matches_no_table_is_found(topology: Topology, mirror: Connector) -> None:
     key = "predicates.is-event.pattern"
     missed = Connector(mirror.name, {**mirror.config, key: "noetl_event"})
-    found = disagreements(topology, {"Event"}, [missed])
+    found = disagreements(topology, SCHEMAS, [missed])
     assert found[0].startswith("connector noetl-mirror writes noetl.mirror.noetl.event, which no")
 
 
 def test_a_heartbeat_that_is_not_routed_is_found(topology: Topology, mirror: Connector) -> None:
-    found = disagreements(topology, {"Event"}, [configured(mirror, transforms="event")])
+    found = disagreements(topology, SCHEMAS, [configured(mirror, transforms="event")])
     assert [one.split(",")[0] for one in found] == [
         "connector noetl-mirror writes __debezium-heartbeat.noetl.mirror"
     ]
 
 
 def test_a_sink_must_be_named_among_the_readers(topology: Topology, mirror: Connector) -> None:
-    found = disagreements(topology, {"Event"}, [mirror, SINK])
+    found = disagreements(topology, SCHEMAS, [mirror, SINK])
     assert found == [
         "noetl.mirror.message: readers ['watermark'], but warehouse reads it",
     ]
     agreed = changed(topology, "noetl.mirror.message", readers=("watermark", "warehouse"))
-    assert disagreements(agreed, {"Event"}, [mirror, SINK]) == []
+    assert disagreements(agreed, SCHEMAS, [mirror, SINK]) == []
 
 
 def test_a_reader_that_does_not_read_is_found(topology: Topology) -> None:
     other = changed(topology, "noetl.mirror.message", readers=("warehouse",))
     idle = Connector("warehouse", {"topics.regex": r"noetl\.events\.nothing.*"})
-    assert disagreements(other, {"Event"}, [idle]) == [
+    assert disagreements(other, SCHEMAS, [idle]) == [
         "noetl.mirror.message: readers ['warehouse'], but warehouse does not read it"
     ]
 
 
 def test_a_sink_of_an_undeclared_topic_is_found(topology: Topology) -> None:
     astray = Connector("warehouse", {"topics": "noetl.nothing"})
-    assert disagreements(topology, {"Event"}, [astray]) == [
+    assert disagreements(topology, SCHEMAS, [astray]) == [
         "connector warehouse reads noetl.nothing, which no file in topics/ declares"
     ]
