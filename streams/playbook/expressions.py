@@ -204,6 +204,8 @@ class _Program:
 
 
 def _failed(text: str, error: Exception) -> ExpressionFailed:
+    if isinstance(error.__cause__, TemplateError):
+        error = error.__cause__
     if isinstance(error, (TooLarge, TooSlow, TemplateError)):
         return ExpressionFailed(text, str(error))
     return ExpressionFailed(text, f"{type(error).__name__}: {error}")
