@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from streams.errors import Unavailable
+from streams.errors import Inconsistent, Unavailable
 
 
 class FeedUnavailable(Unavailable):
     """The broker cannot be read, or lost the group's position."""
 
 
-class Stalled(Unavailable):
+class Stalled(Inconsistent):
     """Records wait and none is finished: the process must begin again."""
