@@ -27,7 +27,7 @@ COMMANDS = {
     "status": "streams.cli.stack",
     "topics": "streams.cli.topics",
     "trigger": "streams.cli.trigger",
-    "triggers": "streams.cli.trigger",
+    "triggers": "streams.cli.triggers",
     "up": "streams.cli.stack",
 }
 

@@ -45,9 +45,17 @@ class MemoryEventStore:
     """Keeps every root's events in a list."""
 
     def __init__(
-        self, *, codec: Codec, next_id: Callable[[], int], producer: str, clock: Clock
+        self,
+        *,
+        codec: Codec,
+        next_id: Callable[[], int],
+        producer: str,
+        clock: Clock,
+        mirror: Callable[[Event, bytes], None] | None = None,
     ) -> None:
+        """`mirror` is told each event stored, with its envelope's bytes."""
         self._codec, self._next_id, self._producer, self._clock = codec, next_id, producer, clock
+        self._mirror = mirror
         self._roots: dict[int, _RootState] = {}
         self._log: list[tuple[Event, Frontier]] = []
         self._xid = 0
@@ -133,6 +141,8 @@ class MemoryEventStore:
         if kind.ends or kind.reopens:
             root.terminal = kind.ends
         self._log.append((event, Frontier(self._xid, position)))
+        if self._mirror is not None:
+            self._mirror(event, one.envelope)
         return _answer(event, Outcome.APPENDED)
 
     def _ingest_time(self, root: _RootState) -> datetime:

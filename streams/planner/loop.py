@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 _TRIES = 8
 _ENDED_KEPT = 100_000
 _PAYLOADS_KEPT = 64
-_REPUBLISH_AFTER = timedelta(seconds=30)
 
 
 class Planner:
@@ -229,7 +228,7 @@ class Planner:
                 key = (item.execution_id, item.entity_id)
                 last, times = self._published.get(key, (now, 0))
                 self._published.setdefault(key, (now, 0))
-                if now - last >= _REPUBLISH_AFTER * 2 ** min(max(times - 1, 0), 4):
+                if now - last >= self._rules.republish_after * 2 ** min(max(times - 1, 0), 4):
                     stale.append(item)
         return stale
 

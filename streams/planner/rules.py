@@ -40,6 +40,8 @@ class Rules:
     max_visits: int = 10_000
     lease_margin: timedelta = timedelta(seconds=5)
     retry_delay: timedelta = timedelta(seconds=1)
+    republish_after: timedelta = timedelta(seconds=30)
+    """How long an item may wait unclaimed before it is published again; doubles each time."""
     policies: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: {"loop": _loop(), "fanout": _fanout()}
     )

@@ -1,0 +1,67 @@
+"""`streams simulate`: the runtime on one seeded scheduler, with everything going wrong."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import click
+import orjson
+
+from streams.errors import Refused
+
+
+@click.command(
+    epilog="""\b
+Example:
+  streams simulate --seeds 200
+  streams simulate --first 1734 --seeds 1           (one seed again, as a failure names it)
+  streams simulate --plant double-dispatch          (a planted bug must be found)"""
+)
+@click.option("--seeds", default=200, show_default=True, help="How many seeds to run.")
+@click.option("--first", default=0, show_default=True, help="The first seed.")
+@click.option("--plant", help="Put a bug in first: lost-acknowledgement, double-dispatch, …")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
+    """Run planner, workers and projector on one seeded scheduler, and crash them.
+
+    Exits with 1 when a seed shows something wrong; with --plant, when none does.
+    """
+    from streams.simulator.plants import PLANTS
+    from streams.simulator.run import Summary
+    from streams.simulator.run import simulate as run
+
+    if seeds < 1:
+        raise Refused(f"--seeds is {seeds}; it must be at least 1")
+    if plant is not None and plant not in PLANTS:
+        raise Refused(f"--plant {plant}: there is {', '.join(sorted(PLANTS))}")
+    logging.getLogger("streams").setLevel(logging.CRITICAL)
+
+    def show(summary: Summary) -> None:
+        if not as_json and sys.stderr.isatty():
+            told = f"\r{summary.seeds} of {seeds} seeds, {len(summary.failures)} failures"
+            click.echo(told, nl=False, err=True)
+
+    summary = run(
+        range(first, first + seeds),
+        told=show,
+        stop_at_first=plant is not None,
+        **({"plant": PLANTS[plant]} if plant else {}),
+    )
+    if as_json:
+        failures = [{"seed": one.seed, "problem": one.problem} for one in summary.failures]
+        told = {"seeds": summary.seeds, "steps": summary.steps, "faults": dict(summary.faults)}
+        click.echo(orjson.dumps({**told, "failures": failures}).decode())
+    else:
+        _print(summary.seeds, summary.steps, dict(summary.faults))
+        for one in summary.failures:
+            click.echo(f"seed {one.seed}: {one.problem}")
+    found = bool(summary.failures)
+    if found == (plant is None):
+        sys.exit(1)
+
+
+def _print(seeds: int, steps: int, faults: dict[str, int]) -> None:
+    click.echo(f"\n{seeds} seeds, {steps} records, {sum(faults.values())} faults:")
+    for kind, times in sorted(faults.items()):
+        click.echo(f"  {kind:<18} {times}")

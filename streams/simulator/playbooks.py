@@ -1,0 +1,78 @@
+"""The playbooks that simulations run: small, but with every kind of step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from streams.errors import Refused
+from streams.playbook.model import Playbook
+from streams.playbook.parse import parse
+
+_TEMPLATE = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{name: sim, path: simulated/{index}}}
+workload: {{rows: []}}
+workflow:
+  - step: start
+    next: [{{step: prepare}}]
+  - step: prepare
+    tool: {{kind: noop}}
+    next: [{{step: each}}]
+  - step: each
+    on_error: {on_error}
+    loop:
+      in: "{{{{ workload.rows }}}}"
+      iterator: row
+      spec: {{mode: {mode}, max_in_flight: {window}}}
+      frame_policy: {{size: {size}, row_concurrency: 3}}
+    tool:
+      - fetch:
+          kind: http
+          row: "{{{{ iter.row.n }}}}"
+          bad: "{{{{ iter.row.bad }}}}"
+          eval:
+            - expr: "{{{{ outcome.status == 'error' and outcome.error.kind == 'busy' }}}}"
+              do: retry
+              attempts: 8
+              delay: 0.05
+            - expr: "{{{{ outcome.status == 'error' }}}}"
+              do: fail
+            - else: {{do: continue}}
+      - save:
+          kind: postgres
+          command: "INSERT INTO saved (execution, n) VALUES (:execution, :n)"
+          execution: "{{{{ execution_id }}}}"
+          row: "{{{{ iter.row.n }}}}"
+    next: [{{step: finish}}]
+  - step: finish
+    tool: {{kind: noop}}
+"""
+
+_SHAPES = (
+    {"mode": "parallel", "window": 3, "size": 4, "on_error": "fail"},
+    {"mode": "parallel", "window": 6, "size": 2, "on_error": "continue"},
+    {"mode": "sequential", "window": 1, "size": 5, "on_error": "fail"},
+    {"mode": "fanout", "window": 4, "size": 1, "on_error": "fail"},
+)
+
+
+@lru_cache(maxsize=1)
+def simulated() -> tuple[Playbook, ...]:
+    """Return them all, compiled once."""
+    texts = (_TEMPLATE.format(index=index, **shape) for index, shape in enumerate(_SHAPES))
+    return tuple(parse(text) for text in texts)
+
+
+class SimulatedPlaybooks:
+    """Finds the simulated playbooks by their number."""
+
+    async def get(self, catalog_id: int, version: int) -> Playbook:
+        """Return a playbook."""
+        return simulated()[catalog_id - 1]
+
+    async def resolve(
+        self, tenant_id: str, organization_id: str, path: str, version: int | None = None
+    ) -> tuple[int, int]:
+        """Say that there is none: nothing simulated calls another."""
+        raise Refused(f"no playbook {path}")

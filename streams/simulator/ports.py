@@ -1,0 +1,209 @@
+"""The runtime's ports in memory, each call at the mercy of the faults."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from streams.envelope.canonical import millis
+from streams.envelope.model import Event, NewEvent, PayloadRef, Root
+from streams.feed.memory import MemoryTopics
+from streams.log.memory import MemoryEventStore
+from streams.log.port import Frontier, Receipt
+from streams.payload.memory import MemoryPayloadStore
+from streams.payload.port import Scope
+from streams.projector.memory import MemoryProjections
+from streams.projector.port import Checkpoint
+from streams.projector.rows import Changes
+from streams.simulator.faults import Faults, Process
+from streams.work.item import WorkItem
+
+EVENTS = "noetl.events.execution"
+
+
+class Mirror:
+    """Writes events to their partition in the order of the log, some time later."""
+
+    def __init__(self, topics: MemoryTopics, faults: Faults) -> None:
+        self._topics, self._faults = topics, faults
+        self._queue: asyncio.Queue[tuple[Event, bytes]] = asyncio.Queue()
+        self._stored = self._written = 0
+
+    def tell(self, event: Event, envelope: bytes) -> None:
+        """Take an event that was just stored."""
+        self._stored += 1
+        self._queue.put_nowait((event, envelope))
+
+    @property
+    def behind(self) -> int:
+        """How many events were stored and not mirrored."""
+        return self._stored - self._written
+
+    async def run(self) -> None:
+        """Mirror until cancelled; sometimes it stops for a while, sometimes it repeats itself."""
+        while True:
+            event, envelope = await self._queue.get()
+            if self._faults.happens("mirror stopped", 0.003):
+                await asyncio.sleep(self._faults.random.uniform(1.0, 20.0))
+            await asyncio.sleep(self._faults.random.uniform(0.0, 0.02))
+            for _ in range(1 + self._faults.happens("event twice", 0.01)):
+                self._write(event, envelope)
+            self._written += 1
+
+    def _write(self, event: Event, envelope: bytes) -> None:
+        headers = (
+            ("seq", str(event.seq).encode()),
+            ("position", str(event.position).encode()),
+            ("stream_version", str(event.stream_version).encode()),
+            ("chain", base64.b64encode(bytes.fromhex(event.chain))),
+        )
+        self._topics.write(
+            EVENTS,
+            [envelope],
+            key=str(event.root.id).encode(),
+            partition=event.root.id % self._topics.partitions,
+            headers=headers,
+            timestamp_ms=millis(event.ingest_time),
+        )
+
+
+class FaultyStore:
+    """One process's way to the log."""
+
+    def __init__(self, store: MemoryEventStore, faults: Faults, process: Process) -> None:
+        self._store, self._faults, self._process = store, faults, process
+
+    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+        """Append, unless the call or its answer is lost."""
+        await self._faults.before(self._process)
+        receipt = await self._store.append(batch)
+        await self._faults.after(self._process)
+        return receipt
+
+    async def read_root(
+        self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Read, unless the call is refused."""
+        await self._faults.before(self._process)
+        async for event in self._store.read_root(
+            root, after_seq=after_seq, through_seq=through_seq
+        ):
+            yield event
+
+    async def read_stream(
+        self, root: Root, stream_id: str, *, after_version: int = 0
+    ) -> AsyncIterator[Event]:
+        """Read, unless the call is refused."""
+        await self._faults.before(self._process)
+        async for event in self._store.read_stream(root, stream_id, after_version=after_version):
+            yield event
+
+    async def read_log(
+        self, after: Frontier, *, limit: int = 1000
+    ) -> tuple[Sequence[Event], Frontier]:
+        """Read, unless the call is refused."""
+        await self._faults.before(self._process)
+        return await self._store.read_log(after, limit=limit)
+
+    def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
+        """Nobody here follows the log."""
+        raise NotImplementedError
+
+    async def open_roots(self, root_type: str) -> Sequence[int]:
+        """Ask, unless the call is refused."""
+        await self._faults.before(self._process)
+        return await self._store.open_roots(root_type)
+
+
+class FaultyPayloads:
+    """One process's way to the payloads."""
+
+    def __init__(self, store: MemoryPayloadStore, faults: Faults, process: Process) -> None:
+        self._store, self._faults, self._process = store, faults, process
+
+    async def put(
+        self,
+        scope: Scope,
+        data: bytes,
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+    ) -> PayloadRef:
+        """Store, unless the call or its answer is lost."""
+        await self._faults.before(self._process)
+        ref = await self._store.put(
+            scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
+        )
+        await self._faults.after(self._process)
+        return ref
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        """Fetch, unless the call is refused."""
+        await self._faults.before(self._process)
+        return await self._store.get(ref)
+
+    async def exists(self, ref: PayloadRef) -> bool:
+        """Ask, unless the call is refused."""
+        await self._faults.before(self._process)
+        return await self._store.exists(ref)
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Nothing is ever deleted here."""
+        raise NotImplementedError
+
+
+class FaultyQueue:
+    """One process's way to the work topics: late, in another order, twice, or not at all."""
+
+    def __init__(self, write: Callable[[WorkItem], None], faults: Faults, process: Process) -> None:
+        self._write, self._faults, self._process = write, faults, process
+
+    async def publish(self, items: Sequence[WorkItem]) -> None:
+        """Publish each item as luck will have it."""
+        faults, loop = self._faults, asyncio.get_running_loop()
+        await faults.before(self._process)
+        for item in items:
+            if faults.happens("work dropped", faults.drop):
+                continue
+            for _ in range(1 + faults.happens("work twice", faults.duplicate)):
+                late = faults.happens("work reordered", faults.reorder)
+                delay = faults.random.uniform(0.0, 1.0) if late else 0.0
+                loop.call_later(delay, self._write, item)
+        await faults.after(self._process)
+
+
+class FaultyProjections:
+    """The projector's way to its tables."""
+
+    def __init__(self, store: MemoryProjections, faults: Faults, process: Process) -> None:
+        self._store, self._faults, self._process = store, faults, process
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        """Save, unless the call or its answer is lost."""
+        await self._faults.before(self._process)
+        await self._store.save(changes, checkpoints)
+        await self._faults.after(self._process)
+
+    async def clear(self) -> None:
+        """Nothing is ever cleared here."""
+        raise NotImplementedError
+
+
+class Silence:
+    """Dead letters and replies that nobody should need in a simulation."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def put(self, record: Any, reason: str, *, kind: str) -> None:
+        """Keep a dead letter."""
+        self.told.append((record, reason, kind))
+
+    async def send(
+        self, reply_to: str, execution_id: int, body: Mapping[str, Any], **_: Any
+    ) -> None:
+        """Keep a reply."""
+        self.told.append((reply_to, execution_id, body))
