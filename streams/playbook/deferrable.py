@@ -31,12 +31,13 @@ def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
     task may come later again.
     """
     jumps = any(rule.do is Do.JUMP for task in tasks for rule in task.rules)
-    everywhere = outside.union(*(names_of(task) for task in tasks))
     made = []
     for place, task in enumerate(tasks):
         later = tasks if jumps else tasks[place + 1 :]
-        after = outside.union(*(names_of(other) for other in later))
-        read = task.label in everywhere or "_prev" in after
+        after = outside.union(
+            *(names_of(other) for other in later), *(names_of_rule(rule) for rule in task.rules)
+        )
+        read = task.label in after or "_prev" in after
         made.append(replace(task, deferrable=task.deferrable and not read))
     return tuple(made)
 

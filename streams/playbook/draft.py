@@ -19,9 +19,9 @@ from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
 from streams.playbook.source import Document, Path
 
-ALWAYS = ("workload", "ctx", "vars", "iter", "args", "steps", "execution_id")
+ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
 """Names that every template of a step can read."""
-IN_PIPELINES = ("outcome", "_prev", "_loop", "frame", "error")
+IN_PIPELINES = ("outcome", "_prev", "_loop")
 """Names that templates of a running pipeline can read beside the labels of its tasks."""
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
@@ -33,6 +33,8 @@ class Draft:
     document: Document
     steps: tuple[str, ...] = ()
     mentions: list[tuple[Path, Template]] = field(default_factory=list)
+    given: dict[str, set[str]] = field(default_factory=dict)
+    """Names of the arguments that arcs give to a step."""
 
     def report(
         self,

@@ -13,9 +13,10 @@ from importlib.metadata import entry_points
 TOOLS = "streams.tools"
 """Entry-point group of further tools: the kind -> what makes the tool."""
 
-_SQL = ("command", "query", "params", "rows", "auth", "dsn", "timeout")
+SQL_KEYS = ("command", "query", "sql", "statement")
+_SQL = (*SQL_KEYS, "params", "rows", "auth", "dsn", "timeout")
 USUAL: Mapping[str, tuple[str, ...]] = {
-    "artifact": ("action", "args", "ref"),
+    "artifact": ("action", "args", "ref", "data"),
     "duckdb": (*_SQL, "database"),
     "http": (
         *("method", "url", "params", "headers", "json", "data", "body", "auth", "timeout"),
@@ -24,12 +25,11 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "kafka": ("topic", "key", "value", "headers", "records", "auth", "bootstrap_servers"),
     "noop": ("data",),
     "playbook": ("path", "version", "args", "workload", "return"),
-    "postgres": (*_SQL, "args", "table", "mode", "key"),
+    "postgres": (*_SQL, "fence"),
     "python": ("code", "args", "timeout", "memory_bytes", "module", "function"),
 }
 RAW: Mapping[str, frozenset[str]] = {"python": frozenset({"code"})}
 """Keys whose text is never a template: Python has braces of its own."""
-SQL_KEYS = ("command", "query")
 CURSORS: Mapping[str, tuple[str, ...]] = {
     "postgres": ("query", "key", "claim", "auth", "dsn", "params"),
     "kafka": ("topic", "auth", "bootstrap_servers", "from", "to"),

@@ -67,7 +67,7 @@ def _playbook(document: Document) -> Playbook:
     if steps:
         check_steps(draft, steps, first, places)
     returns = _returns(draft, top)
-    draft.check_names(_names_by_step(steps, places))
+    draft.check_names(_names_by_step(draft, steps, places))
     path = str(metadata.get("path") or top.get("path") or "")
     if not path:
         draft.report(("metadata",), "the playbook has no path", "add metadata: {path: …}")
@@ -114,6 +114,9 @@ def _step(
     check_jumps(draft, tasks, (*path, "tool"))
     if loop is not None and not tasks:
         draft.report((*path, "loop"), "a loop without a tool does nothing", at_key=True)
+    if any(task.kind == "playbook" for task in tasks) and (loop is not None or len(tasks) > 1):
+        what = "a playbook is called by a step of its own, without a loop or other tasks"
+        draft.report((*path, "tool"), what, "put the call into a step that only does that")
     reads = frozenset().union(*(names_of(task) for task in tasks))
     if loop is not None and loop.cursor is not None:
         reads |= loop.cursor.config.names
@@ -168,6 +171,8 @@ def _arc(draft: Draft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
         draft.report(
             at, f"there is no step {name!r}", hint or f"there are {', '.join(draft.steps)}"
         )
+    if isinstance(args := arc.get("args"), dict):
+        draft.given.setdefault(name, set()).update(args)
     return Arc(
         step=name,
         when=draft.optional_condition(path, arc),
@@ -232,10 +237,11 @@ def _names(templates: Sequence[Template | None]) -> frozenset[str]:
 
 
 def _names_by_step(
-    steps: Mapping[str, Step], places: Mapping[str, Path]
+    draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]
 ) -> dict[Path, frozenset[str]]:
     """Return what templates of each step can read beside what all can."""
-    return {
-        places[name]: frozenset(IN_PIPELINES) | {task.label for task in step.tasks}
-        for name, step in steps.items()
-    }
+    found = {}
+    for name, step in steps.items():
+        names = {*IN_PIPELINES, *draft.given.get(name, ()), *(task.label for task in step.tasks)}
+        found[places[name]] = frozenset(names | ({step.loop.iterator} if step.loop else set()))
+    return found

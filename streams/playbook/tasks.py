@@ -17,7 +17,7 @@ from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
 from streams.playbook.source import Path
 
-_ASIDE = frozenset({"kind", "eval", "spec", "action"})
+_ASIDE = frozenset({"kind", "eval", "spec"})
 _RETRY_KEYS = ("attempts", "backoff", "delay")
 
 

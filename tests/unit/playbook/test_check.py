@@ -88,6 +88,10 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
         ),
         ("workflow:\n  - {step: a, tool: {kind: workbook, name: x}}\n", "no action 'x'"),
         ("workflow:\n  - {step: a, tool: {kind: python, code: 'def ('}}\n", "is no Python"),
+        (
+            "workflow:\n  - {step: a, loop: {in: [1]}, tool: {kind: playbook, path: p}}\n",
+            "a playbook is called by a step of its own",
+        ),
         ("workflow:\n  - {step: a, when: 'x > 1'}\n", "is a text, which always holds"),
         ("workflow:\n  - {step: a, when: '{{ ctx.x }} > 1'}\n", "is a text, which always holds"),
         ("workflow:\n  - {step: a, set: x}\n", "is a text, not a mapping"),
@@ -195,6 +199,19 @@ def test_likely_mistakes_are_warnings_and_can_be_registered() -> None:
     assert made is not None
     assert {one.severity for one in said} == {Severity.WARNING}
     assert [one.hint for one in said] == ["did you mean 'url'?", "did you mean 'workload'?"]
+
+
+def test_arguments_rows_labels_and_steps_are_names_that_are_known() -> None:
+    body = """\
+workflow:
+  - {step: a, next: [{step: b, args: {message: hello}}]}
+  - step: b
+    loop: {in: [1], iterator: row}
+    tool:
+      - one: {kind: noop, data: ["{{ message }}{{ args.message }}", "{{ row }}", "{{ a.data }}"]}
+      - two: {kind: noop, data: ["{{ one.data }}", "{{ _prev }}", "{{ _loop.current_item }}"]}
+"""
+    assert problems(body) == []
 
 
 def test_a_result_without_the_envelope_is_a_note() -> None:

@@ -202,6 +202,11 @@ workflow:
     assert made.returns.render({"a": {"data": 5}}) == {"status": "success", "data": 5}
 
 
+def test_an_action_of_a_tool_is_not_one_of_the_workbook() -> None:
+    (task,) = step("    tool: {kind: artifact, action: get, ref: '{{ ctx.ref }}'}\n").tasks
+    assert rendered(task, ctx={"ref": 1}) == {"action": "get", "ref": 1}
+
+
 def test_a_call_of_another_playbook_is_known_as_one() -> None:
     assert step("    tool: {kind: playbook, path: x/y}\n").is_playbook
 
@@ -273,6 +278,7 @@ INSERT = 'kind: postgres, auth: pg, command: "{}"'
         ("UPDATE t SET a = 1", False),
         ("SELECT 1", False),
         ("inserted", False),
+        ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", False),
     ],
 )
 def test_an_insert_that_gives_nothing_back_may_wait(command: str, expected: bool) -> None:
@@ -291,6 +297,8 @@ def test_an_insert_that_gives_nothing_back_may_wait(command: str, expected: bool
         ("", "{kind: noop, data: '{{ save.data }}'}", False),
         ("", "{kind: noop, data: '{{ _prev.data }}'}", False),
         ("", "{kind: noop, eval: [{expr: '{{ save.meta }}', do: break}]}", False),
+        (", params: {n: '{{ save.result_index }}'}", "{kind: noop}", True),
+        (", eval: [{expr: '{{ save.status }}', do: break}]", "{kind: noop}", False),
     ],
 )
 def test_a_save_whose_outcome_is_read_may_not_wait(
