@@ -126,8 +126,7 @@ async def _of_claim(
     options: Options,
 ) -> Rows:
     size = int((item.policy or {}).get("size") or 1)
-    # Asked anew at every attempt: what an earlier one was given is not remembered but stamped.
-    ask = sql.asker(item, cursor.kind, ports, partition=f"{item.attempt}/{options.name}")
+    ask = sql.asker(item, cursor.kind, ports)
     items = await sql.claim(ask, config, item.entity_id, size, options.name)
     return Rows(items=items, end={"kind": "claim"}, exhausted=len(items) < size)
 

@@ -55,11 +55,11 @@ class Deferral:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many calls of each task there are."""
+        """How many rows the calls of each task would write."""
         counts: dict[str, int] = {}
         for target in self._targets.values():
             for label, calls in target.calls.items():
-                counts[label] = counts.get(label, 0) + len(calls)
+                counts[label] = counts.get(label, 0) + sum(_rows(call) for _, call in calls)
         return {label: count for label, count in counts.items() if count}
 
     async def save(self, saved: Saved) -> Saved | None:
@@ -115,3 +115,8 @@ def last_of(found: Mapping[Fence, Saved]) -> Saved | None:
         if saved.output is not None and saved.output.get("final"):
             return saved
     return None
+
+
+def _rows(config: Config) -> int:
+    rows = config.get("rows")
+    return len(rows) if isinstance(rows, list) else 1

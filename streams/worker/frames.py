@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 from streams.errors import StreamsError
-from streams.playbook.model import Playbook, Step
-from streams.work.item import BadWorkItem, WorkItem
+from streams.work.item import WorkItem
 from streams.worker.adoption import find_saved
+from streams.worker.attempt import Attempt, begin
 from streams.worker.commit import Commit, adopt
 from streams.worker.cursors import read_rows
 from streams.worker.deferred import Deferral, RowsRefused
@@ -18,8 +16,6 @@ from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.output import store_rows
-from streams.worker.patience import patiently
-from streams.worker.pipeline import Caller, Pipeline
 from streams.worker.port import Fence
 from streams.worker.window import Bounds, WindowRun
 
@@ -46,104 +42,73 @@ class FrameRunner:
         except LeaseLost as lost:
             _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
-            await self._release(lease)
+            await _release(lease)
             raise
 
     async def _attempt(self, lease: Lease) -> None:
         """Commit the frame, or say why this attempt could not."""
         try:
-            commit = await self._work(lease)
+            commit = await _work(await begin(lease, self._ports, self._options))
             await lease.end("committed", **commit.fields())
-        except (LeaseLost, asyncio.CancelledError):
+        except LeaseLost:
             raise
         except StreamsError as error:
-            await self._fail(lease, str(error))
-        except Exception as error:  # noqa: BLE001 - a bug ends the attempt, never the waiting
+            await _fail(lease, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
+            # A bug ends the attempt with its text; nobody is left waiting for a lease to end.
             _log.exception("frame %s: attempt %s failed", lease.item.entity_id, lease.item.attempt)
-            await self._fail(lease, f"{type(error).__name__}: {error}")
+            await _fail(lease, f"{type(error).__name__}: {error}")
 
-    async def _fail(self, lease: Lease, why: str) -> None:
-        meta = {"rows": 0, "failed_rows": 0}
-        await lease.end("failed", status="error", error=fit(why), meta=meta)
 
-    async def _release(self, lease: Lease) -> None:
+async def _work(attempt: Attempt) -> Commit:
+    """Do the frame's rows; everything is durable when this returns, but not yet said."""
+    item, step, ports = attempt.item, attempt.step, attempt.ports
+    cursor = step.loop.cursor if step.loop is not None else None
+    rows = await attempt.insist(
+        lambda: read_rows(item, cursor, attempt.document, attempt.scope, ports, attempt.options)
+    )
+    deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
+    bounds = Bounds.of(item, attempt.options)
+    run = WindowRun(step, attempt.scope, rows, bounds, deferral, ports.clock)
+    if item.version > 1 and rows.items:
+        # Somebody may have been here before.
+        saved = await attempt.insist(
+            lambda: find_saved(step, run.scope_of(0), deferral, ports.tools)
+        )
+        if saved is not None:
+            return adopt(saved)
+    await run.go(attempt.pipeline(deferral))
+    return await _save(attempt, run, deferral)
+
+
+async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
+    """Make output and saves durable; rows that a target refuses fail, the others stay."""
+    while True:
+        run.drop_failed()
+        rows = run.outputs
+        output = await attempt.insist(
+            lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
+        )
+        commit = run.commit(output)
+        saved = commit.saved()
         try:
-            await lease.end("released")
-        except LeaseLost as lost:
-            _log.info("frame %s: not handed back: %s", lease.item.entity_id, lost)
-
-    async def _work(self, lease: Lease) -> Commit:
-        """Do the frame's rows; everything is durable when this returns, but not yet said."""
-        item, ports, options = lease.item, self._ports, self._options
-        playbook, document = await patiently(
-            lambda: self._read(item), clock=ports.clock, until=lease.last_moment
-        )
-        step = _step(playbook, item)
-        scope = await patiently(
-            lambda: ports.documents.scope(item, document, step.reads),
-            clock=ports.clock,
-            until=lease.last_moment,
-        )
-        cursor = step.loop.cursor if step.loop is not None else None
-        rows = await patiently(
-            lambda: read_rows(item, cursor, document, scope, ports, options),
-            clock=ports.clock,
-            until=lease.last_moment,
-        )
-        deferral = Deferral(_fence(item, options), (task.label for task in step.tasks))
-        run = WindowRun(step, scope, rows, Bounds.of(item, options), deferral, ports.clock)
-        if item.version > 1 and rows.items:
-            saved = await patiently(
-                lambda: find_saved(step, run.scope_of(0), deferral, ports.tools),
-                clock=ports.clock,
-                until=lease.last_moment,
-            )
-            if saved is not None:
-                return adopt(saved)
-        pipeline = Pipeline(
-            step.tasks,
-            ports.tools,
-            _caller(item),
-            clock=ports.clock,
-            patience_s=options.patience_s,
-            deferral=deferral,
-        )
-        await run.go(pipeline)
-        return await self._save(lease, run, deferral)
-
-    async def _read(self, item: WorkItem) -> tuple[Playbook, Mapping[str, Any]]:
-        playbook = await self._ports.playbooks.get(item.catalog_id, item.catalog_version)
-        return playbook, await self._ports.documents.document(item)
-
-    async def _save(self, lease: Lease, run: WindowRun, deferral: Deferral) -> Commit:
-        """Make output and saves durable; rows that a target refuses fail, the others stay."""
-        ports = self._ports
-        while True:
-            run.drop_failed()
-            output = await patiently(
-                lambda: store_rows(ports.payloads, lease.item, run.outputs),
-                clock=ports.clock,
-                until=lease.last_moment,
-            )
-            commit = run.commit(output)
-            saved = commit.saved()
-            try:
-                adopted = await patiently(
-                    lambda saved=saved: deferral.save(saved),  # type: ignore[misc]
-                    clock=ports.clock,
-                    until=lease.last_moment,
-                )
-            except RowsRefused as refused:
-                run.fail(refused.rows, refused.task, str(refused))
-                continue
+            adopted = await attempt.insist(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]
+        except RowsRefused as refused:
+            run.fail(refused.rows, refused.task, str(refused))
+        else:
             return commit if adopted is None else adopt(adopted)
 
 
-def _step(playbook: Playbook, item: WorkItem) -> Step:
-    step = playbook.steps.get(item.step)
-    if step is None:
-        raise BadWorkItem(f"{playbook.path} has no step {item.step!r}")
-    return step
+async def _fail(lease: Lease, why: str) -> None:
+    meta = {"rows": 0, "failed_rows": 0}
+    await lease.end("failed", status="error", error=fit(why), meta=meta)
+
+
+async def _release(lease: Lease) -> None:
+    try:
+        await lease.end("released")
+    except LeaseLost as lost:
+        _log.info("frame %s: not handed back: %s", lease.item.entity_id, lost)
 
 
 def _fence(item: WorkItem, options: Options) -> Fence:
@@ -154,16 +119,4 @@ def _fence(item: WorkItem, options: Options) -> Fence:
         task="",
         tenant_id=item.tenant_id,
         organization_id=item.organization_id,
-    )
-
-
-def _caller(item: WorkItem) -> Caller:
-    return Caller(
-        tenant_id=item.tenant_id,
-        organization_id=item.organization_id,
-        execution_id=item.execution_id,
-        step=item.step,
-        entity_id=item.entity_id,
-        attempt=item.attempt,
-        stage_id=item.stage_id,
     )

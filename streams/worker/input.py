@@ -35,18 +35,18 @@ class Documents:
             PayloadMissing: there is no such object.
             PayloadUnavailable: the store is down.
         """
-        if (kept := self._kept.get(ref.sha256)) is not None:
-            self._kept.move_to_end(ref.sha256)
+        if (kept := self._kept.get(ref.uri)) is not None:
+            self._kept.move_to_end(ref.uri)
             return kept[0]
         data = await self._payloads.get(ref)
         value = decode_rows(data) if ref.media_type == ARROW else orjson.loads(data)
-        self._keep(ref.sha256, value, len(data))
+        self._keep(ref.uri, value, len(data))
         return value
 
-    def _keep(self, digest: str, value: Any, size: int) -> None:
-        if size > self._room or digest in self._kept:
+    def _keep(self, uri: str, value: Any, size: int) -> None:
+        if size > self._room or uri in self._kept:
             return
-        self._kept[digest] = (value, size)
+        self._kept[uri] = (value, size)
         self._bytes += size
         while self._bytes > self._room:
             _, (_, freed) = self._kept.popitem(last=False)

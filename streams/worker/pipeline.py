@@ -25,6 +25,10 @@ _BREATHE = 256
 DEFERRED = Outcome(status="success", meta={"deferred": True})
 
 
+class _Stuck(Refused):
+    """A jump that leads nowhere, or round for ever."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Whose pipeline it is; with the task and the row it makes a Call."""
@@ -48,6 +52,7 @@ class Row:
     ctx: dict[str, Json] = field(default_factory=dict)
     """What `set_ctx` changed."""
     retries: int = 0
+    jumps: int = 0
     calls: dict[str, int] = field(default_factory=dict)
 
 
@@ -88,31 +93,37 @@ class Pipeline:
         Raises:
             Unavailable: what a tool itself needs stayed down; the row is neither done nor failed.
         """
-        place, jumps, outcome = 0, 0, Outcome(status="success")
+        place, outcome = 0, Outcome(status="success")
         while place < len(self._tasks):
             task = self._tasks[place]
             try:
                 outcome, rule = await self._task(place, row)
+                do = usual(outcome.status) if rule is None else rule.do
+                if do is Do.CONTINUE:
+                    place += 1
+                elif do is Do.JUMP and rule is not None:
+                    place = await self._jump(rule, row)
+                elif do is Do.BREAK:
+                    break
+                else:
+                    error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
+                    return Ran("error", outcome.data, outcome.meta, {**error, "task": task.label})
+            except _Stuck as stuck:
+                return _failed(task, "jump", str(stuck))
             except Refused as refused:
                 return _failed(task, "expression", str(refused))
-            do = usual(outcome.status) if rule is None else rule.do
-            if do is Do.CONTINUE:
-                place += 1
-            elif do is Do.BREAK:
-                break
-            elif do is Do.JUMP:
-                jumps += 1
-                if (place := self._labels.get(rule.to or "", -1) if rule else -1) < 0:
-                    return _failed(task, "jump", f"there is no task to jump to: {rule and rule.to}")
-                if jumps > MAX_JUMPS:
-                    why = f"{MAX_JUMPS} jumps for one row; the rule that ends them never holds"
-                    return _failed(task, "jump", why)
-                if jumps % _BREATHE == 0:
-                    await asyncio.sleep(0)
-            else:
-                error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
-                return Ran("error", outcome.data, outcome.meta, {**error, "task": task.label})
         return Ran("success", outcome.data, outcome.meta)
+
+    async def _jump(self, rule: Rule, row: Row) -> int:
+        """Return the place to go on from; let others run now and then."""
+        row.jumps += 1
+        if row.jumps > MAX_JUMPS:
+            raise _Stuck(f"{MAX_JUMPS} jumps for one row; the rule that ends them never holds")
+        if row.jumps % _BREATHE == 0:
+            await asyncio.sleep(0)
+        if (place := self._labels.get(rule.to or "")) is None:
+            raise _Stuck(f"there is no task {rule.to!r} to jump to")
+        return place
 
     async def _task(self, place: int, row: Row) -> tuple[Outcome, Rule | None]:
         """Call one task, again where a rule says so, and return the rule to follow."""
@@ -148,12 +159,11 @@ class Pipeline:
             return _error("expression", str(error))
         if not isinstance(config, dict):
             return _error("config", f"the configuration of {task.label} is no mapping")
-        saver = self._savers[place]
-        if saver is not None and self._deferral is not None:
-            self._deferral.add(row.number, task, saver, config)
-            return DEFERRED
-        call = self._name(task, f"{row.number}.{count}")
+        saver, call = self._savers[place], self._name(task, f"{row.number}.{count}")
         try:
+            if saver is not None and self._deferral is not None:
+                self._deferral.add(row.number, task, saver, config)
+                return DEFERRED
             return await tool.run(config, call)
         except Refused as error:
             return _error("refused", str(error))

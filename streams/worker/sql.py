@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.envelope.model import Json
-from streams.errors import Refused
+from streams.errors import Refused, StreamsError, Unavailable
 from streams.work.item import WorkItem
 from streams.worker.errors import UnknownTool
 from streams.worker.options import Ports
@@ -34,11 +34,17 @@ Ask = Callable[[Mapping[str, Any], str, Mapping[str, Json]], Awaitable[list[dict
 """Runs a statement with its parameters, in the database that the configuration names."""
 
 _KEY = "_noetl_key"
+# Connection, rollback by conflict, resources, operator: the same statement may succeed later.
+_PASSING = ("pg.timeout", "pg.08", "pg.40", "pg.53", "pg.57")
 _TYPE = re.compile(r'[A-Za-z_][\w ."()\[\],]*')
 
 
 class CursorFailed(Refused):
     """The database refuses the statement of a cursor."""
+
+
+class CursorUnavailable(Unavailable):
+    """The database has no time, room or connection for a cursor just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class Window:
     type: str | None = None
 
 
-def asker(item: WorkItem, kind: str, ports: Ports, *, partition: str = "") -> Ask:
+def asker(item: WorkItem, kind: str, ports: Ports) -> Ask:
     """Return a way to ask the database of a cursor, in the name of `item`."""
     tool = ports.tools.get(kind)
     if tool is None:
@@ -63,7 +69,6 @@ def asker(item: WorkItem, kind: str, ports: Ports, *, partition: str = "") -> As
         task="cursor",
         entity_id=item.entity_id,
         attempt=item.attempt,
-        partition=partition,
         stage_id=item.stage_id,
     )
 
@@ -71,14 +76,21 @@ def asker(item: WorkItem, kind: str, ports: Ports, *, partition: str = "") -> As
         config: Mapping[str, Any], statement: str, params: Mapping[str, Json]
     ) -> list[dict[str, Any]]:
         where = {name: config[name] for name in ("auth", "dsn") if name in config}
-        outcome = await tool.run({**where, "command": statement, "params": dict(params)}, call)
+        # Not fenced: a claim must be asked anew at every attempt, its stamp is what lasts.
+        asked = {**where, "command": statement, "params": dict(params), "fence": False}
+        outcome = await tool.run(asked, call)
         if outcome.status == "error":
-            why = (outcome.error or {}).get("message", "no reason was given")
-            raise CursorFailed(f"the cursor of step {item.step}: {why}")
+            raise _failure(item.step, outcome.error or {})
         data: Any = outcome.data
         return list(data["rows"])
 
     return ask
+
+
+def _failure(step: str, error: Mapping[str, Json]) -> StreamsError:
+    kind, why = str(error.get("kind")), error.get("message", "no reason was given")
+    said = f"the cursor of step {step}: {kind}: {why}"
+    return CursorUnavailable(said) if kind.startswith(_PASSING) else CursorFailed(said)
 
 
 async def boundaries(ask: Ask, config: Mapping[str, Any], size: int) -> dict[str, Json]:

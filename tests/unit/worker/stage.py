@@ -126,9 +126,10 @@ class World:
     clock: SettableClock = field(default_factory=SettableClock)
     payloads: MemoryPayloadStore = field(default_factory=MemoryPayloadStore)
     dead_letters: NoDeadLetters = field(default_factory=NoDeadLetters)
+    log: MemoryEventStore = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        self.log = MemoryEventStore(
+        self.log = self.log or MemoryEventStore(
             codec=codec(), next_id=count(5001).__next__, producer=PRODUCER, clock=self.clock
         )
         self.tools.setdefault("noop", FakeTool(lambda config, call: ok()))

@@ -82,9 +82,9 @@ CLAIM = cursor("claim", claim="UPDATE t SET by = :frame_id::int8 LIMIT :size RET
 async def test_a_claim_binds_what_the_statement_names() -> None:
     here = world(CLAIM, [{"id": 1}])
     rows = await read(here, cursor={"kind": "claim"}, policy={"size": 5})
-    config, call = here.tools["db"].calls[0]
+    config, _ = here.tools["db"].calls[0]
     assert config["params"] == {"frame_id": "4001", "size": 5}
-    assert call.partition == "1/worker-1"
+    assert config["fence"] is False
     assert rows.exhausted is True
 
 
