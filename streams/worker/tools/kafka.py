@@ -1,0 +1,114 @@
+"""The tool that produces records to Kafka; never to the topics of the system itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from streams.envelope.model import Json
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.port import Call, Config, Outcome
+from streams.worker.tools.failure import failed, mapping, seconds, text
+
+RESERVED = ("noetl.", "__")
+TIMEOUT_S = 10.0
+
+
+class KafkaTool:
+    """Sends one record (`key`, `value`, `headers`), or each of `records`, to `topic`.
+
+    Text goes as it is, other values as JSON, null as a tombstone. The answer tells partition
+    and offset once all replicas have it. Kafka keeps no fence: an attempt that is repeated
+    sends again, so readers should look at the key.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer: AIOKafkaProducer | None = None
+        self._starting = asyncio.Lock()
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Send the task's records and wait until they are durable.
+
+        Raises:
+            TargetUnavailable: no broker answers.
+        """
+        try:
+            topic = _allowed(text(config, "topic"))
+            records = _records(config)
+            limit = seconds(config, call, TIMEOUT_S)
+            producer = await self._started()
+            async with asyncio.timeout(limit):
+                sent = [await producer.send(topic, **_record(one)) for one in records]
+                placed = await asyncio.gather(*sent)
+        except TimeoutError:
+            why = f"{topic}: no broker took it within {limit} s; is the topic there?"
+            return failed("kafka.timeout", why)
+        except BadConfig as error:
+            return failed("kafka.config", str(error))
+        except KafkaConnectionError as error:
+            raise TargetUnavailable(f"Kafka at {self._bootstrap}: {error}") from error
+        except KafkaError as error:
+            return failed(f"kafka.{type(error).__name__}", f"{config.get('topic')}: {error}")
+        data: dict[str, Json] = {"topic": topic, "record_count": len(placed)}
+        if "records" not in config:
+            data |= {"partition": placed[0].partition, "offset": placed[0].offset}
+        return Outcome(status="success", data=data)
+
+    async def close(self) -> None:
+        """Let go of the producer."""
+        if self._producer is not None:
+            await self._producer.stop()
+            self._producer = None
+
+    async def _started(self) -> AIOKafkaProducer:
+        async with self._starting:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True
+                )
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._producer = producer
+        return self._producer
+
+
+def _allowed(topic: str) -> str:
+    if topic.startswith(RESERVED):
+        raise BadConfig(
+            f"topic {topic!r} belongs to the system; a playbook starts others through "
+            "the `playbook` tool, and writes to topics of its own"
+        )
+    return topic
+
+
+def _records(config: Config) -> list[Mapping[str, Any]]:
+    records = config.get("records")
+    if records is None:
+        return [config]
+    if not isinstance(records, list) or not all(isinstance(one, Mapping) for one in records):
+        raise BadConfig("'records' must be a list of mappings with 'key' and 'value'")
+    return records
+
+
+def _record(record: Mapping[str, Any]) -> dict[str, Any]:
+    headers = [(name, _bytes(v) or b"") for name, v in mapping(record, "headers").items()]
+    return {
+        "key": _bytes(record.get("key")),
+        "value": _bytes(record.get("value")),
+        "headers": headers or None,
+    }
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else orjson.dumps(value)

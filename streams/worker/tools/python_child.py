@@ -1,0 +1,161 @@
+"""The process that runs authors' Python: one request at a time, limits set, output kept apart.
+
+It imports nothing but the standard library, so that it starts fast and holds no secrets.
+A request or an answer is four bytes of length and then JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import io
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
+from typing import Any, BinaryIO
+
+LOG_CHARS = 8_000
+_NAME = "<playbook>"
+
+
+class CpuTimeUp(Exception):
+    """The code used more processor time than it may."""
+
+
+def execute(code: str, args: dict[str, Any]) -> bytes:
+    """Run `code` and call its `main`; return JSON: its result or its error, and what it printed.
+
+    `main` gets those of `args` that its signature names, and all of them as `args` or `input`
+    if it names that. Code without a `main` answers with its variable `result`.
+    """
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            result = _called(_compiled(code), args)
+        return _written({"result": result, "log": _bounded(printed.getvalue())})
+    except CpuTimeUp:
+        error = {"kind": "python.cpu", "message": "too much processor time was used"}
+    except MemoryError:
+        error = {"kind": "python.memory", "message": "too much memory was asked for"}
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - authors may raise anything
+        error = _told(raised)
+    return _written({"error": error, "log": _bounded(printed.getvalue())})
+
+
+@lru_cache(maxsize=256)
+def _compiled(code: str) -> CodeType:
+    return compile(code, _NAME, "exec")
+
+
+def _called(code: CodeType, args: dict[str, Any]) -> Any:
+    space: dict[str, Any] = {"__name__": "playbook"}
+    exec(code, space)  # noqa: S102 - that is what this process is for
+    main = space.get("main")
+    if not callable(main):
+        return space.get("result")
+    result = main(**_arguments(main, args))
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+
+def _arguments(main: Callable[..., Any], args: dict[str, Any]) -> dict[str, Any]:
+    """Choose what `main` is called with."""
+    chosen: dict[str, Any] = {}
+    for name, parameter in inspect.signature(main).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return {**args, **chosen}
+        if name in args:
+            chosen[name] = args[name]
+        elif name in ("args", "input"):
+            chosen[name] = args
+        elif (
+            parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+        ):
+            raise TypeError(f"main() needs {name!r}; give it under 'args' of the task")
+    return chosen
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    """Say what was raised, and where in the author's code."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == _NAME]
+    where = "".join(f"line {one.lineno}, in {one.name}\n" for one in frames)
+    what = f"{type(error).__name__}: {error}"
+    return {"kind": "python.exception", "message": what[:2000], "trace": where[-2000:]}
+
+
+def _plain(value: object) -> object:
+    """Carry dates, decimals and identifiers as text, sets and tuples as lists."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    if type(value).__module__ in ("datetime", "decimal", "uuid"):
+        return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    raise TypeError(f"the result holds a {type(value).__name__}, which is not JSON")
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LOG_CHARS:
+        return text
+    return f"{text[:LOG_CHARS]}\n… {len(text) - LOG_CHARS} more characters"
+
+
+def _written(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer, allow_nan=False, default=_plain).encode()
+
+
+def framed(body: bytes) -> bytes:
+    """Return a message with its length before it."""
+    return len(body).to_bytes(4, "big") + body
+
+
+def main(memory_bytes: int, cpu_s: int) -> None:
+    """Answer requests until the other side closes the pipe."""
+    requests = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what native code writes must not get among the answers
+    sys.stdin = io.StringIO()
+    if memory_bytes:
+        _limit_memory(memory_bytes)
+    while (request := _read(requests)) is not None:
+        if cpu_s:
+            _limit_cpu(cpu_s)
+        answers.write(framed(execute(request["code"], request["args"])))
+        answers.flush()
+
+
+def _read(source: BinaryIO) -> dict[str, Any] | None:
+    length = source.read(4)
+    if len(length) < 4:
+        return None
+    message: dict[str, Any] = json.loads(source.read(int.from_bytes(length, "big")))
+    return message
+
+
+def _limit_memory(size: int) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def _limit_cpu(seconds: int) -> None:
+    """Give this request so much from now on: the limit counts the whole life of a process."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        signal.signal(signal.SIGXCPU, _on_cpu)
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        soft = int(used.ru_utime + used.ru_stime) + 1 + seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+
+
+def _on_cpu(_number: int, _frame: object) -> None:
+    raise CpuTimeUp
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,87 @@
+"""All tools of a worker, by kind: ours, and those that installed packages add."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from streams.payload.port import PayloadStore
+from streams.worker.errors import BadConfig, UnknownTool
+from streams.worker.port import Credentials, Tool
+from streams.worker.tools.artifact import ArtifactTool
+from streams.worker.tools.duckdb import DuckdbTool
+from streams.worker.tools.http import HttpTool
+from streams.worker.tools.kafka import KafkaTool
+from streams.worker.tools.noop import NoopTool
+from streams.worker.tools.postgres import PostgresTool
+from streams.worker.tools.python import PythonTool
+
+GROUP = "streams.tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a tool may need of the deployment around it."""
+
+    credentials: Credentials
+    payloads: PayloadStore
+    deployment: str
+    """Part of every fence's name, so that two deployments can share a database."""
+    bootstrap: str
+    """Kafka's address."""
+    python_in_process: bool = False
+
+
+Factory = Callable[[Surroundings], Tool]
+"""What an entry point of the group `streams.tools` names; the entry's name is the tool's kind."""
+
+_OURS: Mapping[str, Factory] = {
+    "noop": lambda _: NoopTool(),
+    "http": lambda around: HttpTool(around.credentials),
+    "postgres": lambda around: PostgresTool(around.credentials, deployment=around.deployment),
+    "python": lambda around: PythonTool(in_process=around.python_in_process),
+    "duckdb": lambda _: DuckdbTool(),
+    "kafka": lambda around: KafkaTool(around.bootstrap),
+    "artifact": lambda around: ArtifactTool(around.payloads),
+}
+
+
+def factories() -> Mapping[str, Factory]:
+    """Return every kind of tool there is here, and what makes it.
+
+    Raises:
+        BadConfig: a package brings a tool under a name that is taken.
+    """
+    found = dict(_OURS)
+    for entry in entry_points(group=GROUP):
+        if entry.name in found:
+            raise BadConfig(
+                f"the entry point {entry.value!r} in the group {GROUP!r} wants the kind "
+                f"{entry.name!r}, which is taken; uninstall the package or rename its tool"
+            )
+        found[entry.name] = entry.load()
+    return found
+
+
+@asynccontextmanager
+async def open_tools(around: Surroundings) -> AsyncIterator[Mapping[str, Tool]]:
+    """Make every tool, by kind; they connect when first used, and are closed in the end."""
+    tools = {kind: make(around) for kind, make in factories().items()}
+    try:
+        yield tools
+    finally:
+        for tool in tools.values():
+            await tool.close()
+
+
+def tool_of(tools: Mapping[str, Tool], kind: str) -> Tool:
+    """Return the tool of a kind.
+
+    Raises:
+        UnknownTool: there is none.
+    """
+    if (tool := tools.get(kind)) is None:
+        raise UnknownTool(kind, list(tools))
+    return tool
