@@ -22,6 +22,7 @@ COMMANDS = {
     "mirror": "streams.cli.mirror",
     "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",
+    "run": "streams.cli.role",
     "schemas": "streams.cli.schemas",
     "simulate": "streams.cli.simulate",
     "status": "streams.cli.stack",

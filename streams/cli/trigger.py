@@ -1,4 +1,4 @@
-"""`streams trigger` and `streams triggers`: start a playbook by a record; check the ledger."""
+"""`streams trigger`: start a playbook by a record on the trigger topic."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from streams.cli.options import SECONDS, config_option, data_option, json_option
 if TYPE_CHECKING:
     from streams.settings import Settings
     from streams.trigger.follow import Ending
-    from streams.trigger.reconcile import Report
 
 NOT_WELL = 7
-INCONSISTENT = 5
 
 
 @click.command()
@@ -41,6 +39,7 @@ INCONSISTENT = 5
     show_default=True,
     help="Seconds to wait at most.",
 )
+@click.option("--dry-run", is_flag=True, help="Print the record; register and publish nothing.")
 @options(config_option, data_option, json_option)
 def trigger(
     path: str,
@@ -53,13 +52,14 @@ def trigger(
     organization: str | None,
     wait: bool,
     timeout_s: float,
+    dry_run: bool,
     file: Path | None,
     data: Path | None,
     as_json: bool,
 ) -> None:
     """Start the playbook PATH by a record on the topic noetl.triggers.
 
-    PATH names a registered playbook, or a YAML file, which is registered first.
+    PATH names a registered playbook, or a file (.yaml, .yml), which is registered first.
 
     With --wait it exits with 0 when the execution ended COMPLETED and with 7 when it ended
     FAILED, PARTIAL or CANCELLED; with 6 when the record was rejected, and with 4 when it did
@@ -69,10 +69,10 @@ def trigger(
     Examples:
       streams trigger examples/hello --set name=Ada --wait
       streams trigger load/patients --set-json 'days=[1, 2]' --key nightly-2026-05-16
+      streams trigger ./hello.yaml --wait --json
     """
     from streams.app import load_settings
 
-    settings = load_settings(file, data).settings
     fields: dict[str, Any] = {
         "path": path,
         "version": playbook_version,
@@ -82,64 +82,57 @@ def trigger(
         "tenant": tenant,
         "organization": organization,
     }
-    given = {name: value for name, value in fields.items() if value is not None}
-    asyncio.run(_trigger(settings, given, wait, timeout_s, as_json))
-
-
-@click.group()
-def triggers() -> None:
-    """Look after the trigger topic and its ledger.
-
-    \b
-    Example:
-      streams triggers reconcile
-    """
-
-
-@triggers.command("reconcile")
-@options(config_option, data_option, json_option)
-def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> None:
-    """Compare the records on the broker with the ledger, and name every gap.
-
-    A gap is `waiting` while the trigger process has not come so far, and `missing` when it
-    went past. Exits with 5 when records are missing, when the broker dropped some unread, or
-    when the ledger has some that the broker has lost.
-
-    \b
-    Examples:
-      streams triggers reconcile
-      streams triggers reconcile --json
-    """
-    from streams.app import load_settings
-
-    report = asyncio.run(_reconcile(load_settings(file, data).settings))
+    is_file = Path(path).suffix in (".yaml", ".yml")
+    if is_file and playbook_version is not None:
+        raise click.UsageError("--version names a registered version, and PATH is a file")
+    if dry_run:
+        click.echo(orjson.dumps(_given(fields)).decode())
+        return
+    settings = load_settings(file, data).settings
+    if is_file:
+        content = _text(Path(path))
+        fields |= asyncio.run(_register(settings, content, tenant, organization, quiet=as_json))
+    given = _given(fields)
+    told, ending = asyncio.run(_trigger(settings, given, wait, timeout_s, quiet=as_json))
     if as_json:
-        click.echo(orjson.dumps(_report_json(report)).decode())
+        click.echo(orjson.dumps(told).decode())
     else:
-        _say(report)
-    if not report.is_whole:
-        sys.exit(INCONSISTENT)
+        _say(told)
+    if ending is not None and not ending.is_well:
+        sys.exit(NOT_WELL)
 
 
 async def _trigger(
-    settings: Settings, fields: dict[str, Any], wait: bool, timeout_s: float, as_json: bool
-) -> None:
+    settings: Settings, fields: dict[str, Any], wait: bool, timeout_s: float, *, quiet: bool
+) -> tuple[dict[str, Any], Ending | None]:
+    """Publish the record; return what there is to tell, and the ending if it was waited for."""
     from streams.trigger.publish import publish
 
     bootstrap = settings.event_store.connection.url
     place, offset = await publish(bootstrap, fields, key=fields.get("key"))
-    shown: dict[str, Any] = {"topic": place.topic, "partition": place.partition, "offset": offset}
+    told: dict[str, Any] = {"topic": place.topic, "partition": place.partition, "offset": offset}
     if not wait:
-        where = f"{place.topic}, partition {place.partition}, offset {offset}"
-        click.echo(orjson.dumps(shown).decode() if as_json else f"triggered: {where}")
-        return
-    ending = await _follow(settings, shown, timeout_s, quiet=as_json)
-    if as_json:
-        click.echo(orjson.dumps({**shown, **_ending_json(ending)}).decode())
-    else:
-        _say_ending(ending)
-    if not ending.is_well:
-        sys.exit(NOT_WELL)
+        return told, None
+    ending = await _follow(settings, told, timeout_s, quiet=quiet)
+    return {**told, **await _outcome(settings, ending)}, ending
+
+
+async def _register(
+    settings: Settings, content: str, tenant: str | None, organization: str | None, *, quiet: bool
+) -> dict[str, Any]:
+    """Register a playbook and return the fields of a record that names it."""
+    from streams.app import catalog_of, open_log, open_payloads
+    from streams.payload.port import Scope
+
+    runtime = settings.runtime
+    scope = Scope(tenant or runtime.tenant_id, organization or runtime.organization_id)
+    async with open_log(settings, role="cli") as log, open_payloads(settings) as payloads:
+        found = await catalog_of(log, payloads).register(scope, content)
+    if not quiet:
+        said = "registered" if found.is_new else "is registered already"
+        click.echo(f"{found.path} version {found.version} {said}", err=True)
+    whose = {"tenant": scope.tenant_id, "organization": scope.organization_id}
+    return {"path": found.path, "version": found.version, **whose}
 
 
 async def _follow(
@@ -168,24 +161,36 @@ async def _follow(
         return await follower.end(execution_id)
 
 
-async def _reconcile(settings: Settings) -> Report:
-    from streams.app import open_pool
-    from streams.clock import SystemClock
-    from streams.trigger.broker import TriggerTopic
-    from streams.trigger.kafka import GROUP, KafkaTopicIds
-    from streams.trigger.lookup import LedgerReader
-    from streams.trigger.publish import TOPIC
-    from streams.trigger.reconcile import reconcile
+async def _outcome(settings: Settings, ending: Ending) -> dict[str, Any]:
+    """Return how it ended, with the result itself where it is JSON."""
+    from streams.app import open_payloads
+    from streams.payload.port import JSON
 
-    bootstrap = settings.event_store.connection.url
-    dsn = settings.event_store.canonical_connection.dsn("read")
-    topic_id = await KafkaTopicIds(bootstrap, SystemClock()).topic_id(TOPIC)
-    topic = TriggerTopic(bootstrap, TOPIC, group=GROUP)
+    event, result = ending.event, ending.event.result
+    reference = event.payload_ref
+    if reference is not None and reference.media_type == JSON:
+        async with open_payloads(settings) as payloads:
+            result = orjson.loads(await payloads.get(reference))
+    return {
+        "execution_id": str(ending.execution_id),
+        "status": ending.status,
+        "result": result,
+        "result_ref": None if reference is None else reference.uri,
+        "error": event.error,
+    }
+
+
+def _text(file: Path) -> str:
+    from streams.errors import Refused
+
     try:
-        async with open_pool(dsn) as pool:
-            return await reconcile(topic, topic_id, LedgerReader(pool))
-    finally:
-        topic.close()
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{file}: cannot be read: {error}; name a playbook's file") from error
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _workload(texts: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Any]:
@@ -208,52 +213,15 @@ def _json(name: str, text: str) -> Any:
         raise click.BadParameter(f"{name}: {text!r} is not JSON: {error}") from error
 
 
-def _ending_json(ending: Ending) -> dict[str, Any]:
-    event = ending.event
-    reference = event.payload_ref
-    return {
-        "execution_id": str(ending.execution_id),
-        "status": ending.status,
-        "result": event.result,
-        "result_ref": None if reference is None else reference.uri,
-        "error": event.error,
-    }
-
-
-def _say_ending(ending: Ending) -> None:
-    click.echo(ending.status)
-    if ending.event.error:
-        click.echo(f"error: {ending.event.error}")
-    if ending.event.result is not None:
-        click.echo(orjson.dumps(ending.event.result, option=orjson.OPT_INDENT_2).decode())
-    if ending.event.payload_ref is not None:
-        click.echo(f"result: {ending.event.payload_ref.uri}")
-
-
-def _report_json(report: Report) -> dict[str, Any]:
-    return {
-        "topic": report.topic,
-        "topic_id": report.topic_id,
-        "missing": report.missing,
-        "waiting": report.waiting,
-        "beyond": report.beyond,
-        "expired": report.expired,
-        "partitions": list(report.sides),
-    }
-
-
-def _say(report: Report) -> None:
-    for side in report.sides:
-        click.echo(
-            f"partition {side.partition}: offsets {side.begin} to {side.end}, "
-            f"{side.entered} records in the ledger"
-        )
-        for gap in side.gaps:
-            where = str(gap.first) if gap.first == gap.last else f"{gap.first} to {gap.last}"
-            click.echo(f"  {gap.state}: {gap.records} records at {where}")
-        if side.beyond:
-            click.echo(f"  lost by the broker: {side.beyond} records that the ledger has")
-        if side.expired:
-            click.echo(f"  dropped by the broker unread: up to {side.expired} records")
-    if report.is_whole and not report.waiting:
-        click.echo(f"{report.topic}: every record is in the ledger")
+def _say(told: dict[str, Any]) -> None:
+    if "status" not in told:
+        where = f"{told['topic']}, partition {told['partition']}, offset {told['offset']}"
+        click.echo(f"triggered: {where}")
+        return
+    click.echo(told["status"])
+    if told["error"]:
+        click.echo(f"error: {told['error']}")
+    if told["result"] is not None:
+        click.echo(orjson.dumps(told["result"], option=orjson.OPT_INDENT_2).decode())
+    elif told["result_ref"]:
+        click.echo(f"result: {told['result_ref']}")

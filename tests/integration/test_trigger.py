@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -26,15 +27,17 @@ from streams.payload.memory import MemoryPayloadStore
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
 from streams.trigger.broker import TriggerTopic
+from streams.trigger.follow import Follower, NotYet, TriggerRejected
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.loop import Ports, Trigger
 from streams.trigger.memory import MemoryPlaybooks
+from streams.trigger.port import Origin
 from streams.trigger.postgres import PostgresLedger
 from streams.trigger.publish import publish
 from streams.trigger.reconcile import Report, reconcile
 from streams.work.reply import KafkaReplies, ReplyRefused
-from tests.logs import dsn
+from tests.logs import dsn, event
 from tests.triggers import HELLO
 
 pytestmark = pytest.mark.stack
@@ -328,6 +331,59 @@ async def test_a_published_trigger_tells_where_it_stands(bootstrap: str, topic: 
     second = await publish(bootstrap, {"path": "examples/hello"}, key="k", topic=topic)
     assert first[0] == second[0]
     assert (first[1], second[1]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("ending", "columns", "status"),
+    [
+        ("playbook.completed", {"status": "COMPLETED", "result": {"n": 7}}, "COMPLETED"),
+        ("playbook.failed", {"status": "FAILED", "error": "step load: no such table"}, "FAILED"),
+        ("execution.cancelled", {"status": "CANCELLED", "meta": {"by": "Ada"}}, "CANCELLED"),
+    ],
+)
+async def test_whoever_waits_is_told_how_the_execution_ended(
+    house: House,
+    database: Settings,
+    bootstrap: str,
+    topic: str,
+    ending: str,
+    columns: dict[str, Any],
+    status: str,
+) -> None:
+    place, offset = await publish(bootstrap, {"path": "examples/hello"}, topic=topic)
+    topic_id = await house.others["topic_ids"].topic_id(topic)
+    origin = Origin(topic_id, place.partition, offset, topic)
+    async with open_log(database, role="planner") as log:
+        follower = Follower(LedgerReader(house.pool), log.store, SystemClock(), timeout_s=20)
+        waiting = asyncio.create_task(follower.execution(origin))
+        async with feeding(bootstrap, topic) as feed:
+            await drain(house.trigger(feed), 1)
+        execution_id = await waiting
+        fields = {"meta": {}, "result": None, "error": None, "payload_ref": None, **columns}
+        await log.store.append([replace(event(execution_id, ending), tenant_id="acme", **fields)])
+        found = await follower.end(execution_id)
+    assert (found.status, found.is_well) == (status, status == "COMPLETED")
+    assert (found.event.result, found.event.error) == (columns.get("result"), columns.get("error"))
+
+
+async def test_whoever_waits_is_told_that_it_was_rejected_or_never_judged(
+    house: House, database: Settings, bootstrap: str, topic: str
+) -> None:
+    place, offset = await publish(bootstrap, {"path": "examples/unknown"}, topic=topic)
+    topic_id = await house.others["topic_ids"].topic_id(topic)
+    async with open_log(database, role="planner") as log:
+
+        async def follow(offset: int) -> int:
+            ledger = LedgerReader(house.pool)
+            follower = Follower(ledger, log.store, SystemClock(), timeout_s=0.1)
+            return await follower.execution(Origin(topic_id, place.partition, offset, topic))
+
+        with pytest.raises(NotYet, match="was not judged within"):
+            await follow(offset)
+        async with feeding(bootstrap, topic) as feed:
+            await drain(house.trigger(feed), 1)
+        with pytest.raises(TriggerRejected, match="no playbook examples/unknown is registered"):
+            await follow(offset)
 
 
 async def test_a_reply_is_sent_once_even_when_nobody_knows_whether_it_was(bootstrap: str) -> None:
