@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -78,19 +78,45 @@ class Trigger:
             await self.step()
 
     async def step(self) -> int:
-        """Handle one batch of the feed; return how many records it had.
+        """Handle one batch of the feed, waiting out what is down; return how many records it had.
 
         Raises:
-            Exception: a bug; nothing of the batch was acknowledged, so it comes again.
+            Exception: a bug; what of the batch was not acknowledged comes again.
         """
         batch = await self._ports.feed.next_batch()
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                await self.take(batch)
+                return sum(map(len, batch.values()))
+            except Unavailable as error:
+                self._report(f"triggers wait: {error}")
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE_S)
+
+    async def take(self, batch: Mapping[Place, Sequence[Record]]) -> None:
+        """Handle a batch of the feed and acknowledge it, a transaction at a time.
+
+        Raises:
+            Unavailable: something is down; taking the whole batch again is safe.
+        """
         records = [record for place in sorted(batch) for record in batch[place]]
         self._look_for_a_new_topic(records)
         for first in range(0, len(records), MAX_BATCH):
             part = records[first : first + MAX_BATCH]
-            await self._with_patience(part)
+            await self.handle(part)
             self._ports.feed.acknowledge(part)
-        return len(records)
+
+    async def set_aside(self, record: Record, reason: str) -> None:
+        """Reject a record for a reason that is not in itself, such as that it ended a process.
+
+        Raises:
+            Unavailable: something is down; setting it aside again is safe.
+        """
+        (trigger_id,) = self._ports.take_ids(1)
+        origin = await self._origin(record)
+        entry = await self._rejection(record, origin, trigger_id, PoisonRecord(reason))
+        await self._tell([(record, *pair) for pair in await self._enter([(record, entry)])])
 
     def _look_for_a_new_topic(self, records: Sequence[Record]) -> None:
         """Offsets that go back: a redelivery, or the topic was deleted and made again."""
@@ -99,25 +125,17 @@ class Trigger:
                 self._ports.topic_ids.forget()
             self._reached[record.place] = record.offset
 
-    async def _with_patience(self, records: Sequence[Record]) -> None:
-        """Handle `records`, and hold them while something they need is down."""
-        pause = FIRST_PAUSE_S
-        while True:
-            try:
-                return await self.handle(records)
-            except Unavailable as error:
-                self._report(f"{len(records)} triggers wait: {error}")
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_PAUSE_S)
-
     async def handle(self, records: Sequence[Record]) -> None:
         """Enter `records` in the ledger and set the bad ones aside.
 
         Raises:
             Unavailable: something is down; doing it all again is safe.
         """
-        judged = await self._judge(records)
-        for record, (entry, entered) in zip(records, await self._enter(judged), strict=True):
+        entered = await self._enter(await self._judge(records))
+        await self._tell([(one, *pair) for one, pair in zip(records, entered, strict=True)])
+
+    async def _tell(self, answers: Sequence[tuple[Record, Entry, Entered]]) -> None:
+        for record, entry, entered in answers:
             if entered.rejected_id is not None:
                 reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
                 await self._ports.dead_letters.put(record, reason, kind="trigger")
@@ -127,9 +145,7 @@ class Trigger:
         known: _Known = {}
         found = []
         for record, root_id in zip(records, ids, strict=True):
-            place = record.place
-            topic_id = await self._ports.topic_ids.topic_id(place.topic)
-            origin = Origin(topic_id, place.partition, record.offset, place.topic)
+            origin = await self._origin(record)
             try:
                 request = await self._request(record)
                 entry = await self._start(request, origin, root_id, known)
@@ -137,6 +153,11 @@ class Trigger:
                 entry = await self._rejection(record, origin, root_id, error)
             found.append((record, entry))
         return found
+
+    async def _origin(self, record: Record) -> Origin:
+        place = record.place
+        topic_id = await self._ports.topic_ids.topic_id(place.topic)
+        return Origin(topic_id, place.partition, record.offset, place.topic)
 
     async def _request(self, record: Record) -> Request:
         whose = {"tenant": self._default.tenant_id, "organization": self._default.organization_id}

@@ -121,7 +121,7 @@ async def test_records_are_held_while_something_is_down(
     house.write(hello())
     ports = Ports(**{**house.ports, "ledger": Sleepy()})
     await Trigger(ports, tenant="acme", organization="care", report=said.append).step()
-    assert said == ["1 triggers wait: not now"] * 2
+    assert said == ["triggers wait: not now"] * 2
     assert len(await house.events()) == 1
 
 
@@ -166,6 +166,18 @@ async def test_offsets_that_go_back_make_it_ask_for_the_topics_id_again(house: H
     for _ in range(3):
         await trigger.step()
     assert len(await house.events()) == 2
+
+
+async def test_a_record_that_is_set_aside_is_rejected_with_the_reason(house: House) -> None:
+    house.write(hello(key="k"))
+    (records,) = (await house.ports["feed"].next_batch()).values()
+    await house.trigger().set_aside(records[0], "ended the process too often")
+    (event,) = await house.events()
+    assert (event.type, event.error) == ("trigger.rejected", "ended the process too often")
+    (letter,) = house.ports["dead_letters"].letters
+    assert letter.reason == "ended the process too often"
+    await house.trigger().handle(records)
+    assert len(await house.events()) == 1
 
 
 async def test_it_stops_when_told(house: House) -> None:

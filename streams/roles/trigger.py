@@ -1,0 +1,65 @@
+"""The trigger's process: its ports are opened, its loop is put into the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.app import catalog_of, open_log, open_payloads, open_registry, producer
+from streams.clock import SystemClock
+from streams.feed.agent import Shell
+from streams.feed.dead_letters import KafkaDeadLetters
+from streams.feed.kafka import KafkaFeed
+from streams.feed.port import Record
+from streams.roles.start import role_folder
+from streams.settings import Settings
+from streams.trigger.avro import TriggerReader
+from streams.trigger.catalog import CatalogPlaybooks
+from streams.trigger.kafka import GROUP, KafkaTopicIds
+from streams.trigger.loop import Ports, Trigger
+from streams.trigger.postgres import PostgresLedger
+from streams.trigger.publish import TOPIC
+
+_log = logging.getLogger(__name__)
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Start executions until told to stop."""
+    bootstrap, runtime, clock = settings.event_store.connection.url, settings.runtime, SystemClock()
+    async with (
+        open_log(settings, role="triggers", lanes=1) as log,
+        open_payloads(settings) as payloads,
+        open_registry(settings) as registry,
+        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaFeed(bootstrap, [TOPIC], group=GROUP, instance=runtime.shard_id) as feed,
+    ):
+        who = producer(settings, "triggers")
+        ports = Ports(
+            feed=feed,
+            ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
+            playbooks=CatalogPlaybooks(catalog_of(log, payloads)),
+            topic_ids=KafkaTopicIds(bootstrap, clock),
+            payloads=payloads,
+            dead_letters=dead_letters,
+            reader=TriggerReader(registry),
+            take_ids=log.ids.take,
+            clock=clock,
+        )
+        trigger = Trigger(
+            ports,
+            tenant=runtime.tenant_id,
+            organization=runtime.organization_id,
+            inline_bytes=settings.payload_store.threshold_bytes,
+            report=_log.warning,
+        )
+
+        async def set_aside(record: Record) -> None:
+            await trigger.set_aside(record, "it ended the trigger process too often")
+
+        shell = Shell("trigger", role_folder(settings, data))
+        shell.attach(feed, trigger.take, set_aside=set_aside)
+        await shell.run(stop, ready)
