@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from streams.cli.options import COUNT, config_option, data_option, json_option, options
+from streams.cli.options import (
+    COUNT,
+    SECONDS,
+    config_option,
+    data_option,
+    json_option,
+    options,
+    settings_options,
+)
 
 if TYPE_CHECKING:
     from streams.bench.report import Report
     from streams.settings import Settings
 
+SHARE = click.FloatRange(0, 1)
 _bench_options = options(
     config_option,
     data_option,
@@ -94,15 +103,122 @@ def mirror(
     _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
 
 
+@bench.command()
+@settings_options
+@click.option("--facilities", type=COUNT, default=10, show_default=True)
+@click.option("--patients", type=COUNT, default=200, show_default=True, help="Of each facility.")
+@click.option("--rows-per-page", type=COUNT, default=1, show_default=True)
+@click.option(
+    "--latency-ms",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="What the mock server waits before it answers.",
+)
+@click.option(
+    "--error-rate", type=SHARE, default=0.0, show_default=True, help="Requests answered with 503."
+)
+@click.option(
+    "--timeout-rate", type=SHARE, default=0.0, show_default=True, help="Requests never answered."
+)
+@click.option(
+    "--timeout-s", type=SECONDS, default=5.0, show_default=True, help="When a request is given up."
+)
+@click.option(
+    "--frame-size", type=COUNT, default=50, show_default=True, help="Cursor rows of a frame."
+)
+@click.option(
+    "--workers",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="Worker processes, where the bench starts a stack of its own.",
+)
+def pft(
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+    timeout_s: float,
+    frame_size: int,
+    workers: int,
+    **world: Any,
+) -> None:
+    """Fetch patients' records in frames, beside a plain script and beside frames of one row.
+
+    \b
+    Examples:
+      streams bench pft --facilities 2 --patients 50
+      streams bench pft --facilities 10 --patients 200 --json
+      streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1
+    """
+    from streams.bench.mock import World
+    from streams.bench.pft import bench_pft
+
+    async def run(settings: Settings, folder: Path) -> Report:
+        return await bench_pft(
+            settings,
+            folder,
+            world=World(**world),
+            frame_size=frame_size,
+            timeout_s=timeout_s,
+            say=_say,
+        )
+
+    _finish(asyncio.run(_on_a_stack(file, data, run, workers=workers)), as_json)
+
+
+@bench.command()
+@settings_options
+@click.option("--executions", type=COUNT, default=200, show_default=True, help="One at a time.")
+def latency(file: Path | None, data: Path | None, as_json: bool, executions: int) -> None:
+    """Time one-step playbooks from the trigger record to `playbook.completed` on Kafka.
+
+    \b
+    Example:
+      streams bench latency --json
+    """
+    from streams.bench.latency import bench_latency
+
+    async def run(settings: Settings, _: Path) -> Report:
+        return await bench_latency(settings, executions=executions, say=_say)
+
+    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
+
+
+@bench.command()
+@settings_options
+@click.option("--frames", type=COUNT, default=3000, show_default=True, help="Frames of one row.")
+def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> None:
+    """Run trivial frames with 64 in flight, and tell the processor time of each part.
+
+    \b
+    Example:
+      streams bench frames --json
+    """
+    from streams.bench.frames import bench_frames
+
+    async def run(settings: Settings, folder: Path) -> Report:
+        return await bench_frames(settings, folder, frames=frames, say=_say)
+
+    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
+
+
 async def _on_a_stack(
-    file: Path | None, data: Path | None, run: Callable[[Any, Path], Awaitable[Report]]
+    file: Path | None,
+    data: Path | None,
+    run: Callable[[Any, Path], Awaitable[Report]],
+    *,
+    workers: int = 0,
 ) -> Report:
-    async with _stack(file, data) as (settings, folder):
+    """Run a bench; one that needs our roles says how many workers a stack of its own gets."""
+    async with _stack(file, data, workers) as (settings, folder):
         return await run(settings, folder)
 
 
 @asynccontextmanager
-async def _stack(file: Path | None, data: Path | None) -> AsyncIterator[tuple[Settings, Path]]:
+async def _stack(
+    file: Path | None, data: Path | None, workers: int
+) -> AsyncIterator[tuple[Settings, Path]]:
     """Use what the configuration or a running stack names; else run a stack for the bench."""
     from streams.app import load_settings
     from streams.local.stack import running
@@ -115,8 +231,16 @@ async def _stack(file: Path | None, data: Path | None) -> AsyncIterator[tuple[Se
         return
     with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=Path.cwd()) as folder:
         _say("no stack is up: starting one for this bench")
-        async with running(Path(folder)):
+        async with running(Path(folder), roles=_roles(workers)):
             yield load_settings(None, Path(folder)).settings, Path(folder)
+
+
+def _roles(workers: int) -> dict[str, int]:
+    from streams.roles.start import existing_roles
+
+    if not workers:
+        return {}
+    return {role: workers if role == "worker" else 1 for role in existing_roles()}
 
 
 def _finish(report: Report, as_json: bool) -> None:
@@ -124,13 +248,23 @@ def _finish(report: Report, as_json: bool) -> None:
         body = {**report.figures, "faults": list(report.faults)}
         click.echo(orjson.dumps(body).decode())
     else:
-        width = max(map(len, report.figures))
-        for name, value in report.figures.items():
-            click.echo(f"{name:<{width}}  {value:>12,}")
+        lines = dict(_lines(report.figures))
+        width = max(map(len, lines))
+        for name, value in lines.items():
+            click.echo(f"{name:<{width}}  {value:>12}")
         for fault in report.faults:
             click.echo(f"FAULT: {fault}")
     if report.faults:
         sys.exit(1)
+
+
+def _lines(figures: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Tell each figure in words of its own, also those by process."""
+    for name, value in figures.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{before}{name}: ")
+        else:
+            yield before + name, value if isinstance(value, str) else f"{value:,}"
 
 
 def _say(line: str) -> None:
