@@ -352,6 +352,28 @@ async def test_a_call_with_a_bad_row_among_its_rows_is_named(
     assert await db.fetchval("SELECT count(*) FROM t") == 0
 
 
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize("text", ["nul \x00", "half \ud800"])
+async def test_text_that_postgres_cannot_hold_is_named(
+    tool: PostgresTool, fence: Fence, text: str
+) -> None:
+    batch = calls(*((n, "a") for n in range(20)))
+    batch[7] = calls((7, text))[0]
+    with pytest.raises(SaveFailed) as refused:
+        await tool.save([(fence, batch)], Saved(row_count=20))
+    assert refused.value.row == 7
+
+
+async def test_a_credential_that_is_not_there_fails_the_save(
+    tool: PostgresTool, fence: Fence
+) -> None:
+    config = {**calls((1, "a"))[0], "auth": "nobody"}
+    with pytest.raises(SaveFailed, match="nobody"):
+        await tool.find(config, [fence])
+    with pytest.raises(SaveFailed, match="nobody"):
+        await tool.save([(fence, [config])], Saved(row_count=1))
+
+
 async def test_a_row_without_a_value_is_named(tool: PostgresTool, fence: Fence) -> None:
     batch = [*calls((1, "a")), sql(INSERT, params={"id": 2})]
     with pytest.raises(SaveFailed, match=":v") as refused:

@@ -21,6 +21,7 @@ COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
 _AGAIN = frozenset({"40001", "40P01", "55P03"})
 _ROWS_FAULT = ("21", "22", "23", "P0")
+_REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ async def save(
         try:
             async with database.connection() as connection:
                 return await _attempt(database, connection, runs, saved)
-        except asyncpg.PostgresError as error:
-            if error.sqlstate not in _AGAIN:
+        except _REFUSED as error:
+            if _code(error) not in _AGAIN:
                 raise await _blame(database, runs, error) from error
             await asyncio.sleep(0.05 * 2**tried)
     raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
@@ -116,11 +117,11 @@ def rows_in(config: Config) -> list[Row]:
 
 
 async def _blame(
-    database: Database, runs: Mapping[Fence, Sequence[Run]], error: asyncpg.PostgresError
+    database: Database, runs: Mapping[Fence, Sequence[Run]], error: Exception
 ) -> SaveFailed:
     """Find the row that the database refuses, by writing again and taking it all back."""
-    if not (error.sqlstate or "").startswith(_ROWS_FAULT):
-        return SaveFailed(_first_task(runs), _said(error), code=error.sqlstate or "")
+    if not _code(error).startswith(_ROWS_FAULT):
+        return SaveFailed(_first_task(runs), _said(error), code=_code(error))
     found: SaveFailed | None = None
     try:
         async with database.connection() as connection:
@@ -134,7 +135,7 @@ async def _blame(
                 await attempt.rollback()
     except (asyncpg.PostgresError, TargetUnavailable):
         found = None
-    return found or SaveFailed(_first_task(runs), _said(error), code=error.sqlstate or "")
+    return found or SaveFailed(_first_task(runs), _said(error), code=_code(error))
 
 
 async def _culprit(
@@ -144,9 +145,9 @@ async def _culprit(
     try:
         async with connection.transaction():
             await write(database, connection, run.statement, run.rows[low:high])
-    except asyncpg.PostgresError as error:
+    except _REFUSED as error:
         if high - low == 1:
-            return SaveFailed(run.task, _said(error), row=run.calls[low], code=error.sqlstate or "")
+            return SaveFailed(run.task, _said(error), row=run.calls[low], code=_code(error))
         middle = (low + high) // 2
         first = await _culprit(database, connection, run, low, middle)
         return first or await _culprit(database, connection, run, middle, high)
@@ -157,6 +158,15 @@ def _first_task(runs: Mapping[Fence, Sequence[Run]]) -> str:
     return next(iter(runs)).task
 
 
-def _said(error: asyncpg.PostgresError) -> str:
-    detail = f" ({error.detail})" if getattr(error, "detail", None) else ""
-    return f"{error}{detail} [{error.sqlstate}]"
+def _code(error: Exception) -> str:
+    """Return the database's code; text that cannot be sent has the one it would get."""
+    return (getattr(error, "sqlstate", None) or "") if _is_sql(error) else "22021"
+
+
+def _said(error: Exception) -> str:
+    detail = getattr(error, "detail", None)
+    return f"{error}{f' ({detail})' if detail else ''} [{_code(error)}]"
+
+
+def _is_sql(error: Exception) -> bool:
+    return isinstance(error, asyncpg.PostgresError)

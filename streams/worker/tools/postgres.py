@@ -9,7 +9,7 @@ import asyncpg
 import orjson
 
 from streams.envelope.model import Json
-from streams.worker.errors import BadConfig, UnknownCredential
+from streams.worker.errors import BadConfig, SaveFailed, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
 from streams.worker.tools import pg_fence
 from streams.worker.tools.failure import failed, seconds, text
@@ -67,13 +67,21 @@ class PostgresTool:
         return target_of(config)
 
     async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
-        """Return those of `fences` that are there already."""
+        """Return those of `fences` that are there already.
+
+        Raises:
+            SaveFailed: the database does not let us keep fences.
+            TargetUnavailable: the database is down.
+        """
         if not fences:
             return {}
         database = await self._database(config, fences[0])
-        async with database.connection() as connection:
-            await pg_fence.ready(database, connection)
-            return await pg_fence.find(connection, fences)
+        try:
+            async with database.connection() as connection:
+                await pg_fence.ready(database, connection)
+                return await pg_fence.find(connection, fences)
+        except asyncpg.PostgresError as error:
+            raise SaveFailed(fences[0].task, f"cannot look for its fence: {error}") from error
 
     async def save(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
@@ -89,7 +97,10 @@ class PostgresTool:
         await self._pools.close()
 
     async def _database(self, config: Config, fence: Fence) -> Database:
-        return await self._pools.database(config, fence.tenant_id, fence.organization_id)
+        try:
+            return await self._pools.database(config, fence.tenant_id, fence.organization_id)
+        except (BadConfig, UnknownCredential) as error:
+            raise SaveFailed(fence.task, str(error)) from error
 
     async def _run(
         self,
