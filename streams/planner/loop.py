@@ -68,21 +68,25 @@ class Planner:
     async def adopt(self, execution_ids: Iterable[int]) -> None:
         """Take over open executions: read them from the log and publish their open work again."""
         plans: list[Plan] = []
+        kept = self._ports.tables.load()
         for execution_id in execution_ids:
             if execution_id in self.plans:
                 continue
-            plan = await self._read_on(execution_id, None)
+            plan = await self._read_on(execution_id, kept.get(execution_id))
             if plan is not None:
                 self._floors[execution_id] = self._ports.clock.now()
                 plans.append(plan)
         await self._follow(plans)
-        kept = [self.plans[plan.execution_id] for plan in plans if plan.execution_id in self.plans]
-        await self._publish([item for plan in kept for item in waiting_items(plan)])
+        ours = [self.plans[plan.execution_id] for plan in plans if plan.execution_id in self.plans]
+        await self._publish([item for plan in ours for item in waiting_items(plan)])
+        self._ports.tables.save([], kept.keys() - self.plans.keys())
 
     def drop(self, execution_ids: Iterable[int]) -> None:
         """Forget executions that another planner looks after now."""
-        for execution_id in execution_ids:
+        gone = list(execution_ids)
+        for execution_id in gone:
             self._forget(execution_id)
+        self._ports.tables.save([], gone)
 
     async def tick(self) -> None:
         """Do what the passing of time alone brings about."""
@@ -120,6 +124,9 @@ class Planner:
                 await self._end(plan)
             else:
                 self.plans[plan.execution_id] = plan
+        open_plans = [plan for plan, _ in decided if not plan.has_ended]
+        ended = [plan.execution_id for plan, _ in decided if plan.has_ended]
+        self._ports.tables.save(open_plans, ended)
 
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and the work it calls for."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from streams.clock import Clock
+from streams.execution.plan import Plan
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore
 from streams.playbook.model import Playbook
@@ -35,6 +37,29 @@ class Playbooks(Protocol):
         ...
 
 
+class Tables(Protocol):
+    """Keeps plans between two lives of a planner; losing them costs time, nothing else."""
+
+    def load(self) -> dict[int, Plan]:
+        """Return every plan that was kept."""
+        ...
+
+    def save(self, kept: Iterable[Plan], gone: Iterable[int]) -> None:
+        """Write what changed in these plans, and drop those that have ended."""
+        ...
+
+
+class NoTables:
+    """Keeps nothing: a new life reads everything from the log."""
+
+    def load(self) -> dict[int, Plan]:
+        """Return nothing."""
+        return {}
+
+    def save(self, kept: Iterable[Plan], gone: Iterable[int]) -> None:
+        """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """Everything a planner uses."""
@@ -45,3 +70,4 @@ class Ports:
     playbooks: Playbooks
     replies: Replies
     clock: Clock
+    tables: Tables = field(default_factory=NoTables)
