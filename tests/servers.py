@@ -27,6 +27,9 @@ COMPOSE_SETTINGS: Mapping[str, object] = {
             },
         },
     },
+    "credentials": {
+        "pg_local": {"dsn": "postgresql://noetl_author:development-only@127.0.0.1:5432/author"}
+    },
     "connect": {"url": "http://127.0.0.1:8083", "secrets_dir": "/run/streams/secrets"},
     "serialization": {"schema_registry": {"url": "http://127.0.0.1:8081/apis/ccompat/v7"}},
     "payload_store": {

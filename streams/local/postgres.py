@@ -19,6 +19,8 @@ from streams.local.secrets import Secrets
 from streams.local.unprivileged import reachable_install, user_id_for
 
 DATABASE = "noetl"
+# For the tables of playbooks' authors, whose user sees nothing of the log.
+AUTHOR_DATABASE, AUTHOR = "author", "noetl_author"
 SUPERUSER = "postgres"
 # What each duty may do beyond connecting. Row security must not hide rows from those that
 # append, mirror, collect or own (design, decision 10): they would miss them silently.
@@ -29,6 +31,7 @@ ROLE_OPTIONS = {
     "noetl_mirror": "REPLICATION BYPASSRLS",
     "noetl_project": "",
     "noetl_collect": "BYPASSRLS",
+    AUTHOR: "",
 }
 SETTINGS = {
     "listen_addresses": HOST,
@@ -105,7 +108,7 @@ def postgres_part(layout: Layout, cluster: Cluster, secrets: Secrets, port: int)
 
 
 async def ensure_roles(port: int, secrets: Secrets) -> None:
-    """Create the database and the roles that are missing; ask nothing else of Postgres."""
+    """Create the databases and the roles that are missing; ask nothing else of Postgres."""
     connection = await asyncpg.connect(
         host=HOST,
         port=port,
@@ -123,8 +126,12 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
                 await connection.execute(
                     f"CREATE ROLE {role} LOGIN {options} PASSWORD '{password}'"
                 )
-        if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
-            await connection.execute(f"CREATE DATABASE {DATABASE} OWNER noetl_owner")
+        there = {
+            row["datname"] for row in await connection.fetch("SELECT datname FROM pg_database")
+        }
+        for name, owner in ((DATABASE, "noetl_owner"), (AUTHOR_DATABASE, AUTHOR)):
+            if name not in there:
+                await connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
     finally:
         await connection.close()
 

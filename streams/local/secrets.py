@@ -18,6 +18,7 @@ ROLES = (
     "noetl_mirror",
     "noetl_project",
     "noetl_collect",
+    "noetl_author",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
 from streams.local.state import StackState
 
 
@@ -17,6 +18,7 @@ def stack_settings(stack: StackState) -> dict[str, object]:
                 "roles": {
                     role.removeprefix("noetl_"): {"user": role, "password": password}
                     for role, password in postgres.role_passwords.items()
+                    if role != AUTHOR
                 },
             },
             "connection": {"url": stack.kafka.bootstrap},
@@ -36,6 +38,10 @@ def stack_settings(stack: StackState) -> dict[str, object]:
             "cache": {"tier_2_disk_path": str(stack.data / "payload-cache")},
         },
     }
+    # A stack started by an older version of this program has no such user yet.
+    if AUTHOR in postgres.role_passwords:
+        dsn = postgres.dsn(AUTHOR, database=AUTHOR_DATABASE)
+        settings["credentials"] = {"pg_local": {"dsn": dsn}}
     if stack.registry.url is not None:
         settings["serialization"] = {"schema_registry": {"url": stack.registry.url}}
     return settings

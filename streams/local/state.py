@@ -37,11 +37,11 @@ class PostgresAddress:
     superuser_password: str
     role_passwords: Mapping[str, str]
 
-    def dsn(self, role: str) -> str:
+    def dsn(self, role: str, *, database: str = "") -> str:
         """Return a connection string for one of the roles, or for the superuser."""
         known = {**self.role_passwords, self.superuser: self.superuser_password}
         password = quote(known[role], safe="")
-        return f"postgresql://{role}:{password}@{self.host}:{self.port}/{self.database}"
+        return f"postgresql://{role}:{password}@{self.host}:{self.port}/{database or self.database}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ _PASSWORD_WORD = re.compile(
 
 def is_secret(path: Path) -> bool:
     """Say whether the value at `path` is a secret as a whole."""
+    if path[:1] == ("credentials",):
+        return len(path) > 1
     return bool(path) and path[-1] in _SECRET_KEYS
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from streams.settings.event_store import EventStore
-from streams.settings.fields import Name, Positive, Section, Text
+from streams.settings.fields import Name, Positive, Secret, Section, Text
 from streams.settings.payload_store import PayloadStore
 from streams.settings.projections import Materialization, ProjectionStore, Snapshots
 from streams.settings.serialization import Serialization
@@ -66,6 +66,18 @@ class FramePolicyDefaults(Section):
     reduce: FramePolicy = FramePolicy()
 
 
+class Frames(Section):
+    """How frames and commands are handed out, held and given up."""
+
+    lease_seconds: Positive = 60
+    # A lease outlives two lost beats.
+    heartbeat_seconds: Positive = 20
+    max_attempts: Positive = 5
+    # Frames of a stage that are dispatched and not ended, at most.
+    window: Positive = 16
+    row_concurrency: Positive = 16
+
+
 class Settings(Section):
     """Everything a process of this deployment may need to know."""
 
@@ -80,6 +92,9 @@ class Settings(Section):
     materializations: dict[Name, Materialization] = Field(default_factory=dict)
     snapshots: Snapshots = Snapshots()
     frame_policy_defaults: FramePolicyDefaults = FramePolicyDefaults()
+    frames: Frames = Frames()
+    # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
+    credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
 
     def with_database(self, name: str) -> Settings:
         """Return these settings with the log in another database of the same server."""
