@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,15 @@ from streams.payload.port import PayloadStore
 from streams.payload.s3 import S3PayloadStore
 from streams.resources import folder
 from streams.settings import Loaded, Settings, load
+
+ROLES: Mapping[str, str] = {
+    "planner": "streams.roles.planner:run",
+    "worker": "streams.roles.worker:run",
+    "projector": "streams.roles.projector:run",
+    "trigger": "streams.roles.trigger:run",
+    "api": "streams.roles.api:run",
+}
+"""Our long-running processes: what `streams run` and `streams up` start for each name."""
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:

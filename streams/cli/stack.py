@@ -9,6 +9,7 @@ from typing import Any
 import click
 import orjson
 
+from streams.cli.options import COUNT
 from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
@@ -25,6 +26,7 @@ _data = click.option(
     default=None,
     help="Folder of the stack's data [default: .streams].",
 )
+_ALL = "all"
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -39,6 +41,20 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     return ports
 
 
+def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str, ...]:
+    """Read names with commas, `all` or `none`."""
+    from streams.roles.start import existing_roles
+
+    there = existing_roles()
+    if given in (_ALL, "none"):
+        return there if given == _ALL else ()
+    names = tuple(name.strip() for name in given.split(","))
+    for name in names:
+        if name not in there:
+            raise click.BadParameter(f"{name!r} is no role; there are {', '.join(there) or 'none'}")
+    return names
+
+
 @click.command()
 @_data
 @click.option("--detach", "is_detached", is_flag=True, help="Return when ready; keep running.")
@@ -51,11 +67,26 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     callback=_parse_ports,
     help="Pin a port (postgres, kafka, kafka-controller, connect, s3, registry).",
 )
+@click.option(
+    "--roles",
+    default=_ALL,
+    show_default=True,
+    callback=_parse_roles,
+    metavar="NAMES",
+    help="Which of our roles run on it, with commas between; or all, or none.",
+)
+@click.option("--workers", type=COUNT, default=1, show_default=True, help="Processes of `worker`.")
 @_json
 def up(
-    data: Path | None, is_detached: bool, profile: str, ports: dict[str, int], as_json: bool
+    data: Path | None,
+    is_detached: bool,
+    profile: str,
+    ports: dict[str, int],
+    roles: tuple[str, ...],
+    workers: int,
+    as_json: bool,
 ) -> None:
-    """Start Postgres, Kafka, Connect and S3, and keep them alive.
+    """Start Postgres, Kafka, Connect, S3 and our roles, and keep them alive.
 
     Without --detach the command stays and supervises until Ctrl-C. The profile `full` adds
     the Apicurio schema registry and the JDBC sink.
@@ -63,18 +94,21 @@ def up(
     \b
     Example:
       streams up --detach
+      streams up --roles none
       streams up --profile full --data /tmp/other-stack --port postgres=5432
     """
     folder = layout_of(data).data
     if read_supervised(folder) is not None:
         raise StackAlreadyUp(folder)
     display = choose_display(as_json=as_json)
+    counts = {role: workers if role == "worker" else 1 for role in roles}
+    wanted: dict[str, Any] = {"profile": profile, "ports": ports, "roles": counts}
     if is_detached:
         with display:
-            detach(folder, profile=profile, ports=ports, say=display.say, report=display.report)
+            detach(folder, **wanted, say=display.say, report=display.report)
         _print_up(folder, as_json)
         return
-    stack = Stack(folder, profile=profile, ports=ports, say=display.say, report=display.report)
+    stack = Stack(folder, **wanted, say=display.say, report=display.report)
     with display:
         asyncio.run(run_until_signal(stack, lambda _: _print_up(folder, as_json)))
 
@@ -145,5 +179,5 @@ def _cells(part: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _row(cells: tuple[object, ...]) -> str:
-    widths = (10, 10, 26, 8, 6, 14, 8)
+    widths = (13, 12, 26, 8, 6, 14, 8)
     return "".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -59,13 +59,17 @@ class Layout:
     def registry(self) -> Path:
         return self.data / "registry"
 
+    @property
+    def roles(self) -> Path:
+        return self.data / "roles"
+
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"
 
     def create(self) -> None:
         """Make the folders; only the owner may enter, since passwords lie inside."""
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.logs, self.config, self.connect_secrets):
+        for folder in (self.logs, self.config, self.connect_secrets, self.roles):
             folder.mkdir(mode=0o700, exist_ok=True)
         # So that a stray `git add .` never takes a password along.
         (self.data / ".gitignore").write_text("*\n")

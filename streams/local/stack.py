@@ -17,7 +17,8 @@ from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.errors import DiskFull
 from streams.local.layout import Layout, layout_of
 from streams.local.lock import hold, still_held
-from streams.local.part import PartReport
+from streams.local.part import Part, PartReport
+from streams.local.roles import role_parts
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
@@ -45,7 +46,8 @@ class Stack:
     """Starts the parts of one data folder, supervises them while this process lives.
 
     The processes die with the one that holds this object, however it dies. `prepare` is
-    what turns running servers into a usable stack (schema, topics, connector).
+    what turns running servers into a usable stack (schema, topics, connector). `roles` says
+    how many processes of each of our roles run on it; none by default.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Stack:
         *,
         profile: str = "core",
         ports: Mapping[str, int] | None = None,
+        roles: Mapping[str, int] | None = None,
         say: Say = _ignore,
         report: Report = _ignore,
         prepare: Prepare = _prepare,
@@ -62,12 +65,14 @@ class Stack:
         self._layout = layout_of(data)
         self._profile = profile
         self._ports = dict(ports or {})
+        self._role_parts: tuple[Part, ...] = role_parts(self._layout, roles or {})
         self._say = say
         self._report = report
         self._prepare = prepare
         self._lock: IO[bytes] | None = None
         self._assembly: Assembly | None = None
         self._supervisor: Supervisor | None = None
+        self._roles: Supervisor | None = None
         self._state: StackState | None = None
 
     async def start(self) -> StackState:
@@ -105,14 +110,18 @@ class Stack:
             registry=assembly.registry,
             parts=tuple(
                 PartStatus(part.name, part.version, part.address, part.log)
-                for part in assembly.parts
+                for part in (*assembly.parts, *self._role_parts)
             ),
         )
         write_state(self._state)
         self._supervisor = Supervisor(assembly.parts, self._note)
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
+        # Roles look for a ready stack. One that fails is told, and started again: whoever
+        # mends it need not begin with the servers.
         self._enter(Phase.READY)
+        self._roles = Supervisor(self._role_parts, self._note)
+        await self._roles.start(patiently=True)
 
     async def folder_deleted(self) -> None:
         """Return when the data folder is no longer ours: someone deleted it under a live stack."""
@@ -156,6 +165,9 @@ class Stack:
             # The folder may be gone; the parts are ended all the same.
             with suppress(OSError):
                 self._enter(Phase.STOPPING)
+            if self._roles is not None:
+                await self._roles.stop()
+                self._roles = None
             await self._supervisor.stop()
             self._supervisor = None
         if self._assembly is not None:
@@ -186,9 +198,11 @@ class Stack:
 
 
 @asynccontextmanager
-async def running(data: Path, *, profile: str = "core") -> AsyncIterator[StackState]:
+async def running(
+    data: Path, *, profile: str = "core", roles: Mapping[str, int] | None = None
+) -> AsyncIterator[StackState]:
     """Run a stack for the length of a block: `async with running(folder) as state`."""
-    stack = Stack(data, profile=profile)
+    stack = Stack(data, profile=profile, roles=roles)
     state = await stack.start()
     try:
         yield state

@@ -63,6 +63,7 @@ def detach(
     *,
     profile: str,
     ports: Mapping[str, int],
+    roles: Mapping[str, int],
     say: Callable[[str], None],
     report: Callable[[PartReport], None],
 ) -> None:
@@ -76,7 +77,14 @@ def detach(
     reading, writing = os.pipe()
     log = layout.log("supervisor")
     rotate(log)
-    order = orjson.dumps({"data": str(layout.data), "profile": profile, "ports": dict(ports)})
+    order = orjson.dumps(
+        {
+            "data": str(layout.data),
+            "profile": profile,
+            "ports": dict(ports),
+            "roles": dict(roles),
+        }
+    )
     with log.open("ab") as output:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "streams.local.supervise", str(writing), order.decode()],
@@ -159,6 +167,7 @@ def main(fd: int, order: Mapping[str, Any]) -> int:
         Path(order["data"]),
         profile=order["profile"],
         ports=order["ports"],
+        roles=order["roles"],
         say=lambda text: line.tell("say", text=text),
         report=lambda report: line.tell("part", report=asdict(report)),
     )

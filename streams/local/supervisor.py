@@ -23,13 +23,16 @@ class Supervisor:
     def __init__(self, parts: Sequence[Part], report: Report) -> None:
         self._lives = {part.name: _Life(part, report) for part in parts}
 
-    async def start(self) -> None:
+    async def start(self, *, patiently: bool = False) -> None:
         """Start every part and return when all are ready.
+
+        `patiently` tells of a part that fails, and starts it again later, like any that dies.
 
         Raises:
             PartFailed: one of them ended or was not ready in time; the caller stops the rest.
         """
-        starting = [asyncio.create_task(self._start(life)) for life in self._lives.values()]
+        start = self._start_patiently if patiently else self._start
+        starting = [asyncio.create_task(start(life)) for life in self._lives.values()]
         try:
             await asyncio.gather(*starting)
         finally:
@@ -46,6 +49,12 @@ class Supervisor:
         await asyncio.gather(*(other.is_ready.wait() for other in needed))
         rotate(life.part.log)
         await life.start()
+
+    async def _start_patiently(self, life: _Life) -> None:
+        with suppress(PartFailed):
+            await self._start(life)
+        if not life.is_ready.is_set():
+            await life.end_process()
 
     async def stop(self) -> None:
         """Stop every part, those first that others do not need, each within its time."""
@@ -126,15 +135,15 @@ class _Life:
             with suppress(PartFailed, OSError):
                 await self.start()
             if not self.is_ready.is_set():
-                await self._end_process()
+                await self.end_process()
 
     async def stop(self) -> None:
         if self._watching is not None:
             await asyncio.gather(self._watching, return_exceptions=True)
-        await self._end_process()
+        await self.end_process()
         self.say(PartState.STOPPED)
 
-    async def _end_process(self) -> None:
+    async def end_process(self) -> None:
         """Ask the process to end, and end it when it has not within its time."""
         process = self._process
         if process is None or process.returncode is not None:

@@ -48,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     private = tmp_path_factory.mktemp("private")
     private.chmod(0o700)
     folder = private / "stack"
-    started = streams("up", "--detach", "--json", "--data", str(folder))
+    started = streams("up", "--detach", "--json", "--roles", "none", "--data", str(folder))
     assert started.returncode == 0, started.stderr
     assert json.loads(started.stdout)["phase"] == "ready"
     yield folder
@@ -181,7 +181,7 @@ def test_a_killed_supervisor_leaves_no_process_and_the_next_up_finds_the_data(da
     assert streams("status", "--data", str(data)).returncode == 4
 
     began = time.monotonic()
-    again = streams("up", "--detach", "--json", "--data", str(data))
+    again = streams("up", "--detach", "--json", "--roles", "none", "--data", str(data))
     assert again.returncode == 0, again.stderr
     print(f"second start after a kill: {time.monotonic() - began:.1f} s")  # noqa: T201
     after = up_in(data)

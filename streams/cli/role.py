@@ -1,0 +1,57 @@
+"""`streams run`: one of our roles in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import click
+
+from streams.cli.options import config_option, data_option
+from streams.errors import StreamsError
+
+
+@click.command()
+@click.argument("role")
+@data_option
+@config_option
+def run(role: str, data: Path | None, file: Path | None) -> None:
+    """Run one ROLE (planner, worker, projector, trigger, api) until it is asked to end.
+
+    NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
+    stays the same after a restart. `streams up` runs the roles by itself.
+
+    \b
+    Example:
+      NOETL_SHARD_ID=worker-7 streams run worker
+    """
+    from streams.app import load_settings
+    from streams.local.layout import layout_of
+    from streams.roles.start import find_role, run_role
+
+    body = find_role(role)
+    settings = load_settings(file, data).settings
+    _log_to_standard_error()
+    name = settings.runtime.shard_id
+
+    def tell() -> None:
+        click.echo(f"{role} {name} ready")
+
+    try:
+        asyncio.run(run_role(body, settings, layout_of(data).data, tell))
+    except StreamsError as error:
+        logging.getLogger("streams").exception("%s %s ends", role, name)
+        raise click.exceptions.Exit(error.exit_code) from error
+    except Exception as error:
+        logging.getLogger("streams").exception("%s %s ends of a bug", role, name)
+        raise click.exceptions.Exit(1) from error
+    click.echo(f"{role} {name} ended")
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
+    )
+    for chatty in ("aiokafka", "mode", "faust", "botocore", "urllib3"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -1,0 +1,57 @@
+"""Our own roles as parts of the stack: each a process of `streams run`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from streams.local.layout import Layout
+from streams.local.part import Part
+
+_STOP_SECONDS = 20.0
+
+
+def role_parts(layout: Layout, roles: Mapping[str, int]) -> tuple[Part, ...]:
+    """Describe every process of the roles, such as `worker-0` and `worker-1`."""
+    return tuple(
+        _role_part(layout, role, f"{role}-{number}")
+        for role, count in roles.items()
+        for number in range(count)
+    )
+
+
+def _role_part(layout: Layout, role: str, name: str) -> Part:
+    ready_file = ready_path(layout, name)
+
+    async def ready() -> bool:
+        return psutil.pid_exists(int(ready_file.read_text()))
+
+    return Part(
+        name=name,
+        version=version("noetl-streams"),
+        address="",
+        command=(sys.executable, "-P", "-m", "streams", "run", role, "--data", str(layout.data)),
+        log=layout.log(name),
+        ready=ready,
+        # The name is also the member's name in its Kafka group: it must outlive the process.
+        environment={**_passed_on(), "NOETL_SHARD_ID": name},
+        folder=Path.cwd(),
+        start_seconds=60.0,
+        stop_seconds=_STOP_SECONDS,
+    )
+
+
+def ready_path(layout: Layout, name: str) -> Path:
+    """Return the file a role writes its process id to when it is ready."""
+    return layout.roles / f"{name}.ready"
+
+
+def _passed_on() -> dict[str, str]:
+    """Return the settings in this process's environment: roles are configured as we are."""
+    prefixes = ("STREAMS_", "NOETL_", "PYTHON")
+    return {name: value for name, value in os.environ.items() if name.startswith(prefixes)}

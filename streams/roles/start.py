@@ -1,0 +1,73 @@
+"""Starts one role in this process and keeps it until it is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from streams.app import ROLES
+from streams.errors import Refused
+from streams.local.layout import layout_of, write_private
+from streams.local.roles import ready_path
+from streams.settings import Settings
+
+Ready = Callable[[], None]
+Run = Callable[[Settings, Path, asyncio.Event, Ready], Awaitable[None]]
+
+
+class UnknownRole(Refused):
+    """There is no role of this name here."""
+
+    def __init__(self, role: str, known: Mapping[str, str]) -> None:
+        super().__init__(f"{role}: no such role; known are {', '.join(known)}")
+
+
+def existing_roles(roles: Mapping[str, str] = ROLES) -> tuple[str, ...]:
+    """Return the roles whose modules are there."""
+    return tuple(name for name, place in roles.items() if find_spec(place.partition(":")[0]))
+
+
+def find_role(role: str, roles: Mapping[str, str] = ROLES) -> Run:
+    """Import the function that is this role.
+
+    Raises:
+        UnknownRole: nothing of this name is there.
+    """
+    if role not in existing_roles(roles):
+        raise UnknownRole(role, roles)
+    module, _, function = roles[role].partition(":")
+    found: Run = getattr(import_module(module), function)
+    return found
+
+
+def role_folder(settings: Settings, data: Path) -> Path:
+    """Return the folder that is this process's own and outlives it."""
+    folder = layout_of(data).roles / settings.runtime.shard_id
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+async def run_role(run: Run, settings: Settings, data: Path, tell: Ready) -> None:
+    """Run a role until SIGTERM or SIGINT; its supervisor sees by a file that it is ready."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    layout = layout_of(data)
+    layout.roles.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flag = ready_path(layout, settings.runtime.shard_id)
+    flag.unlink(missing_ok=True)
+
+    def ready() -> None:
+        write_private(flag, str(os.getpid()).encode())
+        tell()
+
+    try:
+        await run(settings, data, stop, ready)
+    finally:
+        flag.unlink(missing_ok=True)
