@@ -55,6 +55,7 @@ class Plan:
     is_initialized: bool = False
     parent_execution_id: int | None = None
     parent_command_id: int | None = None
+    parent_step: str | None = None
     reply_to: str | None = None
     is_replied: bool = False
     workload: dict[str, Any] | None = None
@@ -74,6 +75,8 @@ class Plan:
     is_partial: bool = False
     last_step: str | None = None
     result: Any = None
+    output: PayloadRef | None = None
+    """Where the result's data is, when it is too large for the event."""
     error: str | None = None
     ended_at: datetime | None = None
     last_event_type: str = ""
