@@ -149,6 +149,10 @@ class KafkaFeed:
         """The partitions this reader has now."""
         return frozenset(self._offsets)
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return len(self._consumer.partitions_for_topic(topic) or ())
+
     async def _give_notice(self) -> None:
         while self._notices:
             told, places = self._notices.pop(0)

@@ -1,0 +1,109 @@
+"""The planner's process: its ports are opened, its loop is put into the shell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from aiokafka.partitioner import murmur2
+
+from streams.app import catalog_of, open_log, open_payloads
+from streams.clock import SystemClock
+from streams.feed.agent import Shell
+from streams.feed.dead_letters import KafkaDeadLetters
+from streams.feed.kafka import KafkaFeed
+from streams.feed.port import Place, Record
+from streams.planner.intake import Intake
+from streams.planner.loop import Planner
+from streams.planner.port import Ports
+from streams.planner.rules import Rules
+from streams.planner.tables import PlanTables
+from streams.roles.start import role_folder
+from streams.settings import Settings
+from streams.topology.model import event_topic
+from streams.work.kafka import KafkaWorkQueue
+from streams.work.reply import KafkaReplies
+
+TOPIC = event_topic("execution")
+TICK_S = 0.5
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Plan until told to stop."""
+    bootstrap = settings.event_store.connection.url
+    clock, folder = SystemClock(), role_folder(settings, data)
+    async with (
+        open_log(settings, role="planner") as log,
+        open_payloads(settings) as payloads,
+        KafkaWorkQueue(bootstrap) as queue,
+        KafkaReplies(bootstrap) as replies,
+        KafkaDeadLetters(bootstrap) as dead_letters,
+        AsyncExitStack() as closing,
+    ):
+        tables = PlanTables(folder / "plans")
+        closing.callback(tables.close)
+        ports = Ports(
+            store=log.store,
+            payloads=payloads,
+            queue=queue,
+            playbooks=catalog_of(log, payloads),
+            replies=replies,
+            clock=clock,
+            tables=tables,
+        )
+        planner = Planner(ports, rules_of(settings))
+
+        async def assigned(places: frozenset[Place]) -> None:
+            await intake.assigned(places)
+
+        async def revoked(places: frozenset[Place]) -> None:
+            await intake.revoked(places)
+
+        async def set_aside(record: Record) -> None:
+            await dead_letters.put(record, "ended the planner too often", kind="planner")
+
+        async def poison(record: Record, reason: str) -> None:
+            await dead_letters.put(record, reason, kind="planner")
+
+        async with KafkaFeed(
+            bootstrap,
+            [TOPIC],
+            group="noetl.planner",
+            instance=settings.runtime.shard_id,
+            on_assigned=assigned,
+            on_revoked=revoked,
+        ) as feed:
+            partitions = feed.partition_count(TOPIC)
+            intake = Intake(
+                feed,
+                planner,
+                log.store,
+                log.codec,
+                clock,
+                place_of=lambda key: place_of(key, partitions),
+                set_aside=poison,
+            )
+            shell = Shell("planner", folder)
+            shell.attach(feed, intake.handle, set_aside=set_aside)
+            shell.every(TICK_S, intake.tick)
+            await shell.run(stop, ready)
+
+
+def place_of(execution_id: int, partitions: int) -> Place:
+    """Return the partition that has an execution's events, as Kafka's producers choose it."""
+    hashed = murmur2(str(execution_id).encode()) & 0x7FFFFFFF
+    return Place(TOPIC, hashed % partitions)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return the planner's bounds as this deployment sets them."""
+    defaults = settings.frame_policy_defaults
+    policies = {
+        kind: {**getattr(defaults, kind).model_dump(), "row_concurrency": concurrency}
+        for kind, concurrency in (("loop", 16), ("fanout", 1))
+    }
+    return Rules(policies=policies)

@@ -1,0 +1,85 @@
+"""A worker's process: its ports are opened, its loop is put into the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+from streams.app import catalog_of, open_log, open_payloads
+from streams.clock import SystemClock
+from streams.feed.agent import Shell
+from streams.feed.dead_letters import KafkaDeadLetters
+from streams.feed.kafka import KafkaFeed
+from streams.feed.port import Record
+from streams.roles.start import role_folder
+from streams.settings import Settings
+from streams.work.topic import work_topic
+from streams.worker.input import Documents
+from streams.worker.kafka import KafkaPartitions
+from streams.worker.loop import Worker
+from streams.worker.options import Options, Ports
+from streams.worker.tools.credentials import ConfiguredCredentials
+from streams.worker.tools.registry import Surroundings, open_tools
+
+POOL = "default"
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Work until told to stop; then finish, or hand back, what is under way."""
+    bootstrap, runtime = settings.event_store.connection.url, settings.runtime
+    credentials = ConfiguredCredentials(_secrets(settings), os.environ)
+    async with (
+        open_log(settings, role="worker") as log,
+        open_payloads(settings) as payloads,
+        KafkaDeadLetters(bootstrap) as dead_letters,
+        open_tools(
+            Surroundings(
+                credentials=credentials,
+                payloads=payloads,
+                deployment=runtime.cluster_id,
+                bootstrap=bootstrap,
+            )
+        ) as tools,
+        KafkaFeed(
+            bootstrap, [work_topic(POOL)], group=f"noetl.worker.{POOL}", instance=runtime.shard_id
+        ) as feed,
+    ):
+        ports = Ports(
+            log=log.store,
+            payloads=payloads,
+            documents=Documents(payloads),
+            playbooks=catalog_of(log, payloads),
+            tools=tools,
+            clock=SystemClock(),
+            dead_letters=dead_letters,
+            partitions=KafkaPartitions(bootstrap, SystemClock()),
+        )
+        options = Options(
+            # Another name in each life: a claim is this process's for as long as it lives.
+            name=f"{runtime.shard_id}/{uuid4().hex[:8]}",
+            deployment=runtime.cluster_id,
+            slots=runtime.scheduler.max_inflight_frames_per_worker,
+        )
+        worker = Worker(feed, ports, options)
+
+        async def set_aside(record: Record) -> None:
+            await dead_letters.put(record, "ended the worker too often", kind="worker")
+
+        shell = Shell("worker", role_folder(settings, data))
+        shell.attach(feed, worker.take, set_aside=set_aside)
+        try:
+            await shell.run(stop, ready)
+        finally:
+            await worker.stop()
+
+
+def _secrets(settings: Settings) -> dict[str, dict[str, str]]:
+    return {
+        name: {field: secret.get_secret_value() for field, secret in fields.items()}
+        for name, fields in settings.credentials.items()
+    }
