@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from streams.envelope.model import Event, Root
 from streams.log.port import EventStore, Frontier
 from streams.projector.port import ProjectionStore
-from streams.projector.rows import Changes
-from streams.projector.views import ROOTS, Views
+from streams.projector.views import Views, by_root
 
 
 async def rebuild(log: EventStore, store: ProjectionStore) -> int:
@@ -23,12 +21,7 @@ async def rebuild(log: EventStore, store: ProjectionStore) -> int:
         events, frontier = await log.read_log(frontier)
         if not events:
             return count
-        roots: dict[Root, list[Event]] = {}
-        for event in events:
-            if event.root.type in ROOTS:
-                roots.setdefault(event.root, []).append(event)
-        changes = Changes()
-        for root, told in roots.items():
-            await views.absorb(root, told, changes)
-        await store.save(changes, ())
+        folded = await views.fold(by_root(events))
+        await store.save(folded.changes, ())
+        views.keep(folded)
         count += len(events)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from streams.envelope.model import Event, Root
@@ -20,6 +21,14 @@ ROOTS = ("execution", "catalog")
 State: TypeAlias = View | Resource
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a batch of events makes of its roots: the rows to write, and the states to keep."""
+
+    changes: Changes
+    states: Mapping[Root, State]
+
+
 class Views:
     """Folds events root by root, in order, whatever order and however often they arrive.
 
@@ -32,28 +41,34 @@ class Views:
         self._log, self._kept = log, kept
         self._states: OrderedDict[Root, State] = OrderedDict()
 
-    async def absorb(self, root: Root, events: Sequence[Event], changes: Changes) -> None:
-        """Fold the events of one root and add the rows they changed.
+    async def fold(self, roots: Mapping[Root, Sequence[Event]]) -> Folded:
+        """Return what the events make of their roots; nothing is kept before `keep`.
 
         Raises:
-            Unavailable: the log cannot be read; nothing was kept of this root.
+            Unavailable: the log cannot be read; folding again gives the same.
         """
-        state = self._states.pop(root, None) or _blank(root)
-        try:
-            state = await self._fold(root, state, events, changes)
-        except Inconsistent:
-            await self._start_over(root, events, changes)
-        else:
-            self._keep(root, state)
+        changes, states = Changes(), {}
+        for root, events in roots.items():
+            state = self._states.get(root) or _blank(root)
+            try:
+                states[root] = await self._absorb(root, state, events, changes)
+            except Inconsistent:
+                try:
+                    states[root] = await self._absorb(root, _blank(root), events, changes)
+                except Inconsistent as error:
+                    # Whatever was written there, it holds up no other root.
+                    logger.error("%s is not shown: %s", root, error)
+        return Folded(changes, states)
 
-    async def _start_over(self, root: Root, events: Sequence[Event], changes: Changes) -> None:
-        """Fold the root from its first event; one that cannot be folded holds up no other."""
-        try:
-            self._keep(root, await self._fold(root, _blank(root), events, changes))
-        except Inconsistent as error:
-            logger.error("%s is not shown: %s", root, error)
+    def keep(self, folded: Folded) -> None:
+        """Remember the states, once their rows are saved; the oldest ones are let go."""
+        for root, state in folded.states.items():
+            self._states.pop(root, None)
+            self._states[root] = state
+        while len(self._states) > self._kept:
+            self._states.popitem(last=False)
 
-    async def _fold(
+    async def _absorb(
         self, root: Root, state: State, events: Sequence[Event], changes: Changes
     ) -> State:
         for event in events:
@@ -64,14 +79,14 @@ class Views:
             state = _one(state, event, changes)
         return state
 
-    def forget(self, root: Root) -> None:
-        """Let go of a root's state."""
-        self._states.pop(root, None)
 
-    def _keep(self, root: Root, state: State) -> None:
-        self._states[root] = state
-        while len(self._states) > self._kept:
-            self._states.popitem(last=False)
+def by_root(events: Iterable[Event]) -> dict[Root, list[Event]]:
+    """Sort events by their roots, those of roots that are not projected left out."""
+    roots: dict[Root, list[Event]] = {}
+    for event in events:
+        if event.root.type in ROOTS:
+            roots.setdefault(event.root, []).append(event)
+    return roots
 
 
 def _blank(root: Root) -> State:
