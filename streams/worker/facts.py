@@ -22,6 +22,7 @@ def fact(
     *,
     worker: str,
     version: int,
+    turn: int,
     at: datetime,
     lease_s: int = 0,
     meta: Mapping[str, Routing] | None = None,
@@ -29,8 +30,8 @@ def fact(
 ) -> NewEvent:
     """Return `frame.<what>` or `command.<what>`, which `version` must be the moment for.
 
-    The version is part of the key: it never comes back, so one worker's claim of one
-    dispatch is one fact, however often it is sent.
+    The version and the worker's turn are part of the key: neither comes back, so what one
+    attempt says is one fact however often it is sent, and never that of another attempt.
     """
     routing: dict[str, Routing] = {
         f"{item.kind}_id": str(item.entity_id),
@@ -51,7 +52,7 @@ def fact(
         root=Root("execution", item.execution_id),
         tenant_id=item.tenant_id,
         organization_id=item.organization_id,
-        idempotency_key=f"{item.kind}.{what}/{item.entity_id}/{item.attempt}/{worker}/{version}",
+        idempotency_key=f"{item.kind}.{what}/{item.entity_id}/{item.attempt}/{worker}/{version}.{turn}",
         event_time=at,
         catalog_id=item.catalog_id,
         node_name=item.step,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import count
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +20,7 @@ _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
 _RETRY_S = 1.0
 _FOREVER = float("inf")
+_turns = count(1)
 
 
 class LeaseLost(StreamsError):
@@ -35,7 +37,9 @@ class Lease:
     def __init__(self, item: WorkItem, ports: Ports, options: Options) -> None:
         self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
         self.version = item.version
-        self.expires_at = 0.0
+        # An item that comes to this process again is another turn, and loses to the first.
+        self._turn = next(_turns)
+        self.expires_at = self._claimed_at = 0.0
         self._owner: asyncio.Task[Any] | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._beating: asyncio.Task[None] | None = None
@@ -44,21 +48,19 @@ class Lease:
 
     async def claim(self) -> bool:
         """Say whether the item is ours now; False: somebody else has it, or it is over."""
-        first = self._clock.monotonic()
-        sent = first
+        sent: list[float] = []
 
-        async def ask() -> Any:
-            nonlocal sent
-            sent = self._clock.monotonic()
+        async def ask() -> Outcome:
+            sent.append(self._clock.monotonic())
             return await self._append("claimed")
 
         try:
             outcome = await patiently(ask, clock=self._clock, until=_FOREVER)
         except _LOST:
             return False
-        # A duplicate was stored by an earlier try, and its lease began with that one.
-        began = first if outcome is Outcome.DUPLICATE else sent
-        self.expires_at = began + self._options.lease_s
+        # A duplicate was stored by an earlier try of ours, and its lease began with that one.
+        began = sent[0] if outcome is Outcome.DUPLICATE else sent[-1]
+        self._claimed_at, self.expires_at = began, began + self._options.lease_s
         return self._clock.monotonic() < self.last_moment
 
     @property
@@ -106,6 +108,7 @@ class Lease:
             what,
             worker=options.name,
             version=self.version,
+            turn=self._turn,
             at=self._clock.now(),
             lease_s=options.lease_s,
             **fields,
@@ -129,6 +132,9 @@ class Lease:
 
     async def _renew(self) -> None:
         sent = self._clock.monotonic()
+        if sent - self._claimed_at >= self._options.longest_s:
+            self._lose(f"not done within {self._options.longest_s:.0f} s, so it must be hung")
+            return
         try:
             await self._append("heartbeat")
         except _LOST as error:

@@ -67,20 +67,28 @@ class Worker:
             for one in ends:
                 one.cancel()
             await self.stop()
-        if self._failure is not None:
-            raise self._failure
+        self.check()
 
     async def take(self, batch: Mapping[Place, list[Record]]) -> None:
         """Begin with the items of a batch; returns before they have ended.
 
         Raises the error of an item that ended in a way nobody expected.
         """
-        if self._failure is not None:
-            raise self._failure
+        self.check()
         for records in batch.values():
             for record in records:
                 await self._take(record)
         self._begin()
+
+    def check(self) -> None:
+        """Raise the error of an item that ended in a way nobody expected, if one did."""
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def is_busy(self) -> bool:
+        """Say whether something is under way, however long it takes."""
+        return any(job.task is not None for job in self._jobs.values())
 
     async def _take(self, record: Record) -> None:
         try:

@@ -30,6 +30,8 @@ class Options:
     beat_s: float = 20.0
     margin_s: float = 2.0
     """How long before the end of its lease an owner that could not renew it stops."""
+    longest_s: float = 4 * 3600.0
+    """How long an attempt may take; one that takes longer is given up as hung."""
     patience_s: float = 30.0
     """How long a tool's own dependency may be down before the attempt is given up."""
     grace_s: float = 20.0
