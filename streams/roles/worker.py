@@ -25,6 +25,7 @@ from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.registry import Surroundings, open_tools
 
 POOL = "default"
+LOOK_S = 1.0
 
 
 async def run(
@@ -64,6 +65,12 @@ async def run(
             name=f"{runtime.shard_id}/{uuid4().hex[:8]}",
             deployment=runtime.cluster_id,
             slots=runtime.scheduler.max_inflight_frames_per_worker,
+            row_concurrency=settings.frames.row_concurrency,
+            lease_s=settings.frames.lease_seconds,
+            beat_s=settings.frames.heartbeat_seconds,
+            row_concurrency=settings.frames.row_concurrency,
+            lease_s=settings.frames.lease_seconds,
+            beat_s=float(settings.frames.heartbeat_seconds),
         )
         worker = Worker(feed, ports, options)
 
@@ -71,7 +78,14 @@ async def run(
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
         shell = Shell("worker", role_folder(settings, data))
-        shell.attach(feed, worker.take, set_aside=set_aside)
+        watchdog = shell.attach(feed, worker.take, set_aside=set_aside)
+
+        async def look() -> None:
+            worker.check()
+            if worker.is_busy:
+                watchdog.beat()  # a frame may take longer than the watchdog waits
+
+        shell.every(LOOK_S, look)
         try:
             await shell.run(stop, ready)
         finally:
