@@ -101,9 +101,10 @@ def place_of(execution_id: int, partitions: int) -> Place:
 
 def rules_of(settings: Settings) -> Rules:
     """Return the planner's bounds as this deployment sets them."""
-    defaults = settings.frame_policy_defaults
+    frames, defaults = settings.frames, settings.frame_policy_defaults
+    at_once = {"loop": frames.row_concurrency, "fanout": 1}
     policies = {
-        kind: {**getattr(defaults, kind).model_dump(), "row_concurrency": concurrency}
-        for kind, concurrency in (("loop", 16), ("fanout", 1))
+        kind: {**getattr(defaults, kind).model_dump(), "row_concurrency": rows}
+        for kind, rows in at_once.items()
     }
-    return Rules(policies=policies)
+    return Rules(window=frames.window, max_attempts=frames.max_attempts, policies=policies)
