@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import orjson
@@ -23,6 +23,8 @@ from streams.topology.model import NAMESPACE
 
 EXECUTION_HEADER = "execution-id"
 SEARCH_S = 30.0
+CLOCKS_APART = timedelta(minutes=1)
+"""A record's time is by its writer's clock, which may be behind the log's."""
 _HOPELESS = (
     InvalidTopicError,
     MessageSizeTooLargeError,
@@ -154,7 +156,7 @@ async def _found(
     ends = await consumer.end_offsets(places)
     await consumer.seek_to_beginning(*places)
     if since is not None:
-        at = int(since.timestamp() * 1000)
+        at = int((since - CLOCKS_APART).timestamp() * 1000)
         for place, found in (await consumer.offsets_for_times(dict.fromkeys(places, at))).items():
             consumer.seek(place, ends[place] if found is None else found.offset)
     deadline = time.monotonic() + SEARCH_S
