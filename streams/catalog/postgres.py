@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import asyncpg
 
@@ -62,7 +62,9 @@ class PostgresCatalogEvents:
                     await connection.execute(_ALONE, name, timeout=WAIT_S)
                 yield
             finally:
-                # Giving a connection back ends its transaction, and with it the lock.
+                # A connection that is lost has ended its transaction, and with it the lock.
+                with suppress(*CONNECTION_LOST, asyncpg.PostgresError):
+                    await connection.execute("ROLLBACK")
                 await self._pool.release(connection)
 
     async def _read(self, sql: str, *arguments: str) -> Sequence[Event]:
