@@ -67,9 +67,6 @@ async def run(
             slots=runtime.scheduler.max_inflight_frames_per_worker,
             row_concurrency=settings.frames.row_concurrency,
             lease_s=settings.frames.lease_seconds,
-            beat_s=settings.frames.heartbeat_seconds,
-            row_concurrency=settings.frames.row_concurrency,
-            lease_s=settings.frames.lease_seconds,
             beat_s=float(settings.frames.heartbeat_seconds),
         )
         worker = Worker(feed, ports, options)
