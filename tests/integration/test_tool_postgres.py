@@ -111,6 +111,7 @@ TYPED: list[tuple[str, Any, Any]] = [
     ("float8", 1, 1.0),
     ("numeric", "1.10", "1.10"),
     ("numeric", 0.1, "0.1"),
+    ("numeric", 2**70, str(2**70)),
     ("bool", True, True),
     ("bool", "false", False),
     ("date", "2026-01-31", "2026-01-31"),
@@ -274,7 +275,7 @@ async def test_rows_of_one_call_are_written_at_once(
 # ---------------------------------------------------------------- batches
 
 
-@pytest.mark.parametrize("command", [INSERT, UPSERT], ids=["copy", "unnest"])
+@pytest.mark.parametrize("command", [INSERT, UPSERT], ids=["insert", "upsert"])
 async def test_a_batch_and_its_fence_are_found_by_the_next_attempt(
     tool: PostgresTool, db: asyncpg.Connection, fence: Fence, command: str
 ) -> None:

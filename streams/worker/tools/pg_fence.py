@@ -14,6 +14,7 @@ import asyncpg
 import orjson
 
 from streams.worker.port import Fence, Saved
+from streams.worker.tools.pg_insert import Insert
 from streams.worker.tools.pg_pools import Database
 
 _MAKE = """
@@ -56,6 +57,18 @@ UPDATE noetl_fence SET row_count = $6, output = $7::text::jsonb
 WHERE (deployment, stage_id, frame_id, task, partition) = ($1, $2, $3, $4, $5)
 """
 
+_WITH_ROWS = """
+WITH fence AS (
+  INSERT INTO noetl_fence (deployment, stage_id, frame_id, task, partition,
+                           end_cursor, row_count, output, digest)
+  VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7, $8::text::jsonb, $9)
+  ON CONFLICT DO NOTHING RETURNING 1
+), written AS (
+{insert}
+)
+SELECT count(*) FROM fence
+"""
+
 Name = tuple[str, int, int, str, str]
 
 
@@ -72,13 +85,25 @@ async def ready(database: Database, connection: asyncpg.Connection) -> None:
 
 async def take(connection: asyncpg.Connection, fences: Sequence[Fence], saved: Saved) -> set[Fence]:
     """Write the fences that are not there yet; return those."""
-    output = _json(saved.output)
-    digest = (saved.output or {}).get("sha256")
-    rows = await connection.fetch(
-        _TAKE, *_columns(fences), _json(saved.cursor), saved.row_count, output, digest
-    )
+    values = (_json(saved.cursor), saved.row_count, _json(saved.output), _digest(saved))
+    rows = await connection.fetch(_TAKE, *_columns(fences), *values)
     taken = {tuple(row) for row in rows}
     return {fence for fence in fences if name_of(fence) in taken}
+
+
+async def take_with_rows(
+    connection: asyncpg.Connection,
+    fence: Fence,
+    saved: Saved,
+    insert: Insert,
+    types: Sequence[str],
+    rows: str,
+) -> bool:
+    """Write a fence and its rows in one statement; False: the fence was there, nothing written."""
+    many = insert.many(types, parameter=10, where=" WHERE EXISTS (SELECT FROM fence)")
+    values = (_json(saved.cursor), saved.row_count, _json(saved.output), _digest(saved))
+    sql = _WITH_ROWS.format(insert=many)
+    return bool(await connection.fetchval(sql, *name_of(fence), *values, rows))
 
 
 async def find(connection: asyncpg.Connection, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
@@ -107,6 +132,10 @@ def name_of(fence: Fence) -> Name:
 
 def _columns(fences: Sequence[Fence]) -> list[list[Any]]:
     return [list(column) for column in zip(*map(name_of, fences), strict=True)]
+
+
+def _digest(saved: Saved) -> str | None:
+    return (saved.output or {}).get("sha256")
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:

@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from streams.worker.tools.pg_statement import Statement, Token, statements
 
-_NAME = r'(?:"(?:[^"]|"")*"|[A-Za-z_][\w$]*)'
-_TARGET = re.compile(
-    rf"\s*INSERT\s+INTO\s+((?:{_NAME}\s*\.\s*)?{_NAME})\s*\(([^()]*)\)\s*", re.IGNORECASE
-)
-_ONE_NAME = re.compile(_NAME)
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Where COPY would put the rows: each column takes one parameter as it is."""
-
-    schema: str | None
-    table: str
-    columns: tuple[str, ...]
-    parameters: tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`head` VALUES (tuple with parameters) `tail`; `copy` where COPY does the same."""
+    """`head` VALUES (tuple with parameters) `tail`."""
 
     head: str
     values: Statement
     tail: str
-    copy: Copy | None
 
-    def many(self, types: Sequence[str]) -> str:
-        """Return the statement that takes an array of text for each parameter."""
-        names = self.values.parameters
-        row = self.values.sql([f"(u.p{n}::{type})" for n, type in enumerate(types, start=1)])
-        arrays = ", ".join(f"${n}::text[]" for n in range(1, len(names) + 1))
-        columns = ", ".join(f"p{n}" for n in range(1, len(names) + 1))
-        source = f"unnest({arrays}) AS u({columns})"
+    def many(self, types: Sequence[str], *, parameter: int = 1, where: str = "") -> str:
+        """Return the statement that takes all rows as one JSON array, in one parameter.
+
+        Every value is read as text and then by the rules of its type. JSON costs the caller a
+        seventh of what arrays of text or lines for COPY cost (docs/decisions/0014-tools.md).
+        `where` may hold the rows back altogether.
+        """
+        names = [f'"{name}"' for name in self.values.parameters]
+        row = self.values.sql([f"(u.{n}::{type})" for n, type in zip(names, types, strict=True)])
+        columns = ", ".join(f"{name} text" for name in names)
+        source = f"json_to_recordset(${parameter}::text::json) AS u({columns}){where}"
         return f"{self.head} SELECT {row} FROM {source} {self.tail}"  # noqa: S608 - no values in it
 
 
@@ -71,7 +57,7 @@ def _read(text: str) -> Insert | None:
     begin, close = rest[0].end, rest[end].start
     head, tail = statement.text[: tokens[at].start], statement.text[rest[end].end :]
     values = _part(statement, inside, begin, close)
-    return Insert(head, values, tail, _copy(head, values, inside) if not after else None)
+    return Insert(head, values, tail)
 
 
 def _fits(before: Sequence[Token], inside: Sequence[Token], after: Sequence[Token]) -> bool:
@@ -91,24 +77,6 @@ def _part(statement: Statement, tokens: Sequence[Token], begin: int, end: int) -
     parts = tuple(statement.text[a:b] for a, b in zip(starts, ends, strict=True))
     names = tuple(one.text for one in places)
     return Statement(parts, names, tuple(tokens), statement.text[begin:end])
-
-
-def _copy(head: str, values: Statement, inside: Sequence[Token]) -> Copy | None:
-    """Return the target of COPY if every value is a parameter and nothing else."""
-    target = _TARGET.fullmatch(head)
-    if target is None or any(part.strip() not in ("", ",") for part in values.parts):
-        return None
-    columns = tuple(_folded(name) for name in _ONE_NAME.findall(target[2]))
-    commas = sum(one.text == "," for one in inside)
-    if len(columns) != len(values.names) or commas != len(columns) - 1:
-        return None
-    *schema, table = [_folded(name) for name in _ONE_NAME.findall(target[1])]
-    return Copy(schema[0] if schema else None, table, columns, values.names)
-
-
-def _folded(name: str) -> str:
-    """Return an identifier as the catalog has it."""
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def _is(token: Token, word: str) -> bool:

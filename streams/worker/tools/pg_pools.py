@@ -35,8 +35,8 @@ class Database:
     has_fences: bool = False
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """Lend a connection.
+    async def connection(self, *, tidy: bool = False) -> AsyncIterator[asyncpg.Connection]:
+        """Lend a connection; with `tidy`, its settings are put back afterwards.
 
         Raises:
             TargetUnavailable: the database is down, or went down meanwhile.
@@ -59,6 +59,9 @@ class Database:
         except CONNECTION_LOST as error:
             raise self._down(error) from error
         finally:
+            with suppress(*CONNECTION_LOST):
+                if tidy and not connection.is_closed():
+                    await connection.reset()
             with suppress(*CONNECTION_LOST):
                 await self.pool.release(connection)
 
@@ -130,6 +133,7 @@ class PostgresPools:
                 max_size=self._max,
                 timeout=10,
                 init=_prepare_connection,
+                reset=_leave_as_it_is,
                 server_settings={"application_name": "streams-worker"},
             )
         except (ValueError, asyncpg.InterfaceError) as error:
@@ -158,6 +162,10 @@ def dsn_of(fields: Mapping[str, str]) -> str:
     database = quote(fields.get("database") or fields.get("dbname") or user, safe="")
     login = f"{user}:{password}@" if user else ""
     return f"postgresql://{login}{fields['host']}:{fields.get('port', '5432')}/{database}"
+
+
+async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
+    """Spare the round trip of a reset; `Database.connection` does it where it matters."""
 
 
 async def _prepare_connection(connection: asyncpg.Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,17 @@ from streams.worker.errors import BadConfig, SaveFailed, TargetUnavailable
 from streams.worker.port import Config, Fence, Saved
 from streams.worker.tools import pg_fence
 from streams.worker.tools.failure import mapping, text
+from streams.worker.tools.pg_insert import Insert, insert_of
 from streams.worker.tools.pg_pools import Database
 from streams.worker.tools.pg_statement import Statement, statements
-from streams.worker.tools.pg_write import MissingValue, Row, write
+from streams.worker.tools.pg_write import (
+    NOT_AT_ONCE,
+    MissingValue,
+    Row,
+    as_json,
+    write,
+    write_anyhow,
+)
 
 COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
@@ -44,36 +53,73 @@ async def save(
         TargetUnavailable: the database is down or too busy.
     """
     runs = {fence: list(_runs(fence.task, configs)) for fence, configs in batches}
+    at_once = True
     for tried in range(TRIES):
         try:
             async with database.connection() as connection:
-                return await _attempt(database, connection, runs, saved)
+                await pg_fence.ready(database, connection)
+                if at_once and (insert := _single(runs)) is not None:
+                    return await _in_one_statement(database, connection, runs, saved, insert)
+                return await _in_one_transaction(database, connection, runs, saved, at_once)
         except _REFUSED as error:
+            if at_once and _code(error) in NOT_AT_ONCE:
+                at_once = False
+                continue
             if _code(error) not in _AGAIN:
                 raise await _blame(database, runs, error) from error
             await asyncio.sleep(0.05 * 2**tried)
     raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
 
 
-async def _attempt(
+def _single(runs: Mapping[Fence, Sequence[Run]]) -> Insert | None:
+    """Return the INSERT, if the whole save is one of the kind that takes many rows."""
+    if len(runs) != 1:
+        return None
+    [of_task] = runs.values()
+    if len(of_task) != 1 or not of_task[0].rows:
+        return None
+    return insert_of(of_task[0].statement)
+
+
+async def _in_one_statement(
     database: Database,
     connection: asyncpg.Connection,
     runs: Mapping[Fence, Sequence[Run]],
     saved: Saved,
+    insert: Insert,
 ) -> Mapping[Fence, Saved]:
-    await pg_fence.ready(database, connection)
+    """Save with a single round trip, which is its own transaction."""
+    [(fence, [run])] = runs.items()
+    types = await database.types_of(connection, run.statement.sql())
+    with _missing(run):
+        rows = as_json(run.statement.parameters, types, run.rows)
+    names = [name for name, _ in types]
+    if await pg_fence.take_with_rows(connection, fence, saved, insert, names, rows):
+        return {}
+    return await pg_fence.find(connection, [fence])
+
+
+async def _in_one_transaction(
+    database: Database,
+    connection: asyncpg.Connection,
+    runs: Mapping[Fence, Sequence[Run]],
+    saved: Saved,
+    at_once: bool,
+) -> Mapping[Fence, Saved]:
     async with connection.transaction(isolation="read_committed"):
         taken = await pg_fence.take(connection, list(runs), saved)
+        for run in (run for fence in runs if fence in taken for run in runs[fence]):
+            with _missing(run):
+                await write(database, connection, run.statement, run.rows, at_once=at_once)
         rest = [fence for fence in runs if fence not in taken]
-        for fence in runs:
-            for run in runs[fence] if fence in taken else ():
-                await _write(database, connection, run)
         return await pg_fence.find(connection, rest) if rest else {}
 
 
-async def _write(database: Database, connection: asyncpg.Connection, run: Run) -> None:
+@contextmanager
+def _missing(run: Run) -> Iterator[None]:
+    """Say which call a missing value belongs to."""
     try:
-        await write(database, connection, run.statement, run.rows)
+        yield
     except MissingValue as error:
         raise SaveFailed(run.task, str(error), row=run.calls[error.row]) from None
 
@@ -144,7 +190,7 @@ async def _culprit(
     """Write rows `low` to `high`; where they are refused, halve until one row is left."""
     try:
         async with connection.transaction():
-            await write(database, connection, run.statement, run.rows[low:high])
+            await write_anyhow(database, connection, run.statement, run.rows[low:high])
     except _REFUSED as error:
         if high - low == 1:
             return SaveFailed(run.task, _said(error), row=run.calls[low], code=_code(error))

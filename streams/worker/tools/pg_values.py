@@ -53,20 +53,6 @@ def _element(value: Any) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def copy_lines(rows: Sequence[Sequence[str | None]]) -> bytes:
-    """Return rows of text in the text format of COPY."""
-    return "".join(["\t".join([_cell(v) for v in row]) + "\n" for row in rows]).encode()
-
-
-def _cell(value: str | None) -> str:
-    if value is None:
-        return "\\N"
-    if "\\" in value or "\t" in value or "\n" in value or "\r" in value:
-        value = value.replace("\\", "\\\\").replace("\t", "\\t")
-        return value.replace("\n", "\\n").replace("\r", "\\r")
-    return value
-
-
 def jsonable(value: Any) -> Json:
     """Return a value that the driver gave us as JSON."""
     kind = type(value)

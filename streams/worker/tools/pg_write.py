@@ -1,24 +1,24 @@
-"""Many rows through one statement: by COPY, by one INSERT over arrays, or one after the other."""
+"""Many rows through one statement: all in one INSERT, or one after the other."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
+import orjson
 
 from streams.worker.errors import BadConfig
-from streams.worker.tools.pg_insert import Copy, Insert, insert_of
+from streams.worker.tools.pg_insert import insert_of
 from streams.worker.tools.pg_pools import Database
 from streams.worker.tools.pg_statement import Statement
-from streams.worker.tools.pg_values import as_text, copy_lines
+from streams.worker.tools.pg_values import as_text
 
 Row = Mapping[str, Any]
 Types = Sequence[tuple[str, bool]]
-# A view or row security, which COPY cannot do; the same key twice, which one upsert cannot.
-_NOT_AT_ONCE = frozenset({"42809", "0A000", "21000"})
-COPY_FROM = 8
-"""With fewer rows an INSERT is as fast, and takes one round trip less."""
+NOT_AT_ONCE = frozenset({"21000"})
+"""The same key twice, which one upsert cannot take."""
 
 
 class MissingValue(BadConfig):
@@ -30,84 +30,77 @@ class MissingValue(BadConfig):
 
 
 async def write(
-    database: Database, connection: asyncpg.Connection, statement: Statement, rows: Sequence[Row]
+    database: Database,
+    connection: asyncpg.Connection,
+    statement: Statement,
+    rows: Sequence[Row],
+    *,
+    at_once: bool = True,
 ) -> int:
     """Run `statement` for every row, within the caller's transaction; return rows written.
 
     Raises:
         MissingValue: a row lacks a value.
-        asyncpg.PostgresError: the database refuses.
+        asyncpg.PostgresError: the database refuses; with a code of `NOT_AT_ONCE`, the same
+            rows may still go one by one.
     """
     if not rows:
         return 0
-    sql = statement.sql()
-    types = await database.types_of(connection, sql)
-    insert = insert_of(statement)
-    if insert is None or len(rows) == 1:
+    types = await database.types_of(connection, statement.sql())
+    insert = insert_of(statement) if at_once and len(rows) > 1 else None
+    if insert is None:
         return await _one_by_one(connection, statement, types, rows)
+    sql = insert.many([name for name, _ in types])
+    return affected(await connection.execute(sql, as_json(statement.parameters, types, rows)))
+
+
+async def write_anyhow(
+    database: Database, connection: asyncpg.Connection, statement: Statement, rows: Sequence[Row]
+) -> int:
+    """Write rows at once where that can be done, else one by one."""
     try:
-        async with connection.transaction():  # a savepoint: what cannot be done at once may follow
-            if insert.copy is not None and len(rows) >= COPY_FROM:
-                return await _copy(connection, statement, insert.copy, types, rows)
-            return await _at_once(connection, statement, insert, types, rows)
+        async with connection.transaction():  # a savepoint, so that there is a second chance
+            return await write(database, connection, statement, rows)
     except asyncpg.PostgresError as error:
-        if error.sqlstate not in _NOT_AT_ONCE:
+        if error.sqlstate not in NOT_AT_ONCE:
             raise
-    return await _one_by_one(connection, statement, types, rows)
+    return await write(database, connection, statement, rows, at_once=False)
 
 
-def texts(names: Sequence[str], types: Types, rows: Sequence[Row]) -> list[list[str | None]]:
-    """Return the text of each row's parameters, in the order of `names`.
+def as_json(names: Sequence[str], types: Types, rows: Sequence[Row]) -> str:
+    """Return the rows as a JSON array of objects that hold just `names`.
 
     Raises:
         MissingValue: a row lacks a value.
     """
-    writers: list[tuple[str, bool]] = [
-        (name, is_array) for name, (_, is_array) in zip(names, types, strict=True)
-    ]
-    made = []
+    wanted, size = set(names), len(names)
+    arrays = [name for name, (_, is_array) in zip(names, types, strict=True) if is_array]
+    sent = []
     for number, row in enumerate(rows):
-        try:
-            made.append([as_text(row[name], is_array) for name, is_array in writers])
-        except KeyError as error:
-            raise MissingValue(error.args[0], number) from None
-    return made
+        if not wanted <= row.keys():
+            raise MissingValue(min(wanted - row.keys()), number)
+        if arrays or len(row) != size or type(row) is not dict:
+            row = {name: row[name] for name in names}  # noqa: PLW2901
+            row.update({name: as_text(row[name], True) for name in arrays})
+        sent.append(row)
+    try:
+        return orjson.dumps(sent).decode()
+    except TypeError:  # integers beyond 64 bits, half characters: let Postgres judge them
+        return json.dumps(sent, default=str)
 
 
-async def _copy(
-    connection: asyncpg.Connection,
-    statement: Statement,
-    target: Copy,
-    types: Types,
-    rows: Sequence[Row],
-) -> int:
-    kinds = dict(zip(statement.parameters, types, strict=True))
-    lines = copy_lines(texts(target.parameters, [kinds[n] for n in target.parameters], rows))
+def texts(names: Sequence[str], types: Types, row: Row, number: int = 0) -> list[str | None]:
+    """Return the text of each parameter of a row, in the order of `names`.
 
-    async def source() -> Any:
-        yield lines
-
-    status = await connection.copy_to_table(
-        target.table,
-        source=source(),
-        columns=list(target.columns),
-        schema_name=target.schema,
-        format="text",
-        encoding="utf-8",
-    )
-    return affected(status)
-
-
-async def _at_once(
-    connection: asyncpg.Connection,
-    statement: Statement,
-    insert: Insert,
-    types: Types,
-    rows: Sequence[Row],
-) -> int:
-    columns = zip(*texts(statement.parameters, types, rows), strict=True)
-    sql = insert.many([name for name, _ in types])
-    return affected(await connection.execute(sql, *map(list, columns)))
+    Raises:
+        MissingValue: the row lacks a value.
+    """
+    try:
+        return [
+            as_text(row[name], is_array) for name, (_, is_array) in zip(names, types, strict=True)
+        ]
+    except KeyError as error:
+        raise MissingValue(error.args[0], number) from None
 
 
 async def _one_by_one(
@@ -115,8 +108,8 @@ async def _one_by_one(
 ) -> int:
     prepared = await connection.prepare(typed(statement.sql, types))
     count = 0
-    for values in texts(statement.parameters, types, rows):
-        await prepared.fetch(*values)
+    for number, row in enumerate(rows):
+        await prepared.fetch(*texts(statement.parameters, types, row, number))
         count += affected(prepared.get_statusmsg())
     return count
 

@@ -17,7 +17,7 @@ from streams.worker.tools.pg_pools import MAX_CONNECTIONS, Database, PostgresPoo
 from streams.worker.tools.pg_save import COMMAND, rows_in, save
 from streams.worker.tools.pg_statement import Statement, statements
 from streams.worker.tools.pg_values import as_text, rows_of
-from streams.worker.tools.pg_write import affected, texts, typed, write
+from streams.worker.tools.pg_write import affected, texts, typed, write_anyhow
 
 ANSWER_BYTES = 4 * 1024 * 1024
 """How much of an answer a fence keeps, for an attempt that comes again."""
@@ -113,7 +113,9 @@ class PostgresTool:
         is_fenced = config.get("fence")
         if is_fenced is None:
             is_fenced = any(one.writes for one in commands)
-        async with database.connection() as connection:
+        # What may have changed the session is undone, at the price of a round trip.
+        tidy = any(one.returns is None or "set_config" in one.words for one in commands)
+        async with database.connection(tidy=tidy) as connection:
             if is_fenced:
                 return await self._fenced(database, connection, commands, config, call, limit)
             if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
@@ -165,7 +167,8 @@ async def _execute(
     data: dict[str, Any] = {"rows": [], "row_count": 0}
     for command in commands:
         if config.get("rows") is not None:
-            count = await write(database, connection, command, rows_in(config))
+            async with connection.transaction():
+                count = await write_anyhow(database, connection, command, rows_in(config))
             data = {"rows": [], "row_count": count}
             continue
         sql, values = await _bound(database, connection, command, config)
@@ -210,7 +213,7 @@ async def _bound(
     if not command.names:
         return command.text, ()
     types = await database.types_of(connection, command.sql())
-    return typed(command.sql, types), texts(command.parameters, types, [params])[0]
+    return typed(command.sql, types), texts(command.parameters, types, params)
 
 
 def _refused(error: asyncpg.PostgresError) -> Outcome:

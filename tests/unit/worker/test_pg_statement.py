@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.worker.tools.pg_insert import Copy, insert_of
+from streams.worker.tools.pg_insert import insert_of
 from streams.worker.tools.pg_statement import statements
 
 
@@ -66,36 +66,11 @@ def test_other_shapes_are_not_taken_for_a_batch(text: str) -> None:
     assert insert_of(statements(text)[0]) is None
 
 
-def test_an_insert_becomes_one_statement_over_arrays() -> None:
+def test_an_insert_becomes_one_statement_for_all_rows() -> None:
     text = "INSERT INTO t (a, b, c) VALUES (:x, upper(:y), now()) ON CONFLICT DO NOTHING"
     insert = insert_of(statements(text)[0])
     assert insert is not None
-    assert insert.copy is None
     assert insert.many(["integer", "text"]) == (
-        "INSERT INTO t (a, b, c)  SELECT (u.p1::integer), upper((u.p2::text)), now() "
-        "FROM unnest($1::text[], $2::text[]) AS u(p1, p2)  ON CONFLICT DO NOTHING"
+        'INSERT INTO t (a, b, c)  SELECT (u."x"::integer), upper((u."y"::text)), now() '
+        'FROM json_to_recordset($1::text::json) AS u("x" text, "y" text)  ON CONFLICT DO NOTHING'
     )
-
-
-def test_bare_parameters_can_be_copied_and_names_are_folded() -> None:
-    text = 'insert into My."Table" ("A", b) values (:x, :y)'
-    insert = insert_of(statements(text)[0])
-    assert insert is not None
-    assert insert.copy == Copy("my", "Table", ("A", "b"), ("x", "y"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "INSERT INTO t VALUES (:x, :y)",
-        "INSERT INTO t AS u (a) VALUES (:x)",
-        "INSERT INTO t (a) VALUES (:x::int)",
-        "INSERT INTO t (a) VALUES (:x) ON CONFLICT DO NOTHING",
-        "INSERT INTO t (a, b) VALUES (:x, 5)",
-        "INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES (:x)",
-    ],
-)
-def test_more_than_bare_parameters_are_not_copied(text: str) -> None:
-    insert = insert_of(statements(text)[0])
-    assert insert is not None
-    assert insert.copy is None
