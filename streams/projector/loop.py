@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from streams.envelope.codec import Codec
 from streams.envelope.model import Event
-from streams.errors import PoisonRecord
+from streams.errors import PoisonRecord, Unavailable
 from streams.feed.port import Feed, Place, Record
 from streams.log.port import EventStore
 from streams.mirror.records import event_of_record
@@ -16,6 +17,7 @@ from streams.projector.views import Views, by_root
 
 logger = logging.getLogger(__name__)
 PROJECTION = "seen"
+HOLD_S = 0.2
 SetAside = Callable[[Record, str], Awaitable[None]]
 
 
@@ -37,6 +39,18 @@ class Projector:
         self._views = Views(log)
         self._shard_id, self._topic_ids = shard_id, topic_ids
         self._set_aside = set_aside
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Project until told to stop, without a shell around it: a batch is held while it must."""
+        while not stop.is_set():
+            batch = await self._feed.next_batch()
+            while batch:
+                try:
+                    await self.handle(batch)
+                    break
+                except Unavailable as error:
+                    logger.warning("holding a batch: %s", error)
+                    await asyncio.sleep(HOLD_S)
 
     async def handle(self, batch: Mapping[Place, list[Record]]) -> None:
         """Project one batch: decode, fold, save, keep, acknowledge, in that order.

@@ -50,7 +50,7 @@ def running(settings: Settings, log: Log, pool: asyncpg.Pool) -> Running:
                 shard_id=group,
                 topic_ids=dict.fromkeys(TOPICS, "t-1"),
             )
-            task = asyncio.create_task(_project(projector, feed))
+            task = asyncio.create_task(projector.run(asyncio.Event()))
             try:
                 yield
             finally:
@@ -59,11 +59,6 @@ def running(settings: Settings, log: Log, pool: asyncpg.Pool) -> Running:
                     await task
 
     return start
-
-
-async def _project(projector: Projector, feed: KafkaFeed) -> None:
-    while True:
-        await projector.handle(await feed.next_batch())
 
 
 async def until_seen(pool: asyncpg.Pool, execution_id: int, seq: int) -> asyncpg.Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Sequence
 
@@ -205,3 +206,19 @@ async def test_a_batch_that_the_tables_did_not_take_is_not_lost_when_it_is_handl
 
     assert len(stand.store.of(FrameRow)) == 2
     assert stand.topics.lag("projector", TOPIC) == 0
+
+
+async def test_without_a_shell_a_batch_is_held_until_the_tables_take_it() -> None:
+    stand = Stand(Stumbling(1))
+    new = Story(1000).whole()
+    stand.mirror(await stand.append(*new), new)
+    stop = asyncio.Event()
+
+    running = asyncio.create_task(stand.projector.run(stop))
+    async with asyncio.timeout(5):
+        while stand.topics.lag("projector", TOPIC):  # noqa: ASYNC110 - the feed has no such event
+            await asyncio.sleep(0.01)
+    stop.set()
+    await running
+
+    assert len(stand.store.of(FrameRow)) == 2
