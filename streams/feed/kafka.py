@@ -185,7 +185,9 @@ class KafkaFeed:
         for place in tuple(self._offsets):
             partition = TopicPartition(*_pair(place))
             try:
-                position = await asyncio.wait_for(self._consumer.position(partition), 1.0)
+                # Not wait_for: on Python 3.11 it may lose the cancellation that ends the feed.
+                async with asyncio.timeout(1.0):
+                    position = await self._consumer.position(partition)
             except (TimeoutError, IllegalStateError):  # not known yet, or lost
                 continue
             offsets = self._offsets.get(place)
