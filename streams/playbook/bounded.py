@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import partial, wraps
 from itertools import islice
 from string import Formatter
+from threading import local
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,9 @@ MAX_ITEMS = 100_000
 MAX_BITS = 4096
 """Bits of a whole number that an expression makes."""
 
+MAX_SPENT = 16 * MAX_TEXT
+"""Characters, and eighths of list items, that one rendering makes all in all."""
+
 _WIDE = re.compile(r"\d{5,}|\*")
 
 
@@ -31,16 +35,52 @@ class TooLarge(Exception):
     """What an expression asked for passes a limit."""
 
 
+class _Spent(local):
+    """What the rendering under way has made; a rendering never waits, so a thread has one."""
+
+    size = 0
+
+
+spent = _Spent()
+
+
 def text_of(length: int) -> None:
-    """Refuse a text of that length."""
+    """Refuse a text of that length, or one text too many."""
     if length > MAX_TEXT:
         raise TooLarge(f"its text would have {length} characters, the limit is {MAX_TEXT}")
+    _spend(length)
 
 
 def items_of(length: int) -> None:
-    """Refuse a list of that length."""
+    """Refuse a list of that length, or one list too many."""
     if length > MAX_ITEMS:
         raise TooLarge(f"its list would have {length} items, the limit is {MAX_ITEMS}")
+    _spend(8 * length)
+
+
+def _spend(size: int) -> None:
+    spent.size += size
+    if spent.size > MAX_SPENT:
+        raise TooLarge(f"all its texts and lists together have more than {MAX_SPENT} characters")
+
+
+def counted(answer: Any) -> Any:
+    """Return what a filter or method made, once it is counted."""
+    if type(answer) is str:
+        _spend(len(answer))
+    elif type(answer) is list:
+        _spend(8 * len(answer))
+    return answer
+
+
+def counting(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter whose answers are counted."""
+
+    @wraps(make)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return counted(make(*args, **kwargs))
+
+    return call
 
 
 def _sized(left: Any, right: Any, length: Callable[[int, int], int]) -> None:

@@ -82,6 +82,7 @@ class Scope(Context):
         self.parent = scope  # type: ignore[assignment]
         self.vars, self.exported_vars = {}, set()
         self.name, self.blocks = None, {}
+        bounded.spent.size = 0
         self.deadline = 0.0  # set when something looks at it: most templates never do
 
     def resolve_or_missing(self, key: str) -> Any:
@@ -102,8 +103,9 @@ class Scope(Context):
     def derived(self, locals: dict[str, Any] | None = None) -> Scope:
         """Return a scope with these names over this one, under the same deadline."""
         assert isinstance(self.environment, Sandbox)
+        spent = bounded.spent.size
         made = Scope(self.environment, {**self.parent, **self.vars, **(locals or {})})
-        made.deadline = self.deadline
+        made.deadline, bounded.spent.size = self.deadline, spent
         return made
 
 
@@ -154,7 +156,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(undefined=Missing, keep_trailing_newline=True, optimized=False)
         own = {"tojson": tojson, "fromjson": fromjson, **helpers}
         kept = {name: self.filters[name] for name in _KEPT}
-        self.filters = {**kept, **bounded.FILTERS, **own}
+        known = {**kept, **bounded.FILTERS, **own}
+        self.filters = {name: bounded.counting(one) for name, one in known.items()}
         self.filters |= {"_watched": _watched, "_concat": bounded.concat}
         self.globals = {
             "range": _range,
@@ -203,7 +206,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def call(__self, __context: Scope, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N805
         """Call a helper or a method, while there is time."""
         __context.watch()
-        return super().call(__context, __obj, *args, **kwargs)
+        return bounded.counted(super().call(__context, __obj, *args, **kwargs))
 
 
 def _range(*args: int) -> range:

@@ -62,6 +62,12 @@ def test_a_runaway_template_is_ended(template: str, monkeypatch: pytest.MonkeyPa
         "{{ now.strftime('%1000000000d') }}",
         "{{ range(10 ** 9) }}",
         "{{ tojson([big, big]) }}",
+        "{{ range(99999) | map('center', 4000000) | list }}",
+        "{{ ([big] * 9999) | map('upper') | list }}",
+        "{% set n = namespace(x=1) %}{% for i in range(99999) %}{% set n.x = [n.x, big.lower()] %}"
+        "{% endfor %}",
+        "{% set n = namespace(x=1) %}{% for i in range(999) %}{% set n.x = [n.x, [1] * 99999] %}"
+        "{% endfor %}",
         "{{ big }}{{ big }}",
         "{% for i in range(3) %}{{ big }}{% endfor %}",
         "{% set n = namespace(x='aaaa') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}"
