@@ -37,7 +37,7 @@ class PostgresLedger:
         """Enter a batch; answer in its order, once it is durable."""
         sealed = self._seal(entries)
         try:
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._pool.acquire(timeout=30) as connection, connection.transaction():
                 return await _enter(connection, entries, sealed)
         except (*CONNECTION_LOST, TimeoutError) as error:
             why = f"Postgres does not answer: {error or type(error).__name__}"
