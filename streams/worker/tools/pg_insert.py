@@ -20,9 +20,9 @@ class Insert:
     def many(self, types: Sequence[str], *, parameter: int = 1, where: str = "") -> str:
         """Return the statement that takes all rows as one JSON array, in one parameter.
 
-        Every value is read as text and then by the rules of its type. JSON costs the caller a
-        seventh of what arrays of text or lines for COPY cost (docs/decisions/0014-tools.md).
-        `where` may hold the rows back altogether.
+        Every value is read as text and then by the rules of its type. JSON costs this process
+        less than arrays of text or lines for COPY do (docs/decisions/0015-tools.md). `where`
+        may hold the rows back altogether.
         """
         names = [f'"{name}"' for name in self.values.parameters]
         row = self.values.sql([f"(u.{n}::{type})" for n, type in zip(names, types, strict=True)])
