@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from streams.settings.event_store import EventStore
-from streams.settings.fields import Name, Positive, Secret, Section, Text
+from streams.settings.fields import Name, Port, Positive, Secret, Section, Text
 from streams.settings.payload_store import PayloadStore
 from streams.settings.projections import Materialization, ProjectionStore, Snapshots
 from streams.settings.serialization import Serialization
@@ -78,6 +78,13 @@ class Frames(Section):
     row_concurrency: Positive = 16
 
 
+class Api(Section):
+    """Where the API listens; without a port it takes a free one and says which."""
+
+    host: Text = "127.0.0.1"
+    port: Port | None = None
+
+
 class Settings(Section):
     """Everything a process of this deployment may need to know."""
 
@@ -93,6 +100,7 @@ class Settings(Section):
     snapshots: Snapshots = Snapshots()
     frame_policy_defaults: FramePolicyDefaults = FramePolicyDefaults()
     frames: Frames = Frames()
+    api: Api = Api()
     # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
 

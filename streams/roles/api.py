@@ -1,0 +1,66 @@
+"""The API's process: its ports are opened, then it serves until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+
+from streams.api.postgres import PostgresSeen
+from streams.api.runtime import Runtime
+from streams.api.server import serving
+from streams.app import catalog_of, open_log, open_payloads, open_pool, producer
+from streams.clock import SystemClock
+from streams.local.layout import layout_of, write_private
+from streams.payload.port import Scope
+from streams.settings import Settings
+from streams.trigger.postgres import PostgresLedger
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Serve until told to stop; `roles/<name>.json` in the data folder says where."""
+    address = layout_of(data).roles / f"{settings.runtime.shard_id}.json"
+    where = settings.api
+    async with (
+        open_runtime(settings) as runtime,
+        serving(runtime, host=where.host, port=where.port or 0) as url,
+    ):
+        write_private(address, orjson.dumps({"url": url, "pid": os.getpid()}))
+        try:
+            ready()
+            await stop.wait()
+        finally:
+            address.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
+    """Open everything that the API needs.
+
+    Raises:
+        Unavailable: the database or the payload store cannot be reached.
+    """
+    database, runtime = settings.event_store.canonical_connection, settings.runtime
+    async with (
+        open_log(settings, role="api", lanes=1) as log,
+        open_payloads(settings) as payloads,
+        open_pool(database.dsn("read")) as pool,
+    ):
+        who = producer(settings, "api")
+        yield Runtime(
+            log=log.store,
+            seen=PostgresSeen(pool),
+            ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
+            catalog=catalog_of(log, payloads),
+            payloads=payloads,
+            next_id=log.ids.next,
+            clock=SystemClock(),
+            scope=Scope(runtime.tenant_id, runtime.organization_id),
+            lease_seconds=settings.frames.lease_seconds,
+        )

@@ -1,0 +1,60 @@
+"""The projector's process: its ports are opened, its loop is put into the shell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.app import open_pool, open_registry
+from streams.clock import SystemClock
+from streams.envelope.codec import Codec
+from streams.feed.agent import Shell
+from streams.feed.dead_letters import KafkaDeadLetters
+from streams.feed.kafka import KafkaFeed
+from streams.feed.port import Record
+from streams.log.postgres import PostgresEventStore
+from streams.projector.loop import Projector
+from streams.projector.postgres import PostgresProjections
+from streams.projector.views import ROOTS
+from streams.roles.start import role_folder
+from streams.settings import Settings
+from streams.topology.model import event_topic
+from streams.trigger.kafka import KafkaTopicIds
+
+GROUP = "noetl.projector"
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Project until told to stop. It never appends, so it opens the log for reading only."""
+    bootstrap, shard_id = settings.event_store.connection.url, settings.runtime.shard_id
+    topics = [event_topic(root) for root in ROOTS]
+    topic_ids = KafkaTopicIds(bootstrap, SystemClock())
+    async with (
+        open_registry(settings) as registry,
+        open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
+        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaFeed(bootstrap, topics, group=GROUP, instance=shard_id) as feed,
+    ):
+        codec = await Codec.open(registry)
+
+        async def poison(record: Record, reason: str) -> None:
+            await dead_letters.put(record, reason, kind="event")
+
+        async def set_aside(record: Record) -> None:
+            await poison(record, "it ended the projector too often")
+
+        projector = Projector(
+            feed,
+            PostgresEventStore(None, pool, codec),
+            PostgresProjections(pool),
+            codec,
+            shard_id=shard_id,
+            topic_ids={topic: await topic_ids.topic_id(topic) for topic in topics},
+            set_aside=poison,
+        )
+        shell = Shell("projector", role_folder(settings, data))
+        shell.attach(feed, projector.handle, set_aside=set_aside)
+        await shell.run(stop, ready)
