@@ -110,3 +110,14 @@ async def test_a_part_that_ignores_the_request_to_end_is_killed(tmp_path):
     ready = await reports.until("a", PartState.READY)
     await supervisor.stop()
     assert not psutil.pid_exists(ready.pid)
+
+
+async def test_a_part_started_patiently_may_fail_and_is_started_again(tmp_path):
+    script = "test -e tried || { touch tried; exit 3; }; touch a; exec sleep 300"
+    failing = replace(part(tmp_path, "a"), folder=tmp_path, command=("sh", "-c", script))
+    reports = Reports()
+    supervisor = Supervisor([failing, part(tmp_path, "b")], reports)
+    await supervisor.start(patiently=True)
+    second = await reports.until("a", PartState.READY, restarts=1)
+    await supervisor.stop()
+    assert not psutil.pid_exists(second.pid)

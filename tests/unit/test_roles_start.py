@@ -1,0 +1,62 @@
+"""Finding a role by its name, and the processes that `streams up` makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from streams.app import ROLES
+from streams.cli import cli
+from streams.local.layout import layout_of
+from streams.local.roles import role_parts
+from streams.roles.start import UnknownRole, existing_roles, find_role
+
+
+def test_every_role_has_a_module_of_its_name():
+    assert all(place == f"streams.roles.{role}:run" for role, place in ROLES.items())
+
+
+def test_a_role_whose_module_is_not_there_is_left_out():
+    assert existing_roles({"here": "streams.roles.start:x", "gone": "streams.roles.gone:x"}) == (
+        "here",
+    )
+
+
+def test_a_role_is_imported_by_its_place():
+    assert find_role("me", {"me": "streams.roles.start:find_role"}) is find_role
+
+
+def test_an_unknown_role_is_refused_with_the_known_ones():
+    with pytest.raises(UnknownRole, match="baker: no such role; known are planner, worker"):
+        find_role("baker")
+
+
+def test_each_process_of_a_role_has_a_name_that_outlives_it(tmp_path: Path):
+    parts = role_parts(layout_of(tmp_path), {"planner": 1, "worker": 2})
+    assert [part.name for part in parts] == ["planner-0", "worker-0", "worker-1"]
+    assert [part.environment["NOETL_SHARD_ID"] for part in parts] == [part.name for part in parts]
+    assert all(str(tmp_path) in part.command for part in parts)
+
+
+def test_roles_are_configured_as_whoever_started_them(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("STREAMS__FRAMES__WINDOW", "3")
+    monkeypatch.setenv("PGPASSWORD", "not for roles")
+    (part,) = role_parts(layout_of(tmp_path), {"worker": 1})
+    assert part.environment["STREAMS__FRAMES__WINDOW"] == "3"
+    assert "PGPASSWORD" not in part.environment
+
+
+async def test_a_role_is_ready_only_by_the_word_of_a_living_process(tmp_path: Path):
+    layout = layout_of(tmp_path)
+    layout.create()
+    (part,) = role_parts(layout, {"worker": 1})
+    (layout.roles / "worker-0.ready").write_text("4194305")  # more than Linux gives
+    assert not await part.ready()
+
+
+def test_up_refuses_a_role_that_is_not_there(tmp_path: Path):
+    run = CliRunner().invoke(cli, ["up", "--roles", "baker", "--data", str(tmp_path)])
+    assert run.exit_code == 2
+    assert "'baker' is no role" in run.output
