@@ -24,22 +24,30 @@ async def find_saved(
 ) -> Saved | None:
     """Return what the last save of an earlier attempt left, if it can be found now.
 
-    Where the database is not known before the rows are run, None: the save itself will
-    find the fence then, and nothing is written twice either way.
+    This comes before the rows are read, because a claim that is asked again after its rows
+    were saved gives other rows. Where a task's database depends on what a row holds, None:
+    the save itself will find the fence then, and nothing is written twice either way.
     """
-    blank = {**scope, **{task.label: _Unknown() for task in step.tasks}, "_prev": _Unknown()}
+    blank = {**scope, **dict.fromkeys(_names(step), _Unknown())}
     for task in step.tasks:
         saver = saver_of(task, tools)
         if saver is None:
             continue
         try:
-            config: Any = task.config.render(blank)
-            found = await saver.find(_config(config), [deferral.fence(task.label)])
+            config = _config(task.config.render(blank))
+            found = await saver.find(config, [deferral.fence(task.label)])
         except Refused:
             continue
         if (saved := last_of(found)) is not None:
             return saved
     return None
+
+
+def _names(step: Step) -> list[str]:
+    """Return the names that only a row gives a meaning to."""
+    iterator = [step.loop.iterator] if step.loop is not None else []
+    labels = [task.label for task in step.tasks]
+    return [*labels, *iterator, "iter", "vars", "outcome", "_prev", "_loop", step.name]
 
 
 def _config(config: Any) -> Config:

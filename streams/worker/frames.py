@@ -63,20 +63,18 @@ class FrameRunner:
 async def _work(attempt: Attempt) -> Commit:
     """Do the frame's rows; everything is durable when this returns, but not yet said."""
     item, step, ports = attempt.item, attempt.step, attempt.ports
+    deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
+    if item.version > 1:
+        # Somebody was here before, and may have saved what nobody committed.
+        saved = await attempt.insist(lambda: find_saved(step, attempt.scope, deferral, ports.tools))
+        if saved is not None:
+            return adopt(saved)
     cursor = step.loop.cursor if step.loop is not None else None
     rows = await attempt.insist(
         lambda: read_rows(item, cursor, attempt.document, attempt.scope, ports, attempt.options)
     )
-    deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
     bounds = Bounds.of(item, attempt.options)
     run = WindowRun(step, attempt.scope, rows, bounds, deferral, ports.clock)
-    if item.version > 1 and rows.items:
-        # Somebody may have been here before.
-        saved = await attempt.insist(
-            lambda: find_saved(step, run.scope_of(0), deferral, ports.tools)
-        )
-        if saved is not None:
-            return adopt(saved)
     await run.go(attempt.pipeline(deferral))
     return await _save(attempt, run, deferral)
 

@@ -14,6 +14,9 @@ order, so the statement takes rows that are free OR its own:
       WHERE done_at IS NULL AND (claimed_by IS NULL OR claimed_by = :frame_id)
       ORDER BY claimed_by IS NULL, id LIMIT :size FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET claimed_by = :frame_id FROM mine WHERE jobs.id = mine.id RETURNING jobs.*
+
+The database that a pipeline's saves go to must not depend on the row then: a later attempt
+looks there for what an earlier one saved before it claims anything.
 """
 
 from __future__ import annotations

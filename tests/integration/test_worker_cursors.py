@@ -16,7 +16,7 @@ from streams.worker.commands import CommandRunner
 from streams.worker.frames import FrameRunner
 from streams.worker.tools.postgres import PostgresTool
 from tests.logs import dsn
-from tests.unit.worker.stage import FakeTool, World, loop_step, task
+from tests.unit.worker.stage import Dying, FakeTool, World, loop_step, task
 
 pytestmark = pytest.mark.stack
 
@@ -140,8 +140,8 @@ async def test_a_later_attempt_is_given_the_rows_the_first_one_stamped(
     here = world(database, tool, "claim", claim=CLAIM)
     policy = {"size": 10, "row_concurrency": 1}
     item = await here.frame(cursor={"kind": "claim"}, policy=policy)
-    here.step = replace(here.step, tasks=(task("boom", "t"),))
-    broken = World(here.step, {**here.tools, "t": FakeTool(_bug)}, log=here.log)
+    step = replace(here.step, tasks=(task("boom", "t"),))
+    broken = replace(here, step=step, tools={**here.tools, "t": FakeTool(_bug)})
     await FrameRunner(broken.ports, broken.options()).run(item)
     assert (await here.last()).type == "frame.failed"
     again = replace(item, attempt=2, version=4)
@@ -164,7 +164,7 @@ async def test_an_attempt_that_died_after_its_save_is_adopted_by_the_next(
     here = world(database, tool, "keyset", query="SELECT * FROM source", key="id")
     cursor = {"kind": "keyset", "type": "bigint", "after": None, "through": "10"}
     item = await here.frame(cursor=cursor, policy={"row_concurrency": 1})
-    dying = World(here.step, {"postgres": _Dying(tool)}, log=here.log)
+    dying = replace(here, tools={"postgres": Dying(tool)})
     with pytest.raises(KeyboardInterrupt):
         await FrameRunner(dying.ports, dying.options()).run(item)
     again = await here.expire(item)
@@ -173,15 +173,3 @@ async def test_an_attempt_that_died_after_its_save_is_adopted_by_the_next(
     assert (committed.type, committed.meta["rows"]) == ("frame.committed", 10)
     assert committed.result == {"retries": 0, "saved": {"save": 10}}
     assert await db.fetchval("SELECT count(*) FROM target") == 10
-
-
-class _Dying:
-    """The tool of a process that dies right after its save."""
-
-    def __init__(self, tool: PostgresTool) -> None:
-        self._tool = tool
-        self.run, self.target, self.find = tool.run, tool.target, tool.find
-
-    async def save(self, batches: Any, saved: Any) -> Any:
-        await self._tool.save(batches, saved)
-        raise KeyboardInterrupt

@@ -83,6 +83,18 @@ class FakeSaver(FakeTool):
         return found
 
 
+class Dying:
+    """The saver of a process that dies right after its save."""
+
+    def __init__(self, saver: Any) -> None:
+        self._saver = saver
+        self.run, self.target, self.find = saver.run, saver.target, saver.find
+
+    async def save(self, batches: Any, saved: Saved) -> Mapping[Fence, Saved]:
+        await self._saver.save(batches, saved)
+        raise KeyboardInterrupt
+
+
 class OnePlaybook:
     def __init__(self, step: Step) -> None:
         self._playbook = Playbook(

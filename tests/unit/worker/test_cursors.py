@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from streams.envelope.model import Json
 from streams.playbook.expressions import compile_value
-from streams.playbook.model import Cursor
+from streams.playbook.model import Cursor, Task
 from streams.worker.cursors import Rows, read_rows
 from streams.worker.frames import FrameRunner
 from streams.worker.offsets import row_of, split
-from tests.unit.worker.stage import FakeTool, World, loop_step, ok, task
+from tests.unit.worker.stage import Dying, FakeSaver, FakeTool, World, loop_step, ok, rule, task
 
 ECHO = task("echo", "t", {"n": "{{ item.id }}"})
 
@@ -19,9 +20,10 @@ def cursor(form: str, **config: Any) -> Cursor:
     return Cursor(kind="db", form=form, config=compile_value({"auth": "pg", **config}))
 
 
-def world(given: Cursor, rows: list[dict[str, Any]]) -> World:
+def world(given: Cursor, rows: list[dict[str, Any]], *tasks: Task, **tools: Any) -> World:
     database = FakeTool(lambda config, call: ok({"rows": rows, "row_count": len(rows)}))
-    return World(loop_step(ECHO, cursor=given), {"t": FakeTool(), "db": database})
+    tools |= {"t": FakeTool(), "db": database}
+    return World(loop_step(*(tasks or (ECHO,)), cursor=given), tools)
 
 
 def keyed(*ids: int) -> list[dict[str, Any]]:
@@ -100,6 +102,22 @@ async def test_claimed_rows_are_all_done_because_no_other_frame_would_get_them()
     assert committed.result["exhausted"] is False
 
 
+async def test_a_claim_whose_rows_were_saved_is_adopted_before_others_are_claimed() -> None:
+    save = task("save", "saver", {"value": "{{ item.id }} {{ iter.page }}"}, deferrable=True)
+    page = task("page", "noop", {}, rule(None, "continue", set_iter={"page": 1}))
+    saver = FakeSaver()
+    here = world(CLAIM, [{"id": 1}], page, save, saver=saver)
+    item = await here.frame(cursor={"kind": "claim"}, policy={"size": 1, "row_concurrency": 1})
+    first = replace(here, tools={**here.tools, "saver": Dying(saver)})
+    with pytest.raises(KeyboardInterrupt):
+        await FrameRunner(first.ports, first.options()).run(item)
+    assert len(saver.saved) == 1
+    here.tools["db"].calls.clear()
+    await FrameRunner(here.ports, here.options(name="worker-2")).run(await here.expire(item))
+    assert (await here.last()).meta["rows"] == 1
+    assert here.tools["db"].calls == []
+
+
 class FakePartitions:
     async def ranges(self, topic: str) -> dict[int, tuple[int, int]]:
         return {0: (0, 5), 1: (7, 7)}
@@ -110,12 +128,7 @@ class FakePartitions:
 
 async def test_offsets_continue_at_the_next_record_that_is_there() -> None:
     here = world(cursor("offsets", topic="in"), [])
-    here.ports = type(here.ports)(
-        **{
-            name: getattr(here.ports, name) for name in here.ports.__slots__ if name != "partitions"
-        },
-        partitions=FakePartitions(),
-    )
+    here.ports = replace(here.ports, partitions=FakePartitions())
     given = {"kind": "offsets", "partition": 0, "from": 0, "to": 4}
     rows = await read(here, cursor=given)
     assert [one["offset"] for one in rows.items if isinstance(one, dict)] == [0, 2, 3]

@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from streams.envelope.model import PayloadRef
 from streams.errors import Unavailable
 from streams.payload.rows import decode_rows
@@ -11,6 +13,7 @@ from streams.worker.frames import FrameRunner
 from streams.worker.port import Outcome
 from tests.unit.worker.stage import (
     EXECUTION_ID,
+    Dying,
     FakeSaver,
     FakeTool,
     World,
@@ -237,18 +240,9 @@ async def test_an_adopted_early_close_is_continued_where_it_ended() -> None:
 
 async def interrupted_before_commit(here: World, item: Any) -> None:
     """Run an attempt whose process dies between its save and its commit."""
-    db = here.tools["db"]
-    save = db.save
-
-    async def save_and_die(batches: Any, saved: Any) -> Any:
-        await save(batches, saved)
-        raise KeyboardInterrupt
-
-    db.save = save_and_die
-    try:
-        await FrameRunner(here.ports, here.options()).run(item)
-    except KeyboardInterrupt:
-        db.save = save
+    dying = replace(here, tools={**here.tools, "db": Dying(here.tools["db"])})
+    with pytest.raises(KeyboardInterrupt):
+        await FrameRunner(dying.ports, dying.options()).run(item)
     assert await here.events("frame.committed") == []
 
 
