@@ -26,6 +26,8 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
         # There is one broker and its address stays. With the default strategy, waiting for
         # Kafka's first start begins anew ten times a second, each time with more calls.
         "metadata.recovery.strategy": "none",
+        # How long it waits for Kafka at its start; a busy machine may need more than a minute.
+        "default.api.timeout.ms": 170_000,
         "listeners": f"http://{HOST}:{port}",
         "rest.advertised.host.name": HOST,
         "rest.advertised.port": port,
