@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
+from streams.execution.change import copied
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.lease import Lease, lease_of
 
@@ -75,7 +76,7 @@ def absorb_command(command: Command | None, fact: Fact, at: datetime) -> Command
             change |= {"result": body(fact.result), "output": fact.payload_ref}
         case "command.cancelled":
             change |= {"status": CommandStatus.CANCELLED, "lease": None}
-    return replace(command, **change)
+    return copied(command, **change)
 
 
 def _issued(fact: Fact, at: datetime) -> Command:

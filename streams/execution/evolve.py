@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from streams.envelope.model import Event
 from streams.errors import Inconsistent
+from streams.execution.change import copied
 from streams.execution.command import absorb_command
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
@@ -73,7 +74,7 @@ def apply(plan: Plan, fact: Fact, at: datetime) -> Plan:
     handler = _HANDLERS.get(fact.type)
     if handler is not None:
         plan = handler(plan, fact, at)
-    return replace(
+    return copied(
         plan, last_event_type=fact.type, last_node_name=fact.node_name or plan.last_node_name
     )
 
@@ -84,18 +85,18 @@ def _advanced(plan: Plan, seqs: Iterable[int]) -> Plan:
     while seq + 1 in ahead:
         seq += 1
         ahead.discard(seq)
-    return replace(plan, seq=seq, ahead=frozenset(ahead))
+    return copied(plan, seq=seq, ahead=frozenset(ahead))
 
 
 def _initialized(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return replace(plan, is_initialized=True)
+    return copied(plan, is_initialized=True)
 
 
 def _entered(plan: Plan, fact: Fact, at: datetime) -> Plan:
     step, visit = fact.node_name or "", number(fact, "activation", 1)
     args = body(fact.context).get("args", {})
     made = Activation(step=step, number=visit, args=args)
-    return replace(
+    return copied(
         plan,
         visits={**plan.visits, step: max(visit, plan.visits.get(step, 0))},
         activations={**plan.activations, key_of(step, visit): made},
@@ -106,7 +107,7 @@ def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
     step, visit = fact.node_name or "", number(fact, "activation", 1)
     left = plan.activations.get(key_of(step, visit))
     changes = body(fact.result)
-    plan = replace(
+    plan = copied(
         plan,
         activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
         ctx={**plan.ctx, **changes.get("ctx", {})},
@@ -118,7 +119,7 @@ def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
         plan = _failed_step(plan, fact, changes)
     elif fact.status == "skipped":
         skipped: dict[str, Any] = {"status": "skipped", "data": None, "meta": {}}
-        plan = replace(plan, results={**plan.results, step: skipped})
+        plan = copied(plan, results={**plan.results, step: skipped})
     return plan
 
 
@@ -127,10 +128,10 @@ def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
     known = plan.results.get(step, {})
     if known.get("status") != "error":
         told = {"status": "error", "data": None, "meta": {}, "error": {"message": fact.error}}
-        plan = replace(plan, results={**plan.results, step: told})
+        plan = copied(plan, results={**plan.results, step: told})
     match changes.get("then"):
         case "continue":
-            return replace(plan, is_partial=True)
+            return copied(plan, is_partial=True)
         case "handled":
             return plan
     failure = {
@@ -139,13 +140,13 @@ def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
         "rows": changes.get("failed_rows", 0),
         "errors": changes.get("errors", []),
     }
-    return replace(plan, failure=plan.failure or failure)
+    return copied(plan, failure=plan.failure or failure)
 
 
 def _forget(plan: Plan, left: Activation) -> Plan:
     """Drop what a finished step had open."""
     gone = {left.command_id, left.planning_id}
-    return replace(
+    return copied(
         plan,
         commands={k: v for k, v in plan.commands.items() if k not in gone},
         stages={k: v for k, v in plan.stages.items() if k != left.stage_id},
@@ -158,7 +159,7 @@ def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if known is None and fact.type != "command.issued":
         return plan  # it was forgotten with its step
     command = absorb_command(known, fact, at)
-    plan = replace(plan, commands={**plan.commands, command_id: command})
+    plan = copied(plan, commands={**plan.commands, command_id: command})
     if known is None:
         plan = _attach_command(plan, command.step, command.activation, command_id, command.tool)
     if command.tool != "cursor.plan" and fact.type in ("command.completed", "command.failed"):
@@ -166,9 +167,9 @@ def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
         envelope.setdefault("status", "success" if fact.type == "command.completed" else "error")
         envelope.setdefault("meta", {})
         if command.output is not None:
-            envelope["_ref"] = asdict(replace(command.output, ipc=None))
+            envelope["_ref"] = asdict(copied(command.output, ipc=None))
         changes = (command.result or {}).get("ctx") or {}
-        plan = replace(
+        plan = copied(
             plan,
             results={**plan.results, command.step: envelope},
             ctx={**plan.ctx, **changes},
@@ -181,20 +182,20 @@ def _attach_command(plan: Plan, step: str, visit: int, command_id: int, tool: st
     if activation is None:
         return plan
     if tool == "cursor.plan":
-        changed = replace(activation, planning_id=command_id)
+        changed = copied(activation, planning_id=command_id)
     else:
-        changed = replace(activation, command_id=command_id)
-    return replace(plan, activations={**plan.activations, key_of(step, visit): changed})
+        changed = copied(activation, command_id=command_id)
+    return copied(plan, activations={**plan.activations, key_of(step, visit): changed})
 
 
 def _stage_opened(plan: Plan, fact: Fact, at: datetime) -> Plan:
     stage = open_stage(fact, at)
-    plan = replace(plan, stages={**plan.stages, stage.stage_id: stage})
+    plan = copied(plan, stages={**plan.stages, stage.stage_id: stage})
     activation = plan.activations.get(key_of(stage.step, stage.activation))
     if activation is not None:
-        changed = replace(activation, stage_id=stage.stage_id)
+        changed = copied(activation, stage_id=stage.stage_id)
         key = key_of(stage.step, stage.activation)
-        plan = replace(plan, activations={**plan.activations, key: changed})
+        plan = copied(plan, activations={**plan.activations, key: changed})
     return plan
 
 
@@ -203,7 +204,7 @@ def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if stage is None:
         return plan
     closed = close_stage(stage, fact, at)
-    plan = replace(plan, stages={**plan.stages, stage.stage_id: closed})
+    plan = copied(plan, stages={**plan.stages, stage.stage_id: closed})
     envelope: dict[str, Any] = {
         "status": "error" if fact.status == "failed" else "success",
         "data": {
@@ -216,7 +217,7 @@ def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
     }
     if fact.status == "failed":
         envelope["error"] = {"message": fact.error, "rows": list(stage.errors)}
-    return replace(plan, results={**plan.results, stage.step: envelope})
+    return copied(plan, results={**plan.results, stage.step: envelope})
 
 
 def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
@@ -227,9 +228,9 @@ def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if frame_id not in stage.frames and fact.type != "frame.dispatched":
         return plan
     changed = absorb_in_stage(stage, fact, at)
-    plan = replace(plan, stages={**plan.stages, stage.stage_id: changed})
+    plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
     if fact.type == "frame.committed" and (changes := body(fact.result).get("ctx")):
-        plan = replace(plan, ctx={**plan.ctx, **changes})
+        plan = copied(plan, ctx={**plan.ctx, **changes})
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":
@@ -239,14 +240,14 @@ def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
 
 def _count(plan: Plan, step: str, done: int, failed: int) -> Plan:
     loop = {**plan.loops.get(step, {}), "done": done, "failed": failed}
-    return replace(plan, loops={**plan.loops, step: loop})
+    return copied(plan, loops={**plan.loops, step: loop})
 
 
 def _count_shard(plan: Plan, step: str, *, failed: bool) -> Plan:
     fanout = dict(plan.fanouts.get(step, {}))
     counted = "failed" if failed else "done"
     fanout[counted] = int(fanout.get(counted, 0)) + 1
-    return replace(plan, fanouts={**plan.fanouts, step: fanout})
+    return copied(plan, fanouts={**plan.fanouts, step: fanout})
 
 
 def _loop_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
@@ -260,14 +261,12 @@ def _loop_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
         "mode": fact.meta.get("mode"),
         "completed": False,
     }
-    return replace(plan, loops={**plan.loops, fact.node_name or "": loop})
+    return copied(plan, loops={**plan.loops, fact.node_name or "": loop})
 
 
 def _loop_done(plan: Plan, fact: Fact, at: datetime) -> Plan:
     step = fact.node_name or ""
-    return replace(
-        plan, loops={**plan.loops, step: {**plan.loops.get(step, {}), "completed": True}}
-    )
+    return copied(plan, loops={**plan.loops, step: {**plan.loops.get(step, {}), "completed": True}})
 
 
 def _fanout_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
@@ -278,13 +277,13 @@ def _fanout_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
         "failed": 0,
         "status": "running",
     }
-    return replace(plan, fanouts={**plan.fanouts, fact.node_name or "": fanout})
+    return copied(plan, fanouts={**plan.fanouts, fact.node_name or "": fanout})
 
 
 def _fanin(plan: Plan, fact: Fact, at: datetime) -> Plan:
     step = fact.node_name or ""
     known = {**plan.fanouts.get(step, {}), "status": fact.status or "completed"}
-    return replace(plan, fanouts={**plan.fanouts, step: known})
+    return copied(plan, fanouts={**plan.fanouts, step: known})
 
 
 def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
@@ -292,7 +291,7 @@ def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
         if plan.has_ended:
             return plan  # a terminal status is sticky
         final = PARTIAL if status == COMPLETED and fact.status == PARTIAL else status
-        return replace(
+        return copied(
             plan,
             status=final,
             ended_at=at,
@@ -308,19 +307,19 @@ def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
 
 
 def _suspended(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return replace(plan, is_suspended=True)
+    return copied(plan, is_suspended=True)
 
 
 def _resumed(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return replace(plan, is_suspended=False)
+    return copied(plan, is_suspended=False)
 
 
 def _replied(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return replace(plan, is_replied=True)
+    return copied(plan, is_replied=True)
 
 
 def _redriven(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return replace(plan, status=RUNNING, ended_at=None, error=None, failure=None)
+    return copied(plan, status=RUNNING, ended_at=None, error=None, failure=None)
 
 
 def key_of(step: str, visit: int) -> str:

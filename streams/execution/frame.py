@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
+from streams.execution.change import copied
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.lease import Lease, lease_of
 
@@ -93,7 +94,7 @@ def absorb_frame(frame: Frame | None, fact: Fact, at: datetime) -> Frame:
         case "frame.abandoned":
             change |= {"status": FrameStatus.ABANDONED, "lease": None}
             change["error"] = fact.error or frame.error
-    return replace(frame, **change)
+    return copied(frame, **change)
 
 
 def _dispatched(fact: Fact, at: datetime) -> Frame:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from streams.envelope.model import PayloadRef
+from streams.execution.change import copied
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
 
@@ -80,34 +81,34 @@ def absorb_in_stage(stage: Stage, fact: Fact, at: datetime) -> Stage:
         stage = _minted(stage, frame)
     if frame.has_ended:
         del frames[frame_id]
-        return _ended(replace(stage, frames=frames), frame)
-    return replace(stage, frames=frames)
+        return _ended(copied(stage, frames=frames), frame)
+    return copied(stage, frames=frames)
 
 
 def close_stage(stage: Stage, fact: Fact, at: datetime) -> Stage:
     """Return the stage after `stage.closed`."""
-    return replace(stage, status="CLOSED" if fact.status != "failed" else "FAILED", ended_at=at)
+    return copied(stage, status="CLOSED" if fact.status != "failed" else "FAILED", ended_at=at)
 
 
 def _minted(stage: Stage, frame: Frame) -> Stage:
     continues = frame.cursor.get("continues")
     if continues is None:
-        return replace(stage, minted=stage.minted + 1, frames_made=stage.frames_made + 1)
+        return copied(stage, minted=stage.minted + 1, frames_made=stage.frames_made + 1)
     rest = {k: v for k, v in stage.continuations.items() if str(k) != continues}
-    return replace(stage, continuations=rest, frames_made=stage.frames_made + 1)
+    return copied(stage, continuations=rest, frames_made=stage.frames_made + 1)
 
 
 def _ended(stage: Stage, frame: Frame) -> Stage:
     if frame.status is FrameStatus.ABANDONED:
         why = f"frame {frame.ordinal} ({_window(frame)}) failed {frame.failures} times: "
         failure = stage.failure or why + (frame.error or "no reason was given")
-        return replace(stage, frames_done=stage.frames_done + 1, failure=failure)
+        return copied(stage, frames_done=stage.frames_done + 1, failure=failure)
     result = frame.result or {}
     errors = (*stage.errors, *result.get("errors", ()))[:ERRORS_KEPT]
     continuations = stage.continuations
     if frame.continues and frame.end_cursor is not None:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
-    return replace(
+    return copied(
         stage,
         frames_done=stage.frames_done + 1,
         rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
