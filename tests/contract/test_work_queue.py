@@ -110,3 +110,18 @@ async def test_no_broker_is_unavailable_and_says_what_to_do() -> None:
     with pytest.raises(WorkUnavailable, match=r"see that Kafka is up"):
         async with KafkaWorkQueue(f"127.0.0.1:{unused_port()}"):
             pass
+
+
+@pytest.mark.stack
+async def test_a_pool_that_nobody_declared_gets_its_topic(settings: Settings) -> None:
+    bootstrap, pool = settings.event_store.connection.url, f"new-{uuid4().hex}"
+    async with KafkaWorkQueue(bootstrap) as queue:
+        await queue.publish([item(1, pool)])
+        await queue.publish([item(2, pool)])
+    async with KafkaFeed(
+        bootstrap, [work_topic(pool)], group=pool, instance="one", idle_s=5.0
+    ) as feed:
+        found: list[Record] = []
+        while len(found) < 2:
+            found += [one for records in (await feed.next_batch()).values() for one in records]
+    assert {WorkItem.decode(one.value or b"").entity_id for one in found} == {1, 2}
