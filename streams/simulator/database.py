@@ -46,7 +46,7 @@ class FaultySaver:
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Answer a command that saves nothing."""
-        await self._faults.before(self._process)
+        self._process.check()
         return Outcome(status="success", data={"rows": []})
 
     async def close(self) -> None:
@@ -58,19 +58,22 @@ class FaultySaver:
 
     async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
         """Return the fences that are there."""
-        await self._faults.before(self._process)
-        database = self._database
-        known = database.fences if database.has_fences else {}
-        return {fence: known[fence] for fence in fences if fence in known}
+
+        async def look() -> Mapping[Fence, Saved]:
+            known = self._database.fences if self._database.has_fences else {}
+            return {fence: known[fence] for fence in fences if fence in known}
+
+        return await self._faults.read(self._process, look)
 
     async def save(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
     ) -> Mapping[Fence, Saved]:
         """Save, unless the call or its answer is lost."""
-        await self._faults.before(self._process)
-        found = self._database.write(batches, saved)
-        await self._faults.after(self._process)
-        return found
+
+        async def write() -> Mapping[Fence, Saved]:
+            return self._database.write(batches, saved)
+
+        return await self._faults.write(self._process, write)
 
 
 class Source:

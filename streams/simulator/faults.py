@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any, TypeVar
 
 from streams.errors import Unavailable
+
+T = TypeVar("T")
 
 
 class Injected(Unavailable):
@@ -49,21 +53,38 @@ class Faults:
             return True
         return False
 
-    async def before(self, process: Process) -> None:
-        """Delay a call, and perhaps refuse it before it had an effect."""
+    async def read(self, process: Process, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask, after a while, unless the dependency is down."""
         process.check()
         await asyncio.sleep(self._delay_s())
         process.check()
         if self.happens("refused", self.refuse):
             raise Injected("down")
+        return await ask()
 
-    async def after(self, process: Process) -> None:
-        """Delay an answer, and perhaps lose it after the call had its effect."""
+    async def write(self, process: Process, send: Callable[[], Awaitable[T]]) -> T:
+        """Send something that has an effect.
+
+        Once it is on its way nobody can call it back: it arrives even if the caller gives up
+        or dies meanwhile, and the answer may be lost.
+        """
+        process.check()
+        if self.happens("refused", self.refuse):
+            await asyncio.sleep(self._delay_s())
+            raise Injected("down")
+        on_its_way = asyncio.ensure_future(self._arrive(send))
+        on_its_way.add_done_callback(_seen)
+        result = await asyncio.shield(on_its_way)
         lost = self.happens("answer lost", self.lose_answer)
         await asyncio.sleep(self._delay_s())
         process.check()
         if lost:
             raise Injected("no answer")
+        return result
+
+    async def _arrive(self, send: Callable[[], Awaitable[T]]) -> T:
+        await asyncio.sleep(self._delay_s())
+        return await send()
 
     def _delay_s(self) -> float:
         if self.happens("hung", self.hang):
@@ -71,3 +92,9 @@ class Faults:
         if self.happens("slow", self.slow):
             return self.random.uniform(0.1, 3.0)
         return self.random.uniform(0.0, 0.02)
+
+
+def _seen(done: asyncio.Future[Any]) -> None:
+    """Look at an outcome that perhaps nobody waits for any more."""
+    if not done.cancelled():
+        done.exception()

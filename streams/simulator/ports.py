@@ -69,6 +69,10 @@ class Mirror:
         )
 
 
+async def _nothing() -> None:
+    """Stand for a question whose answer is read elsewhere."""
+
+
 class FaultyStore:
     """One process's way to the log."""
 
@@ -77,16 +81,13 @@ class FaultyStore:
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
         """Append, unless the call or its answer is lost."""
-        await self._faults.before(self._process)
-        receipt = await self._store.append(batch)
-        await self._faults.after(self._process)
-        return receipt
+        return await self._faults.write(self._process, lambda: self._store.append(batch))
 
     async def read_root(
         self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
     ) -> AsyncIterator[Event]:
         """Read, unless the call is refused."""
-        await self._faults.before(self._process)
+        await self._faults.read(self._process, _nothing)
         async for event in self._store.read_root(
             root, after_seq=after_seq, through_seq=through_seq
         ):
@@ -96,7 +97,7 @@ class FaultyStore:
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:
         """Read, unless the call is refused."""
-        await self._faults.before(self._process)
+        await self._faults.read(self._process, _nothing)
         async for event in self._store.read_stream(root, stream_id, after_version=after_version):
             yield event
 
@@ -104,8 +105,8 @@ class FaultyStore:
         self, after: Frontier, *, limit: int = 1000
     ) -> tuple[Sequence[Event], Frontier]:
         """Read, unless the call is refused."""
-        await self._faults.before(self._process)
-        return await self._store.read_log(after, limit=limit)
+        ask = lambda: self._store.read_log(after, limit=limit)  # noqa: E731
+        return await self._faults.read(self._process, ask)
 
     def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
         """Nobody here follows the log."""
@@ -113,8 +114,7 @@ class FaultyStore:
 
     async def open_roots(self, root_type: str) -> Sequence[int]:
         """Ask, unless the call is refused."""
-        await self._faults.before(self._process)
-        return await self._store.open_roots(root_type)
+        return await self._faults.read(self._process, lambda: self._store.open_roots(root_type))
 
 
 class FaultyPayloads:
@@ -133,22 +133,20 @@ class FaultyPayloads:
         schema_digest: str | None = None,
     ) -> PayloadRef:
         """Store, unless the call or its answer is lost."""
-        await self._faults.before(self._process)
-        ref = await self._store.put(
-            scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
+        return await self._faults.write(
+            self._process,
+            lambda: self._store.put(
+                scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
+            ),
         )
-        await self._faults.after(self._process)
-        return ref
 
     async def get(self, ref: PayloadRef) -> bytes:
         """Fetch, unless the call is refused."""
-        await self._faults.before(self._process)
-        return await self._store.get(ref)
+        return await self._faults.read(self._process, lambda: self._store.get(ref))
 
     async def exists(self, ref: PayloadRef) -> bool:
         """Ask, unless the call is refused."""
-        await self._faults.before(self._process)
-        return await self._store.exists(ref)
+        return await self._faults.read(self._process, lambda: self._store.exists(ref))
 
     async def delete(self, ref: PayloadRef) -> None:
         """Nothing is ever deleted here."""
@@ -163,8 +161,10 @@ class FaultyQueue:
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
         """Publish each item as luck will have it."""
+        await self._faults.write(self._process, lambda: self._publish(items))
+
+    async def _publish(self, items: Sequence[WorkItem]) -> None:
         faults, loop = self._faults, asyncio.get_running_loop()
-        await faults.before(self._process)
         for item in items:
             if faults.happens("work dropped", faults.drop):
                 continue
@@ -172,7 +172,6 @@ class FaultyQueue:
                 late = faults.happens("work reordered", faults.reorder)
                 delay = faults.random.uniform(0.0, 1.0) if late else 0.0
                 loop.call_later(delay, self._write, item)
-        await faults.after(self._process)
 
 
 class FaultyProjections:
@@ -183,9 +182,7 @@ class FaultyProjections:
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Save, unless the call or its answer is lost."""
-        await self._faults.before(self._process)
-        await self._store.save(changes, checkpoints)
-        await self._faults.after(self._process)
+        await self._faults.write(self._process, lambda: self._store.save(changes, checkpoints))
 
     async def clear(self) -> None:
         """Nothing is ever cleared here."""

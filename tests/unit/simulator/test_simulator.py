@@ -7,18 +7,19 @@ import pytest
 from streams.simulator.plants import PLANTS
 from streams.simulator.run import simulate
 
-# Chosen once: the first seeds at which each planted bug shows.
+# Where each planted bug shows first, and some room, because any change moves the dice: if one
+# of these no longer finds its bug, look for new seeds with `streams simulate --plant`.
 SHOWS = {
-    "lost-acknowledgement": range(0, 40),
-    "double-dispatch": range(0, 40),
-    "unfenced-commit": range(0, 40),
+    "lost-acknowledgement": range(15, 45),
+    "double-dispatch": range(5, 35),
+    "unfenced-commit": range(95, 160),
 }
 
 
 def test_no_seed_shows_anything_wrong() -> None:
-    summary = simulate(range(25))
+    summary = simulate(range(15))
     assert summary.failures == []
-    assert summary.seeds == 25
+    assert summary.seeds == 15
     assert {"planner killed", "worker killed", "projector killed", "hung"} <= summary.faults.keys()
 
 
