@@ -117,8 +117,8 @@ class _Bench:
         text = (assets("examples") / "pft" / "playbook.yaml").read_text("utf-8")
         await register(self.settings, vary(text, path=path, frame_size=frame_size))
         log = self.settings.event_store.canonical_connection.dsn("read")
-        async with mock_server(world) as mock, watching(log, self.folder) as watch:
-            watch.others["mock server"] = mock.pid
+        mine = [executions.connection.get_server_pid()]
+        async with mock_server(world) as mock:
             workload = {
                 "api_url": mock.url,
                 "schema": schema,
@@ -126,7 +126,9 @@ class _Bench:
                 "patients": world.patients,
                 "timeout_s": self.timeout_s,
             }
-            ended = await executions.run(path, workload, progress=self._progress(name))
+            async with watching(log, self.folder, not_counted=mine) as watch:
+                watch.others["mock server"] = mock.pid
+                ended = await executions.run(path, workload, progress=self._progress(name))
             judgement = await self._judge(mock, schema)
             requests = (await mock.ledger())["requests"]
         counts = await count(executions.connection, ended.execution_id)

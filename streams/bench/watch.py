@@ -14,9 +14,11 @@ import psutil
 from streams.local.state import read_state
 
 CONNECTIONS_EVERY_S, MEMORY_EVERY_S = 0.1, 1.0
+# Clients have a user and a database; what kind of backend it is, only the privileged may see.
 CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity
-WHERE backend_type IN ('client backend', 'walsender') AND pid <> pg_backend_pid()"""
+WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+  AND pid <> pg_backend_pid() AND pid <> ALL ($1::integer[])"""
 
 
 @dataclass(slots=True)
@@ -46,11 +48,19 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(dsn: str, folder: Path) -> AsyncIterator[Watch]:
-    """Watch the processes of the stack in `folder` and the server behind `dsn` meanwhile."""
+async def watching(
+    dsn: str, folder: Path, *, not_counted: Iterable[int] = ()
+) -> AsyncIterator[Watch]:
+    """Watch the processes of the stack in `folder` and the server behind `dsn` meanwhile.
+
+    The server's processes in `not_counted` serve whoever measures.
+    """
     watch = Watch(folder)
     connection = await asyncpg.connect(dsn)
-    watchers = [asyncio.create_task(_count(watch, connection)), asyncio.create_task(_look(watch))]
+    watchers = [
+        asyncio.create_task(_count(watch, connection, list(not_counted))),
+        asyncio.create_task(_look(watch)),
+    ]
     try:
         yield watch
     finally:
@@ -60,9 +70,9 @@ async def watching(dsn: str, folder: Path) -> AsyncIterator[Watch]:
         await connection.close()
 
 
-async def _count(watch: Watch, connection: asyncpg.Connection) -> None:
+async def _count(watch: Watch, connection: asyncpg.Connection, ours: list[int]) -> None:
     while True:
-        found = int(await connection.fetchval(CONNECTIONS))
+        found = int(await connection.fetchval(CONNECTIONS, ours))
         watch.peak_connections = max(watch.peak_connections, found)
         await asyncio.sleep(CONNECTIONS_EVERY_S)
 

@@ -1,0 +1,104 @@
+"""The PFT workload, end to end on a stack with all roles, judged by the server's ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from streams.bench.frames import bench_frames
+from streams.bench.latency import HOPS, LAST_HOP, bench_latency
+from streams.bench.mock import World
+from streams.bench.pft import bench_pft
+from streams.local.settings import stack_settings
+from streams.local.stack import running
+from streams.local.state import StackState, find_stack
+from streams.roles.start import existing_roles
+from streams.settings import Settings, load
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
+PROMISED = {
+    *("requests", "expected_rows", "saved_rows", "missing", "doubled", "wall_s", "rows_per_s"),
+    *("plain_rows_per_s", "ratio_to_plain", "cursor_rows", "frames", "rows_per_frame", "claims"),
+    *("events", "events_per_frame", "claims_ratio_to_frame_size_1"),
+    *("events_ratio_to_frame_size_1", "tier3_bytes", "commits", "peak_db_connections"),
+    *("peak_rss_mb", "status"),
+}
+
+
+@pytest.fixture(scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StackState]:
+    """A stack with every role; one that is up already where STREAMS_TEST_DATA names it."""
+    kept = find_stack(Path(os.environ["STREAMS_TEST_DATA"])) if _is_kept() else None
+    if kept is not None and any(part.name.startswith("worker") for part in kept.parts):
+        yield kept
+        return
+    roles = dict.fromkeys(existing_roles(), 1)
+    async with running(tmp_path_factory.mktemp("pft"), roles=roles) as state:
+        yield state
+
+
+@pytest.fixture(scope="module")
+def settings(stack: StackState) -> Settings:
+    return load(env={}, stack=stack_settings(stack)).settings
+
+
+def _is_kept() -> bool:
+    return "STREAMS_TEST_DATA" in os.environ
+
+
+async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
+    settings: Settings, stack: StackState
+) -> None:
+    world = World(facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01)
+
+    report = await bench_pft(
+        settings, stack.data, world=world, frame_size=50, timeout_s=1.0, say=print
+    )
+
+    figures = report.figures
+    assert report.faults == ()
+    assert set(figures) >= PROMISED
+    assert figures["status"] == "COMPLETED"
+    assert figures["saved_rows"] == figures["expected_rows"] == 100 * 12 * 2 + 40
+    assert figures["requests"] == 100 * 12 + 40 + _int(figures["retries"])
+    assert _int(figures["retries"]) > 0
+    assert (figures["cursor_rows"], figures["frames"], figures["claims"]) == (540, 11, 11)
+    assert _float(figures["events_ratio_to_frame_size_1"]) < 0.1
+    assert _int(figures["peak_db_connections"]) < 20
+    assert _int(figures["tier3_bytes"]) > 0
+
+
+async def test_latency_is_told_hop_by_hop(settings: Settings) -> None:
+    report = await bench_latency(settings, executions=5, say=print)
+
+    assert report.faults == ()
+    assert report.figures["executions"] == 5
+    hops = report.figures["hops_ms"]
+    assert isinstance(hops, dict)
+    assert list(hops) == [*HOPS, LAST_HOP]
+    assert 0 < _float(report.figures["p50_ms"]) <= _float(report.figures["p99_ms"])
+
+
+async def test_trivial_frames_are_counted_with_their_processor_time(
+    settings: Settings, stack: StackState
+) -> None:
+    report = await bench_frames(settings, stack.data, frames=100, say=print)
+
+    assert report.faults == ()
+    assert report.figures["frames"] == 100
+    spent = report.figures["cpu_ms_per_frame"]
+    assert isinstance(spent, dict)
+    assert {"worker-0", "planner-0", "postgres"} <= set(spent)
+
+
+def _int(figure: object) -> int:
+    assert isinstance(figure, int)
+    return figure
+
+
+def _float(figure: object) -> float:
+    assert isinstance(figure, float)
+    return figure
