@@ -42,4 +42,4 @@ lock:
 	  --python-version 3.11 --extra local --extra dev pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv .streams
+	rm -rf .venv .streams .streams-demo

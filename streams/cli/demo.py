@@ -1,113 +1,155 @@
-"""`streams demo`: the two-minute tour on the embedded stack."""
+"""`streams demo`: the two-minute tour on a stack of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
-from streams.cli.options import COUNT, data_option, json_option
+from streams.cli.options import COUNT, json_option
 
 if TYPE_CHECKING:
-    from streams.demo.tour import Progress, Tour
-    from streams.settings import Settings
+    from streams.bench.mock import World
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHARE = click.FloatRange(min=0, max=0.5)
 
 
 @click.command()
-@data_option
 @click.option(
-    "--executions", type=COUNT, default=5, show_default=True, help="How many to run side by side."
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The demo's own folder  [default: .streams-demo]",
 )
-@click.option("--frames", type=COUNT, default=40, show_default=True, help="Frames in each.")
+@click.option("--facilities", type=COUNT, default=2, show_default=True)
+@click.option("--patients", type=COUNT, default=50, show_default=True, help="Of each facility.")
+@click.option(
+    "--error-rate", type=_SHARE, default=0.0, help="Share of requests answered with 503 at first."
+)
+@click.option("--stay", is_flag=True, help="Keep everything up afterwards, until Ctrl-C.")
 @json_option
-def demo(data: Path | None, executions: int, frames: int, as_json: bool) -> None:
-    """Append events, see them mirrored to Kafka, read them back and compare.
+def demo(
+    data: Path | None,
+    facilities: int,
+    patients: int,
+    error_rate: float,
+    stay: bool,
+    as_json: bool,
+) -> None:
+    """Run a playbook of six loops from a Kafka record, and check every row it saved.
 
-    Uses the stack that is up, or starts one and stops it afterwards.
+    Starts Postgres, Kafka, Connect, S3, a mock server and every role in a folder of its own,
+    and ends them all afterwards. Exits with 1 when a row is missing or doubled, or when Kafka
+    has something other than the log.
 
     \b
     Examples:
       streams demo
-      streams demo --executions 20 --json
+      streams demo --patients 200 --error-rate 0.05
+      streams demo --json
     """
-    from streams.demo.page import write_page
+    from streams.bench.mock import World
+    from streams.demo.stack import FOLDER
     from streams.local.layout import layout_of
 
-    tour = asyncio.run(_run(data, executions, frames, as_json))
-    page = layout_of(data).data / "demo.html"
-    write_page(tour, page)
+    folder = layout_of(data or FOLDER).data
+    world = World(facilities=facilities, patients=patients, error_rate=error_rate)
+    try:
+        told = asyncio.run(_run(folder, world, stay, as_json))
+    except asyncio.CancelledError:
+        click.echo("ended early; everything the demo had started is stopped", err=True)
+        sys.exit(1)
+    if not stay:
+        _print(told, folder, as_json)
+    if told["faults"]:
+        sys.exit(1)
+
+
+async def _run(folder: Path, world: World, stay: bool, as_json: bool) -> dict[str, Any]:
+    from streams.demo.page import write_page
+    from streams.demo.progress import choose_progress
+    from streams.demo.run import run_demo
+    from streams.demo.stack import demo_stack
+    from streams.local.display import choose_display
+
+    _cancel_on_signal()
+    began = time.monotonic()
+    async with demo_stack(folder, choose_display(as_json=as_json)) as settings:
+        with choose_progress(as_json=as_json) as progress:
+            outcome = await run_demo(settings, world, progress)
+        page = folder / "demo.html"
+        write_page(outcome, page)
+        told = {**outcome.figures(), "page": str(page), "faults": list(outcome.faults)}
+        if stay:
+            told |= {"total_s": round(time.monotonic() - began, 1)}
+            _print(told, folder, as_json)
+            # Being told to end is how staying ends.
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+    return {"total_s": round(time.monotonic() - began, 1), **told}
+
+
+def _cancel_on_signal() -> None:
+    """End in order on the first signal; a second one must not break the ending off."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def cancel() -> None:
+        if not task.cancelling():
+            task.cancel()
+
+    for number in _ENDING:
+        loop.add_signal_handler(number, cancel)
+
+
+def _print(told: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(orjson.dumps({**_figures(tour), "page": str(page)}).decode())
+        click.echo(orjson.dumps(told).decode())
         return
     click.echo("")
-    for name, value in _figures(tour).items():
-        click.echo(f"  {name.replace('_', ' '):<24} {value:>10,}")
-    click.echo("\nevery event came back once, in order, with its checksum and its chain")
-    click.echo(f"look at them:  {page.resolve().as_uri()}")
-    click.echo(
-        "go on:         .venv/bin/streams up, then streams status, topics plan, mirror check"
+    for line in _summary(told):
+        click.echo(f"  {line}")
+    click.echo("")
+    for fault in told["faults"]:
+        click.echo(f"WRONG  {fault}")
+    for line in _next(told, folder):
+        click.echo(line)
+
+
+def _summary(told: dict[str, Any]) -> Iterator[str]:
+    yield f"execution {told['execution_id']} ended {told['status']}"
+    yield f"{told['requests']:,} requests in {told['stages']} stages and {told['frames']} frames"
+    yield f"{told['expected_rows']:,} rows expected, {told['saved_rows']:,} saved: " + (
+        f"{told['missing']:,} missing, {told['doubled']:,} doubled"
     )
+    yield f"{told['events']:,} events in the log, {told['checksums_verified']:,} verified on Kafka"
+    yield f"{told['run_s']:.1f} s from the trigger to the end, {told['total_s']:.1f} s in all"
 
 
-async def _run(data: Path | None, executions: int, frames: int, as_json: bool) -> Tour:
-    from streams.demo.tour import run_tour
+def _next(told: dict[str, Any], folder: Path) -> Iterator[str]:
+    from streams.demo.stack import api_url
 
-    async with _stack(data, as_json) as settings:
-        return await run_tour(
-            settings, executions=executions, frames=frames, progress=_progress(as_json)
-        )
-
-
-@asynccontextmanager
-async def _stack(data: Path | None, as_json: bool) -> AsyncIterator[Settings]:
-    from streams.app import load_settings
-    from streams.local.display import choose_display
-    from streams.local.layout import layout_of
-    from streams.local.stack import Stack
-    from streams.local.state import find_stack
-
-    if find_stack(data) is not None:
-        yield load_settings(None, data).settings
-        return
-    display = choose_display(as_json=as_json)
-    stack = Stack(layout_of(data).data, say=display.say, report=display.report)
-    with display:
-        await stack.start()
-    try:
-        yield load_settings(None, data).settings
-    finally:
-        await stack.stop()
+    where, url = f"--data {_short(folder)}", api_url(folder)
+    yield f"open      {Path(told['page']).as_uri()}"
+    if url is None:
+        yield f"look on   streams up --detach {where}"
+    yield f"{'look on' if url else '':<9} streams execution show {told['execution_id']} {where}"
+    yield f"          streams execution events {told['execution_id']} {where}"
+    if url is not None:
+        yield f"          curl {url}/api/executions/{told['execution_id']}"
+    else:
+        yield f"          streams down {where}"
+    yield "read      docs/guide.md, examples/pft/playbook.yaml"
 
 
-def _progress(as_json: bool) -> Progress:
-    """Show each phase as a bar where someone looks on, else as its last line."""
-    shown: dict[str, int] = {}
-    is_watched = sys.stderr.isatty()
-
-    def show(phase: str, done: int, total: int) -> None:
-        tenths = 10 * done // total if total else 10
-        if as_json or shown.get(phase) == tenths or not (is_watched or done >= total):
-            return
-        shown[phase] = tenths
-        bar = "█" * tenths + "░" * (10 - tenths)
-        start = "\r" if is_watched else ""
-        click.echo(f"{start}  {bar} {phase}: {done:,} of {total:,}", nl=done >= total, err=True)
-
-    return show
-
-
-def _figures(tour: Tour) -> dict[str, float | int]:
-    return {
-        "executions": tour.executions,
-        "events": len(tour.events),
-        "append_seconds": round(tour.append_s, 3),
-        "postgres_to_kafka_ms": round(tour.mirrored_after_ms, 1),
-        "checksums_verified": tour.verified,
-        "repeats_ignored": tour.duplicates_ignored,
-    }
+def _short(folder: Path) -> str:
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)

@@ -1,1 +1,1 @@
-"""The two-minute tour: what the log and its mirror do, on the real parts."""
+"""The two-minute tour: a playbook run on the real parts, and checked."""

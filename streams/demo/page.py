@@ -1,4 +1,4 @@
-"""The page the demo ends with."""
+"""The page the demo ends with: the run as its events tell it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from streams.demo.tour import Tour
-from streams.envelope.model import Event
+from streams.demo.run import Outcome
+from streams.demo.timeline import lanes
 
 
-def write_page(tour: Tour, path: Path) -> None:
-    """Write what the tour found as one self-contained HTML file."""
-    by_root: dict[str, list[Event]] = {}
-    for event in tour.events:
-        by_root.setdefault(str(event.root), []).append(event)
+def write_page(outcome: Outcome, path: Path) -> None:
+    """Write what the demo did as one self-contained HTML file."""
+    events = outcome.mirrored.events
+    whole_s = (events[-1].ingest_time - events[0].ingest_time).total_seconds()
     template = files("streams.demo").joinpath("page.html").read_text("utf-8")
     page = Environment(autoescape=True).from_string(template)
-    path.write_text(page.render(tour=tour, executions=list(by_root.items())), encoding="utf-8")
+    shown = page.render(
+        outcome=outcome,
+        figures=outcome.figures(),
+        judgement=outcome.judgement,
+        events=events,
+        lanes=lanes(events),
+        whole_s=max(whole_s, 0.001),
+    )
+    path.write_text(shown, encoding="utf-8")

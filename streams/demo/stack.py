@@ -1,0 +1,71 @@
+"""The demo's own stack: started with every role, and ended with the demo, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+
+from streams.app import load_settings
+from streams.errors import Refused
+from streams.local.display import Display
+from streams.local.layout import layout_of
+from streams.local.stack import Stack
+from streams.local.state import StackState, find_stack
+from streams.roles.start import existing_roles
+from streams.settings import Settings
+
+FOLDER = Path(".streams-demo")
+
+
+class RolesMissing(Refused):
+    """The stack that is up cannot run a playbook."""
+
+    def __init__(self, data: Path, roles: list[str]) -> None:
+        names = ", ".join(roles)
+        super().__init__(
+            f"the stack in {data} runs without {names}; end it with "
+            f"`streams down --data {data}` and the demo starts one of its own"
+        )
+
+
+@asynccontextmanager
+async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
+    """Run a stack for the length of a block; one that is up in `data` is used and left up.
+
+    Raises:
+        RolesMissing: it is up, but not with every role.
+        Unavailable: something it needs is missing; nothing is left running.
+    """
+    found = find_stack(data)
+    if found is not None:
+        _check_roles(found)
+        yield load_settings(None, data).settings
+        return
+    roles = dict.fromkeys(existing_roles(), 1)
+    stack = Stack(data, roles=roles, say=display.say, report=display.report)
+    with display:
+        await stack.start()
+    try:
+        yield load_settings(None, data).settings
+    finally:
+        await stack.stop()
+
+
+def api_url(data: Path) -> str | None:
+    """Return where the API of the stack in `data` answers, or None when it is not up."""
+    if find_stack(data) is None:
+        return None
+    try:
+        told = orjson.loads((layout_of(data).roles / "api-0.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return str(told["url"])
+
+
+def _check_roles(state: StackState) -> None:
+    running = {part.name.rpartition("-")[0] for part in state.parts}
+    if missing := [role for role in existing_roles() if role not in running]:
+        raise RolesMissing(state.data, missing)
