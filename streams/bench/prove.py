@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import psutil
+
+FAULTY = ("--error-rate", "0.05", "--timeout-rate", "0.01", "--timeout-s", "1")
 
 Figures = Mapping[str, float]
 Measure = Callable[[], Figures]
@@ -91,6 +94,47 @@ def claims() -> tuple[Claim, ...]:
             ),
         ),
         Claim(
+            "A workload of many small requests runs exactly, in few frames, near a plain script",
+            "`streams bench pft --json`: 10 facilities of 200 patients without latency; the plain "
+            "script before and after, the better one counts; frames of one row over 10 times 20 "
+            "patients, scaled to the same number of cursor rows",
+            lambda: _bench("pft"),
+            (
+                Bar("missing", 0, at_most=True),
+                Bar("doubled", 0, at_most=True),
+                Bar("rows_per_frame", 50),
+                Bar("events_per_frame", 4, at_most=True),
+                Bar("claims_ratio_to_frame_size_1", 1 / 50, at_most=True),
+                Bar("events_ratio_to_frame_size_1", 1 / 10, at_most=True),
+                Bar("peak_db_connections", 19, at_most=True),
+                Bar("ratio_to_plain", 0.4),
+            ),
+        ),
+        Claim(
+            "A busy and silent server costs retries, not rows",
+            "`streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1 --json`",
+            lambda: _bench("pft", *FAULTY),
+            (
+                Bar("missing", 0, at_most=True),
+                Bar("doubled", 0, at_most=True),
+                Bar("failed_rows", 0, at_most=True),
+                Bar("retries", 1),
+            ),
+        ),
+        Claim(
+            "A small execution ends soon after its trigger",
+            "`streams bench latency --json`: one-step playbooks on an idle stack, from before the "
+            "trigger record is published until `playbook.completed` was read from Kafka",
+            lambda: _bench("latency"),
+            (Bar("p50_ms", 100, at_most=True), Bar("p99_ms", 300, at_most=True)),
+        ),
+        Claim(
+            "Frames cost little",
+            "`streams bench frames --json`: 3,000 frames of one row that do nothing, 64 in flight",
+            lambda: _bench("frames"),
+            (Bar("frames_per_s", 500),),
+        ),
+        Claim(
             "Kills lose nothing",
             "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
             "during appends, each with kill -9",
@@ -152,9 +196,19 @@ def _streams(*arguments: str, timeout_s: float = 1800) -> str:
     return done.stdout
 
 
-def _bench(name: str) -> Figures:
-    found = json.loads(_streams("bench", name, "--json"))
-    return {key: value for key, value in found.items() if isinstance(value, (int, float))}
+def _bench(name: str, *options: str) -> Figures:
+    return figures_of(json.loads(_streams("bench", name, *options, "--json")))
+
+
+def figures_of(found: Mapping[str, Any], before: str = "") -> dict[str, float]:
+    """Return the numbers in a bench's answer, those by process or hop with their names."""
+    figures: dict[str, float] = {}
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            figures |= figures_of(value, f"{before}{name} ")
+        elif isinstance(value, (int, float)):
+            figures[before + name] = value
+    return figures
 
 
 def _second_start() -> Figures:

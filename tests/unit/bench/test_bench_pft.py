@@ -14,6 +14,7 @@ from streams.bench.executions import Ended
 from streams.bench.judge import Judgement
 from streams.bench.mock import World
 from streams.bench.pft import Run, _figures, vary
+from streams.bench.prove import figures_of
 from streams.bench.watch import Watch, cpu_s, memory_mb
 from streams.cli.bench import _lines
 from streams.playbook.model import FramePolicy
@@ -114,6 +115,12 @@ def test_figures_by_process_are_told_one_a_line() -> None:
         "peak: worker": "1.5",
         "status": "COMPLETED",
     }
+
+
+def test_a_claim_is_judged_by_numbers_those_by_process_included() -> None:
+    answer = {"rows": 2, "status": "COMPLETED", "peak": {"worker": 1.5}, "faults": []}
+
+    assert figures_of(answer) == {"rows": 2, "peak worker": 1.5}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
