@@ -14,6 +14,7 @@ import aiohttp
 import orjson
 
 from streams.errors import Unavailable
+from streams.local.process import die_with_parent
 from streams.resources import folder
 
 READY_S, END_S = 30.0, 10.0
@@ -122,4 +123,5 @@ async def _start(
         env={**os.environ, **(env or {})},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        preexec_fn=die_with_parent(),
     )

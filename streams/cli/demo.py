@@ -83,7 +83,7 @@ async def _run(folder: Path, world: World, stay: bool, as_json: bool) -> dict[st
     _cancel_on_signal()
     began = time.monotonic()
     async with demo_stack(folder, choose_display(as_json=as_json)) as settings:
-        with choose_progress(as_json=as_json) as progress:
+        with choose_progress(as_json=as_json, began=began) as progress:
             outcome = await run_demo(settings, world, progress)
         page = folder / "demo.html"
         write_page(outcome, page)

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 import click
+import orjson
 
 from streams.cli.options import config_option, data_option
 from streams.errors import StreamsError
@@ -16,7 +17,8 @@ from streams.errors import StreamsError
 @click.argument("role")
 @data_option
 @config_option
-def run(role: str, data: Path | None, file: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     """Run one ROLE (planner, worker, projector, trigger, api) until it is asked to end.
 
     NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
@@ -35,18 +37,19 @@ def run(role: str, data: Path | None, file: Path | None) -> None:
     _log_to_standard_error()
     name = settings.runtime.shard_id
 
-    def tell() -> None:
-        click.echo(f"{role} {name} ready")
+    def tell(state: str) -> None:
+        words = {"role": role, "name": name, "state": state}
+        click.echo(orjson.dumps(words).decode() if as_json else " ".join(words.values()))
 
     try:
-        asyncio.run(run_role(body, settings, layout_of(data).data, tell))
+        asyncio.run(run_role(body, settings, layout_of(data).data, lambda: tell("ready")))
     except StreamsError as error:
         logging.getLogger("streams").exception("%s %s ends", role, name)
         raise click.exceptions.Exit(error.exit_code) from error
     except Exception as error:
         logging.getLogger("streams").exception("%s %s ends of a bug", role, name)
         raise click.exceptions.Exit(1) from error
-    click.echo(f"{role} {name} ended")
+    tell("ended")
 
 
 def _log_to_standard_error() -> None:

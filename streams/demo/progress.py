@@ -55,8 +55,8 @@ class Quiet:
 class Lines(Quiet):
     """A line for each frame count that a stage reaches, with the seconds since the start."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
+    def __init__(self, began: float) -> None:
+        self._began = began
         self._said: dict[str, str] = {}
 
     def say(self, text: str) -> None:
@@ -129,8 +129,8 @@ def _bar(share: float) -> ProgressBar:
     return ProgressBar(total=1.0, completed=share, width=BAR_WIDTH)
 
 
-def choose_progress(*, as_json: bool) -> Progress:
-    """Pick what fits where the output goes."""
+def choose_progress(*, as_json: bool, began: float) -> Progress:
+    """Pick what fits where the output goes; `began` is when the demo did, by monotonic time."""
     if as_json:
         return Quiet()
-    return LiveTable() if Console(stderr=True).is_terminal else Lines()
+    return LiveTable() if Console(stderr=True).is_terminal else Lines(began)
