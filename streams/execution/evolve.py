@@ -131,7 +131,8 @@ def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
         plan = copied(plan, results={**plan.results, step: told})
     match changes.get("then"):
         case "continue":
-            return copied(plan, is_partial=True)
+            why = fact.error or f"step {step} failed"
+            return copied(plan, setbacks={**plan.setbacks, step: why})
         case "handled":
             return plan
     failure = {

@@ -72,7 +72,8 @@ class Plan:
     fanouts: dict[str, dict[str, Any]] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
     """Why the execution will fail once what is in flight has ended: step, error, rows."""
-    is_partial: bool = False
+    setbacks: dict[str, str] = field(default_factory=dict)
+    """What went wrong in steps after which the playbook goes on, by step: it ends PARTIAL."""
     last_step: str | None = None
     result: Any = None
     output: PayloadRef | None = None

@@ -167,13 +167,14 @@ def _finish(draft: Draft) -> None:
     except ExpressionFailed as error:
         _fail(draft, {"step": "return", "error": f"the playbook's return: {error}", "rows": 0})
         return
-    status = PARTIAL if plan.is_partial else COMPLETED
+    status = PARTIAL if plan.setbacks else COMPLETED
     draft.emit("workflow.completed", "1", status=status)
     draft.emit(
         "playbook.completed",
         "1",
         status=status,
-        meta={"partial": True} if plan.is_partial else {},
+        error="; ".join(plan.setbacks.values()) or None,
+        meta={"partial": True} if plan.setbacks else {},
         result=value,
         payload_ref=ref,
     )

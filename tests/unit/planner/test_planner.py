@@ -87,12 +87,13 @@ async def test_an_error_is_handled_by_an_arc_that_asks_about_the_step() -> None:
     assert (await world.plan()).status == COMPLETED
 
 
-async def test_on_error_continue_ends_partial() -> None:
+async def test_on_error_continue_ends_partial_and_says_what_went_wrong() -> None:
     world = World(playbook(step("load", "next", on_error="continue"), step("next")))
     await world.start()
     await world.fail(world.take()[0], "no")
     await world.complete(world.take()[0])
-    assert (await world.plan()).status == PARTIAL
+    plan = await world.plan()
+    assert (plan.status, plan.error) == (PARTIAL, "step load: no")
 
 
 async def test_a_loop_becomes_frames_within_the_window() -> None:
