@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 
+PLANTED = ("lost-acknowledgement", "double-dispatch", "unfenced-commit")
 FAULTY = ("--error-rate", "0.05", "--timeout-rate", "0.01", "--timeout-s", "1")
 
 Figures = Mapping[str, float]
@@ -135,9 +136,20 @@ def claims() -> tuple[Claim, ...]:
             (Bar("frames_per_s", 500),),
         ),
         Claim(
+            "2,000 simulated disasters end as they should, and planted bugs are found",
+            "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
+            "the number of seeds until it shows",
+            _simulated,
+            (
+                Bar("failures", 0, at_most=True),
+                *(Bar(f"{bug} shows after", 2000, at_most=True) for bug in PLANTED),
+            ),
+        ),
+        Claim(
             "Kills lose nothing",
             "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
-            "during appends, each with kill -9",
+            "during appends; worker, planner, projector and broker killed twice each under a "
+            "running playbook; the trigger process killed among 2,000 records; each with kill -9",
             _acceptance,
             (Bar("failed", 0, at_most=True), Bar("skipped", 0, at_most=True)),
         ),
@@ -220,6 +232,16 @@ def _second_start() -> Figures:
             seconds.append(round(time.monotonic() - started, 1))
             _streams("down", "--data", folder)
     return {"first_up_s": seconds[0], "second_up_s": seconds[1]}
+
+
+def _simulated() -> Figures:
+    whole = json.loads(_streams("simulate", "--seeds", "2000", "--json", timeout_s=7200))
+    figures = {"seeds": whole["seeds"], "records": whole["steps"]}
+    figures |= {"faults": sum(whole["faults"].values()), "failures": len(whole["failures"])}
+    for bug in PLANTED:
+        found = json.loads(_streams("simulate", "--seeds", "2000", "--plant", bug, "--json"))
+        figures[f"{bug} shows after"] = found["seeds"]
+    return figures
 
 
 def _acceptance() -> Figures:
