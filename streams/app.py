@@ -142,7 +142,8 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
         LogUnavailable: Postgres cannot be reached.
     """
     try:
-        pool = await asyncpg.create_pool(dsn, min_size=1, max_size=4, timeout=10)
+        # Two: every role keeps one, and all of them together must fit a small server.
+        pool = await asyncpg.create_pool(dsn, min_size=1, max_size=2, timeout=10)
     except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError) as error:
         why = f"Postgres does not let us in: {error or type(error).__name__}"
         raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error

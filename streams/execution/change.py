@@ -18,9 +18,9 @@ def copied(value: T, **changes: Any) -> T:
     It copies slots instead of calling `__init__`, which for a frozen class sets field by
     field. The values of the fold check nothing there, so nothing is passed over.
     """
-    kind = type(value)
+    kind: Any = type(value)
     copies, setters = _members(kind)
-    made = object.__new__(kind)
+    made: T = object.__new__(kind)
     for get, put in copies:
         put(made, get(value))
     for name, new in changes.items():

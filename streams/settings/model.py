@@ -22,7 +22,8 @@ class Scheduler(Section):
     """Where a worker looks for frames first, and how many it holds at once."""
 
     locality_preference: Literal["node", "zone", "region", "any"] = "zone"
-    max_inflight_frames_per_worker: Positive = 4
+    # Over all stages; how many of one stage it runs is the frame policy's `parallelism`.
+    max_inflight_frames_per_worker: Positive = 64
 
 
 class Runtime(Section):

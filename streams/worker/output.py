@@ -13,8 +13,8 @@ from streams.work.item import WorkItem
 async def store_rows(
     payloads: PayloadStore, item: WorkItem, rows: Sequence[Json]
 ) -> PayloadRef | None:
-    """Store one Arrow row for each row of the frame; None where there are none."""
-    if not rows:
+    """Store one Arrow row for each row of the frame; None where no row gave anything."""
+    if all(row is None for row in rows):
         return None
     encoded = encode_rows(rows)
     return await payloads.put(

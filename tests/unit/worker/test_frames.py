@@ -197,7 +197,7 @@ async def test_a_row_that_the_database_refuses_fails_alone_with_all_its_saves() 
 
 async def test_what_an_attempt_saved_and_did_not_commit_is_adopted() -> None:
     db = FakeSaver()
-    here = world(ECHO, SAVE, db=db)
+    here = world(SAVE, ECHO, db=db)
     item = await here.frame(["a", "b"], policy={"row_concurrency": 1})
     await interrupted_before_commit(here, item)
     again = await here.expire(item)
@@ -207,9 +207,18 @@ async def test_what_an_attempt_saved_and_did_not_commit_is_adopted() -> None:
     assert committed.type == "frame.committed"
     assert committed.meta["rows"] == 2
     assert committed.result == {"retries": 0, "saved": {"save": 2}}
-    assert await outputs(here) == [None, None]
+    assert None not in await outputs(here)
     assert here.tools["t"].calls == []
     assert len(db.saved) == 2
+
+
+async def test_a_frame_whose_rows_give_nothing_stores_nothing() -> None:
+    here = world(ECHO, SAVE, db=FakeSaver())
+    await FrameRunner(here.ports, here.options()).run(await here.frame(["a", "b"]))
+    committed = await here.last()
+    assert committed.type == "frame.committed"
+    assert committed.payload_ref is None
+    assert here.payloads.objects == {}
 
 
 async def test_a_fence_that_can_only_be_found_at_the_save_is_adopted_there() -> None:
