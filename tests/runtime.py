@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -55,7 +56,17 @@ class Runtime:
         text = playbook if isinstance(playbook, str) else yaml.safe_dump(dict(playbook))
         await register(self.settings, text)
         path = yaml.safe_load(text)["metadata"]["path"]
+        return await self.started(path, **workload)
+
+    async def started(self, path: str, **workload: Any) -> int:
+        """Publish a trigger for a registered playbook; return the execution."""
         return await self.executions.find(await self.executions.publish(path, workload))
+
+    async def until(self, sql: str, *values: Any) -> None:
+        """Wait until a question to the log is answered with true."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not await self.executions.connection.fetchval(sql, *values):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
     async def finish(self, execution_id: int) -> Ended:
         """Wait for the end; fail when nothing happens for too long."""
@@ -162,3 +173,13 @@ def pft(path: str, frame_size: int) -> str:
     """Return the PFT playbook under another path, with frames of this size."""
     text = (folder("examples") / "pft" / "playbook.yaml").read_text("utf-8")
     return vary(text, path=path, frame_size=frame_size)
+
+
+def playbook(*steps: dict[str, Any]) -> dict[str, Any]:
+    """Return a playbook of these steps, under a path of its own."""
+    return {
+        "apiVersion": "noetl.io/v2",
+        "kind": "Playbook",
+        "metadata": {"name": "test", "path": f"test/{uuid4().hex}"},
+        "workflow": list(steps),
+    }
