@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streams.bench.mock import World
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_SHARE = click.FloatRange(min=0, max=0.5)
+_SHARE = click.FloatRange(min=0, max=1)
 
 
 @click.command()
@@ -31,9 +31,7 @@ _SHARE = click.FloatRange(min=0, max=0.5)
 )
 @click.option("--facilities", type=COUNT, default=2, show_default=True)
 @click.option("--patients", type=COUNT, default=50, show_default=True, help="Of each facility.")
-@click.option(
-    "--error-rate", type=_SHARE, default=0.0, help="Share of requests answered with 503 at first."
-)
+@click.option("--error-rate", type=_SHARE, default=0.0, help="Share of requests answered with 503.")
 @click.option("--stay", is_flag=True, help="Keep everything up afterwards, until Ctrl-C.")
 @json_option
 def demo(
@@ -137,17 +135,17 @@ def _summary(told: dict[str, Any]) -> Iterator[str]:
 def _next(told: dict[str, Any], folder: Path) -> Iterator[str]:
     from streams.demo.stack import api_url
 
-    where, url = f"--data {_short(folder)}", api_url(folder)
-    yield f"open      {Path(told['page']).as_uri()}"
-    if url is None:
-        yield f"look on   streams up --detach {where}"
-    yield f"{'look on' if url else '':<9} streams execution show {told['execution_id']} {where}"
-    yield f"          streams execution events {told['execution_id']} {where}"
+    url, where = api_url(folder), f"--data {_short(folder)}"
+    program, name = _short(Path(sys.argv[0]).absolute()), told["execution_id"]
+    looks = [f"execution show {name}", f"execution events {name}"]
+    # Once the demo has stopped its stack, looking takes a start and an end.
+    looks = looks if url else ["up --detach", *looks, "down"]
+    yield f"open     {Path(told['page']).as_uri()}"
+    for place, look in enumerate(looks):
+        yield f"{'' if place else 'look on':<8} {program} {look} {where}"
     if url is not None:
-        yield f"          curl {url}/api/executions/{told['execution_id']}"
-    else:
-        yield f"          streams down {where}"
-    yield "read      docs/guide.md, examples/pft/playbook.yaml"
+        yield f"         curl {url}/api/executions/{name}"
+    yield "read     docs/guide.md, examples/pft/playbook.yaml"
 
 
 def _short(folder: Path) -> str:

@@ -126,7 +126,14 @@ def _mark(stage: Stage) -> Text:
 
 
 def _bar(share: float) -> ProgressBar:
-    return ProgressBar(total=1.0, completed=share, width=BAR_WIDTH)
+    return ProgressBar(
+        total=1.0,
+        completed=share,
+        width=BAR_WIDTH,
+        style="bright_black",
+        complete_style="cyan",
+        finished_style="green",
+    )
 
 
 def choose_progress(*, as_json: bool, began: float) -> Progress:
