@@ -47,6 +47,9 @@ class Intake:
             return
         events: list[Event] = []
         for record in records:
+            # Our own events come back by the mirror; what is absorbed need not be decoded.
+            if self._is_absorbed(record):
+                continue
             if (event := await self._event(record)) is not None:
                 events.append(event)
         async with self._lock:
@@ -75,6 +78,14 @@ class Intake:
         await self._planner.adopt(ours)
         if ours:
             _log.info("took over %d open executions", len(ours))
+
+    def _is_absorbed(self, record: Record) -> bool:
+        """Say whether the planner has this event already; a record it cannot read has no say."""
+        try:
+            root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"])
+        except (KeyError, ValueError):
+            return False
+        return self._planner.has_absorbed(root_id, seq)
 
     async def _event(self, record: Record) -> Event | None:
         """Read the record; one that is no event is set aside, and the log still has the truth."""

@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -31,6 +31,10 @@ _ENDED_KEPT = 100_000
 _PAYLOADS_KEPT = 64
 
 
+Sending = tuple[int, int, int]
+"""One attempt at one frame or command: execution, entity, attempt."""
+
+
 class Planner:
     """Keeps the plans of open executions and does what `decide` says.
 
@@ -43,7 +47,7 @@ class Planner:
         self.plans: dict[int, Plan] = {}
         self._floors: dict[int, datetime] = {}
         self._wake: dict[int, datetime] = {}
-        self._published: dict[tuple[int, int], tuple[datetime, int]] = {}
+        self._published: dict[Sending, tuple[datetime, int]] = {}
         self._ended: OrderedDict[int, int] = OrderedDict()
         self._payloads: OrderedDict[str, Any] = OrderedDict()
 
@@ -57,13 +61,20 @@ class Planner:
         """
         changed: dict[int, Plan] = {}
         for event in events:
-            if event.root.type != "execution" or self._is_known_end(event):
+            if event.root.type != "execution" or self.has_absorbed(event.root.id, event.seq):
                 continue
             plan = await self._evolved(changed.get(event.root.id), event)
             if plan is not None:
                 changed[event.root.id] = plan
         await self._follow(list(changed.values()))
         return list(changed)
+
+    def has_absorbed(self, execution_id: int, seq: int) -> bool:
+        """Say whether the event at this place changes nothing any more."""
+        plan = self.plans.get(execution_id)
+        if plan is None:
+            return seq <= self._ended.get(execution_id, 0)
+        return seq <= plan.seq or seq in plan.ahead
 
     async def adopt(self, execution_ids: Iterable[int]) -> None:
         """Take over open executions: read them from the log and publish their open work again."""
@@ -118,15 +129,14 @@ class Planner:
     async def _follow(self, plans: Sequence[Plan]) -> None:
         """Decide for these plans and make it so."""
         decided = await asyncio.gather(*(self._settled(plan) for plan in plans))
-        await self._publish([item for _, items in decided for item in items])
-        for plan, _ in decided:
-            if plan.has_ended:
-                await self._end(plan)
-            else:
-                self.plans[plan.execution_id] = plan
         open_plans = [plan for plan, _ in decided if not plan.has_ended]
-        ended = [plan.execution_id for plan, _ in decided if plan.has_ended]
-        self._ports.tables.save(open_plans, ended)
+        ended = [plan for plan, _ in decided if plan.has_ended]
+        # Known before it is sent: should the broker not take an item, the next tick sends it.
+        self.plans |= {plan.execution_id: plan for plan in open_plans}
+        await self._publish([item for _, items in decided for item in items])
+        for plan in ended:
+            await self._end(plan)
+        self._ports.tables.save(open_plans, [plan.execution_id for plan in ended])
 
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and the work it calls for."""
@@ -224,20 +234,26 @@ class Planner:
         await self._ports.queue.publish(items)
         now = self._ports.clock.now()
         for item in items:
-            key = (item.execution_id, item.entity_id)
-            self._published[key] = (now, self._published.get(key, (now, 0))[1] + 1)
+            _, times = self._published.get(_sending(item), (now, 0))
+            self._published[_sending(item)] = (now, times + 1)
 
     def _unclaimed(self, now: datetime) -> list[WorkItem]:
-        """Return items that have waited so long that their record may be lost."""
+        """Return items that were never sent, or so long ago that their record may be lost."""
+        waiting = [item for plan in self.plans.values() for item in waiting_items(plan)]
+        sent, self._published = self._published, {}
         stale: list[WorkItem] = []
-        for plan in self.plans.values():
-            for item in waiting_items(plan):
-                key = (item.execution_id, item.entity_id)
-                last, times = self._published.get(key, (now, 0))
-                self._published.setdefault(key, (now, 0))
-                if now - last >= self._rules.republish_after * 2 ** min(max(times - 1, 0), 4):
-                    stale.append(item)
+        for item in waiting:
+            known = sent.get(_sending(item))
+            if known is not None:
+                self._published[_sending(item)] = known
+            if known is None or now - known[0] >= self._patience(known[1]):
+                stale.append(item)
         return stale
+
+    def _patience(self, times: int) -> timedelta:
+        """Say how long an item that was sent so often may wait."""
+        doublings: int = min(max(times - 1, 0), 4)
+        return self._rules.republish_after * (1 << doublings)
 
     async def _end(self, plan: Plan) -> None:
         """Tell who asked, and keep no more of an ended execution than its number."""
@@ -279,9 +295,6 @@ class Planner:
         )
         return absorb_own(replace(plan, is_replied=True), [each.seq for each in receipt.events])
 
-    def _is_known_end(self, event: Event) -> bool:
-        return event.seq <= self._ended.get(event.root.id, 0)
-
     def _note_wake(self, execution_id: int, wake_at: datetime | None) -> None:
         if wake_at is None:
             self._wake.pop(execution_id, None)
@@ -289,9 +302,10 @@ class Planner:
             self._wake[execution_id] = wake_at
 
     def _forget(self, execution_id: int) -> None:
-        plan = self.plans.pop(execution_id, None)
+        self.plans.pop(execution_id, None)
         self._wake.pop(execution_id, None)
         self._floors.pop(execution_id, None)
-        if plan is not None:
-            for key in [key for key in self._published if key[0] == execution_id]:
-                del self._published[key]
+
+
+def _sending(item: WorkItem) -> Sending:
+    return item.execution_id, item.entity_id, item.attempt
