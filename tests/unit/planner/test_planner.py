@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from streams.errors import Unavailable
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc, FramePolicy, Mode
+from streams.work.item import WorkItem
+from streams.work.memory import MemoryWorkQueue
 from tests.unit.planner.world import World, loop, playbook, step
 
 
@@ -362,3 +367,35 @@ async def test_a_cycle_of_steps_runs_as_often_as_its_condition_holds(rounds: int
         await world.complete(world.take()[0], {"n": n})
     assert (await world.plan()).status == COMPLETED
     assert (await world.types()).count("step.enter") == rounds
+
+
+class _Queue(MemoryWorkQueue):
+    is_down = False
+
+    async def publish(self, items: Sequence[WorkItem]) -> None:
+        if self.is_down:
+            raise Unavailable("the broker is down")
+        await super().publish(items)
+
+
+async def test_what_a_broker_that_was_down_did_not_take_is_sent_again_as_soon_as_it_is_back() -> (
+    None
+):
+    world = World(playbook(step("each", loop=loop(list(range(5))))))
+    world.queue = queue = _Queue()
+    world.planner = world.new_planner()
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item)
+    await world.pump()
+    world.planner = world.new_planner()
+    await world.planner.adopt([world.execution_id])
+
+    queue.is_down = True
+    with pytest.raises(Unavailable):
+        await world.after(66)  # its worker fell silent
+    queue.is_down = False
+    await world.after(1)
+    await world.after(1)
+
+    assert [(one.entity_id, one.attempt) for one in world.take()] == [(item.entity_id, 2)]

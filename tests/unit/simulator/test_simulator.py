@@ -12,7 +12,7 @@ from streams.simulator.run import simulate
 SHOWS = {
     "lost-acknowledgement": range(15, 45),
     "double-dispatch": range(5, 35),
-    "unfenced-commit": range(95, 160),
+    "unfenced-commit": range(225, 290),
 }
 
 
