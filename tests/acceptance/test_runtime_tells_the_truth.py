@@ -105,7 +105,7 @@ async def test_a_list_of_1200_rows_is_not_cut_though_its_frames_are_closed_early
             "in": "{{ range(1200) | list }}",
             "iterator": "n",
             "spec": {"mode": "parallel"},
-            "frame_policy": {"size": 500, "duration_ms": 20, "row_concurrency": 4},
+            "frame_policy": {"size": 500, "duration_ms": 1, "row_concurrency": 4},
         },
         "tool": [{"save": insert(table, "row {{ iter.n }}")}],
     }
