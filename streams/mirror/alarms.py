@@ -175,7 +175,8 @@ def _slot_alarms(readings: Readings, limits: Limits) -> Iterator[Alarm]:
             REBUILD,
         )
     confirmed = slot.confirmed_lsn
-    if stored is not None and confirmed is not None and confirmed > stored:
+    # An offset that cannot be read now is an old one, which the slot has rightly passed.
+    if kafka_known and stored is not None and confirmed is not None and confirmed > stored:
         yield Alarm(
             AlarmName.SLOT_RECREATED,
             f"the replication slot begins at {lsn_text(confirmed)} but the mirror has come to "

@@ -72,6 +72,12 @@ def test_a_slot_beyond_the_stored_offset_is_another_one() -> None:
     assert "rebuild" in alarm.remedy
 
 
+def test_a_slot_is_not_compared_with_an_offset_that_cannot_be_read_any_more() -> None:
+    readings = with_slot(replace(SLOT, confirmed_lsn=1001))
+    silent = {AlarmName.KAFKA_UNREACHABLE: "no answer"}
+    assert names(replace(readings, unreachable=silent)) == ["kafka_unreachable"]
+
+
 def test_filled_topics_without_a_stored_offset_would_be_filled_twice() -> None:
     readings = replace(WELL, stored_lsn=None, topics_written=True)
     assert names(readings) == ["offsets_missing"]
