@@ -23,10 +23,8 @@ IDS = (
     "catalog_id",
     "causation_id",
 )
-NOT_SEMANTIC = ("causation_id", "event_id", "event_time", "producer", "trace")
-"""What may differ between two tellings of the same fact; the IPC hint may, too.
-
-The cause may: after a crash the same decision can follow from a later event of the batch."""
+NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace")
+"""What may differ between two tellings of the same fact; the IPC hint may, too."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
