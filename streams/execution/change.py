@@ -28,6 +28,15 @@ def copied(value: T, **changes: Any) -> T:
     return made
 
 
+def settle(fresh: T, **changes: Any) -> T:
+    """Set fields of a copy that was made just now and that nobody else has seen."""
+    kind: Any = type(fresh)
+    setters = _members(kind)[1]
+    for name, new in changes.items():
+        setters[name](fresh, new)
+    return fresh
+
+
 @lru_cache(maxsize=64)
 def _members(kind: Any) -> tuple[tuple[tuple[_Getter, _Setter], ...], dict[str, _Setter]]:
     names = [field.name for field in fields(kind)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from streams.envelope.model import Event
 from streams.errors import Inconsistent
-from streams.execution.change import copied
+from streams.execution.change import copied, settle
 from streams.execution.command import absorb_command
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
@@ -38,7 +38,10 @@ def evolve(plan: Plan | None, event: Event) -> Plan:
         return plan
     if event.seq != plan.seq + 1:
         raise Gap(event, plan.seq)
-    return _advanced(apply(plan, event, event.ingest_time), (event.seq,))
+    after = apply(plan, event, event.ingest_time)
+    if not plan.ahead:
+        return settle(after, seq=event.seq)
+    return _advanced(after, (event.seq,))
 
 
 def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
@@ -72,10 +75,11 @@ def begin(fact: Fact, at: datetime) -> Plan:
 def apply(plan: Plan, fact: Fact, at: datetime) -> Plan:
     """Return the plan after `fact`, which follows on what it has absorbed."""
     handler = _HANDLERS.get(fact.type)
-    if handler is not None:
-        plan = handler(plan, fact, at)
-    return copied(
-        plan, last_event_type=fact.type, last_node_name=fact.node_name or plan.last_node_name
+    after = plan if handler is None else handler(plan, fact, at)
+    if after is plan:
+        after = copied(plan)
+    return settle(
+        after, last_event_type=fact.type, last_node_name=fact.node_name or plan.last_node_name
     )
 
 

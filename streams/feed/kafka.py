@@ -36,6 +36,7 @@ class KafkaFeed:
     records of a partition are held between the lowest unfinished one and the newest; a
     partition at its bound is paused. `fetch_wait_ms` only bounds how long the broker holds
     an idle fetch: it answers as soon as a record is committed, so a long wait costs nothing.
+    `gather_s` lets records gather between two batches, for readers that nobody waits for.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class KafkaFeed:
         max_records: int = 500,
         idle_s: float = 0.5,
         fetch_wait_ms: int = 250,
+        gather_s: float = 0.0,
     ) -> None:
         self._bootstrap, self._topics = bootstrap, tuple(topics)
         self._group, self._instance = group, instance
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._max_span, self._max_records = max_span, max_records
         self._idle_ms, self._fetch_wait_ms = int(idle_s * 1000), fetch_wait_ms
+        self._gather_s = gather_s
         self._offsets: dict[Place, Offsets] = {}
         self._committed: dict[Place, int] = {}
         self._paused: set[Place] = set()
@@ -108,6 +111,8 @@ class KafkaFeed:
         """
         if self._failure is not None:
             raise self._failure
+        if self._gather_s:
+            await asyncio.sleep(self._gather_s)
         await self._give_notice()
         self._pause_and_resume()
         try:

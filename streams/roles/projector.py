@@ -22,6 +22,9 @@ from streams.settings import Settings
 from streams.topology.model import event_topic
 from streams.trigger.kafka import KafkaTopicIds
 
+# Ten batches of fifty events cost far more than one of five hundred, and the API does not wait
+# for the tables: it folds the log itself where they are behind.
+GATHER_S = 0.05
 GROUP = "noetl.projector"
 
 
@@ -36,7 +39,9 @@ async def run(
         open_registry(settings) as registry,
         open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
         KafkaDeadLetters(bootstrap) as dead_letters,
-        KafkaFeed(bootstrap, topics, group=GROUP, instance=shard_id) as feed,
+        KafkaFeed(
+            bootstrap, topics, group=GROUP, instance=shard_id, gather_s=GATHER_S, max_records=2000
+        ) as feed,
     ):
         codec = await Codec.open(registry)
 
