@@ -37,7 +37,7 @@ async def run(
     bootstrap = settings.event_store.connection.url
     clock, folder = SystemClock(), role_folder(settings, data)
     async with (
-        open_log(settings, role="planner") as log,
+        open_log(settings, role="planner", lanes=1) as log,
         open_payloads(settings) as payloads,
         KafkaWorkQueue(bootstrap) as queue,
         KafkaReplies(bootstrap) as replies,

@@ -35,7 +35,7 @@ async def run(
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
     credentials = ConfiguredCredentials(_secrets(settings), os.environ)
     async with (
-        open_log(settings, role="worker") as log,
+        open_log(settings, role="worker", lanes=1) as log,
         open_payloads(settings) as payloads,
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(

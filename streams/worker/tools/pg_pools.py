@@ -17,7 +17,7 @@ from streams.log.lane import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
 
-MAX_CONNECTIONS = 4
+MAX_CONNECTIONS = 3
 ACQUIRE_S = 30.0
 STATEMENTS = 1000
 # Resources exhausted, an operator's hand, a system error: not the statement's fault.
