@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -43,8 +42,7 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
         click.echo(orjson.dumps(words).decode() if as_json else " ".join(words.values()))
 
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run_role(body, settings, layout_of(data).data, lambda: tell("ready")))
+        asyncio.run(run_role(body, settings, layout_of(data).data, lambda: tell("ready")))
     except StreamsError as error:
         logging.getLogger("streams").exception("%s %s ends", role, name)
         raise click.exceptions.Exit(error.exit_code) from error
@@ -52,15 +50,6 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
         logging.getLogger("streams").exception("%s %s ends of a bug", role, name)
         raise click.exceptions.Exit(1) from error
     tell("ended")
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the faster event loop where there is one; Windows has none."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _log_to_standard_error() -> None:
