@@ -11,7 +11,7 @@ from streams.api.bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of,
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, reference_json, row_json
+from streams.api.shown import answer, row_json, shown_reference
 from streams.envelope.model import Routing
 from streams.execution.command import Command, CommandStatus, absorb_command
 from streams.log.errors import RootEnded, VersionConflict
@@ -58,7 +58,7 @@ async def _claim(runtime: Runtime, row: Row, worker: str) -> dict[str, Any] | No
         "lease_until": stored.ingest_time + timedelta(seconds=lease),
     }
     if command.document_ref is not None:
-        return {**told, "document_ref": reference_json(command.document_ref)}
+        return {**told, "document_ref": shown_reference(command.document_ref)}
     return {**told, "document": command.document}
 
 

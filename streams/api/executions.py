@@ -10,7 +10,7 @@ from aiohttp import web
 from streams.api.bodies import Cancel, id_of, number, read
 from streams.api.cancelling import cancelled
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, event_json, reference_json, row_json
+from streams.api.shown import answer, event_json, row_json, shown_reference
 from streams.envelope.model import Root
 from streams.log.errors import RootEnded
 from streams.projector.core import View, absorb
@@ -55,7 +55,7 @@ async def _folded(runtime: Runtime, execution_id: int) -> dict[str, Any]:
     assert row is not None, "a root that has a head has a first event"
     fields = {name: getattr(row, name) for name in row.__slots__}
     if row.result_ref is not None:
-        fields["result_ref"] = reference_json(row.result_ref)
+        fields["result_ref"] = shown_reference(row.result_ref)
     return row_json({name: value for name, value in fields.items() if name not in _INNER})
 
 

@@ -11,7 +11,7 @@ from streams.api.bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, reference_json, row_json
+from streams.api.shown import answer, row_json, shown_reference
 from streams.envelope.model import Root, Routing
 from streams.execution.fact import body as body_of
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
@@ -77,7 +77,7 @@ async def _shared(runtime: Runtime, stage: Row) -> dict[str, Any]:
             if document is not None:
                 shared["document"] = document
             elif event.payload_ref is not None:
-                shared["document_ref"] = reference_json(event.payload_ref)
+                shared["document_ref"] = shown_reference(event.payload_ref)
             break
     return shared
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from streams.api.bodies import number
 from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, reference_json
+from streams.api.shown import answer, shown_reference
 from streams.envelope.locator import Locator
 from streams.envelope.model import PayloadRef
 
@@ -27,7 +27,7 @@ async def store(runtime: Runtime, request: web.Request) -> web.Response:
         row_count=None if rows is None else number(request, "row_count", 0),
         schema_digest=request.query.get("schema_digest"),
     )
-    return answer(reference_json(ref), 201)
+    return answer(shown_reference(ref), 201)
 
 
 async def fetch(runtime: Runtime, request: web.Request) -> web.Response:

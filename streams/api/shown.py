@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import orjson
 from aiohttp import web
 
 from streams.envelope.model import Event, PayloadRef
+from streams.payload.content import reference_json
 
 _JSON_COLUMNS = frozenset(
     ("state", "result", "result_ref", "frame_policy", "cursor", "output_ref", "content_ref")
@@ -61,7 +61,9 @@ def event_json(event: Event) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def reference_json(ref: PayloadRef) -> dict[str, Any]:
+def shown_reference(ref: PayloadRef) -> dict[str, Any]:
     """Return a payload reference and where this server hands its bytes out."""
-    told = {name: value for name, value in asdict(ref).items() if value is not None}
-    return {**told, "url": f"/api/payloads/{ref.sha256}?byte_length={ref.byte_length}"}
+    return {
+        **reference_json(ref),
+        "url": f"/api/payloads/{ref.sha256}?byte_length={ref.byte_length}",
+    }

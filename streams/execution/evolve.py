@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from streams.execution.command import absorb_command
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import absorb_in_stage, close_stage, open_stage
+from streams.payload.content import reference_json
 
 
 class Gap(Inconsistent):
@@ -172,7 +172,7 @@ def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
         envelope.setdefault("status", "success" if fact.type == "command.completed" else "error")
         envelope.setdefault("meta", {})
         if command.output is not None:
-            envelope["_ref"] = asdict(copied(command.output, ipc=None))
+            envelope["_ref"] = reference_json(command.output)
         changes = (command.result or {}).get("ctx") or {}
         plan = copied(
             plan,

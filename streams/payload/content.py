@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from hashlib import sha256
+from typing import Any
 
 from streams.envelope.locator import SCHEME, Locator, parse
 from streams.envelope.model import PayloadRef
@@ -28,6 +31,16 @@ def describe(
         row_count=row_count,
         schema_digest=schema_digest,
     )
+
+
+def reference_json(ref: PayloadRef) -> dict[str, Any]:
+    """Return a reference as JSON carries it, without its hint, which does not last."""
+    return {k: v for k, v in asdict(ref).items() if v is not None and k != "ipc"}
+
+
+def reference_from(fields: Mapping[str, Any]) -> PayloadRef:
+    """Read a reference back from JSON."""
+    return PayloadRef(**{**fields, "ipc": None})
 
 
 def key_of(ref: PayloadRef) -> str:

@@ -14,7 +14,8 @@ from streams.envelope.model import NewEvent, PayloadRef
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
-from streams.planner.draft import Draft, Moment, execution_root, reference_from
+from streams.payload.content import reference_from
+from streams.planner.draft import Draft, Moment, execution_root
 from streams.planner.rules import Rules
 from streams.planner.scope import render
 from streams.planner.stages import (

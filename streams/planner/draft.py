@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -100,16 +100,6 @@ class Draft:
         ref = describe(scope, data, media_type=JSON)
         self.payloads[ref.sha256] = (ref, data)
         return None, ref
-
-
-def reference_json(ref: PayloadRef) -> dict[str, Any]:
-    """Return a reference as JSON carries it; a shared-memory hint does not outlive the moment."""
-    return {k: v for k, v in asdict(ref).items() if v is not None and k != "ipc"}
-
-
-def reference_from(fields: Mapping[str, Any]) -> PayloadRef:
-    """Read a reference back from JSON."""
-    return PayloadRef(**{**fields, "ipc": None})
 
 
 def shortened(text: str, limit: int = 4_000) -> str:

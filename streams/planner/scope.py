@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streams.execution.plan import Activation, Plan
-from streams.planner.draft import Moment, reference_from
+from streams.payload.content import reference_from
+from streams.planner.draft import Moment
 from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import Template
+from streams.playbook.views import result_view
 
 
 def render(template: Template, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> Any:
@@ -32,7 +34,7 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
     return {
-        "workload": workload_of(plan, moment) if _wants(reads, "workload") else {},
+        "workload": workload_of(plan, moment) if "workload" in reads else {},
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": steps,
@@ -46,10 +48,6 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
         assert plan.workload_ref is not None
         given = moment.known.payload(plan.workload_ref).get("workload", {})
     return {**moment.playbook.workload, **given}
-
-
-def _wants(reads: Iterable[str], name: str) -> bool:
-    return name in reads
 
 
 def _scope(
@@ -77,6 +75,4 @@ def _exposed(name: str, envelope: Mapping[str, Any], moment: Moment) -> dict[str
                 "between steps; select the fields you need in the step itself",
             )
         whole["data"] = moment.known.payload(ref)
-    data = whole.get("data")
-    fields = data if isinstance(data, dict) else {}
-    return {**fields, **whole, "result": whole}
+    return result_view(whole)

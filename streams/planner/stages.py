@@ -11,7 +11,8 @@ from streams.execution.lease import Lease
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
-from streams.planner.draft import Draft, reference_json
+from streams.payload.content import reference_json
+from streams.planner.draft import Draft
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import Ending, issue, leave
 from streams.planner.windows import has_more, windows

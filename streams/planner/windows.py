@@ -7,7 +7,8 @@ from typing import Any
 
 from streams.execution.stage import Stage
 from streams.ids import derive_id
-from streams.planner.draft import Draft, reference_from
+from streams.payload.content import reference_from
+from streams.planner.draft import Draft
 
 
 def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, dict[str, Any]]]:

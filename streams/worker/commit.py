@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams.envelope.model import PayloadRef
-from streams.worker.input import reference_from, reference_json
+from streams.payload.content import reference_from, reference_json
 from streams.worker.port import Saved
 
 

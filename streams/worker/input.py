@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 
 from streams.envelope.model import PayloadRef
+from streams.payload.content import reference_from
 from streams.payload.port import ARROW, PayloadStore
 from streams.payload.rows import decode_rows
+from streams.playbook.views import result_view
 from streams.work.item import BadWorkItem, WorkItem
-from streams.worker.views import result_view
 
 CACHE_BYTES = 128 * 1024 * 1024
 
@@ -97,15 +98,3 @@ class Documents:
             return result_view(envelope)
         data = await self.read(reference_from(ref))
         return result_view({**envelope, "data": data})
-
-
-def reference_json(ref: PayloadRef) -> dict[str, Any]:
-    """Return a reference as JSON carries it, without the hint, which does not last."""
-    names = ("uri", "sha256", "media_type", "byte_length", "row_count", "schema_digest")
-    fields = {name: getattr(ref, name) for name in (*names, "compression")}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def reference_from(fields: Mapping[str, Any]) -> PayloadRef:
-    """Read a reference back from JSON."""
-    return PayloadRef(**{**fields, "ipc": None})

@@ -8,22 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from streams.envelope.model import Json
+from streams.playbook.views import result_view
 from streams.worker.port import Outcome
 
 _MISSING = object()
 _PATH_PART = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
-
-
-def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a template sees under the name of a step or a task.
-
-    `status`, `data` and `meta` are the envelope's, `result` is the envelope itself, and the
-    keys of a data mapping can be named directly where they are none of these.
-    """
-    data = envelope.get("data")
-    shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
-    shown["result"] = envelope
-    return shown
 
 
 def task_view(outcome: Outcome, extracted: dict[str, Json] | None) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import orjson
 
 from streams.envelope.locator import BadLocator, Locator
 from streams.envelope.model import Json, PayloadRef
+from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import ARROW, JSON, PayloadStore, Scope
 from streams.payload.rows import decode_rows
@@ -60,7 +60,7 @@ class ArtifactTool:
             ref = await self._payloads.put(scope, value.encode(), media_type=TEXT)
         else:
             ref = await self._payloads.put(scope, orjson.dumps(value), media_type=JSON)
-        told: Json = {k: v for k, v in asdict(ref).items() if v is not None}
+        told: Json = reference_json(ref)
         return Outcome(status="success", data={"ref": told})
 
     async def _get(self, ref: PayloadRef) -> Outcome:

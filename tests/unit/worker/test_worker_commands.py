@@ -6,11 +6,11 @@ import orjson
 import pytest
 
 from streams.errors import Unavailable
+from streams.payload.content import reference_json
 from streams.payload.port import JSON, Scope
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
 from streams.worker.commands import CommandRunner
-from streams.worker.input import reference_json
 from streams.worker.port import Outcome
 from tests.unit.worker.stage import FakeTool, World, http_error, ok, rule, task
 
