@@ -34,8 +34,9 @@ class KafkaFeed:
     `instance` must be this process's alone and the same after a restart: the broker then
     gives a restarted process its partitions back at once. `max_span` bounds how many
     records of a partition are held between the lowest unfinished one and the newest; a
-    partition at its bound is paused. `fetch_wait_ms` only bounds how long the broker holds
-    an idle fetch: it answers as soon as a record is committed, so a long wait costs nothing.
+    partition found at its bound is paused, so the last batch may go past it.
+    `fetch_wait_ms` only bounds how long the broker holds an idle fetch: it answers as soon
+    as a record is committed, so a long wait costs nothing.
     `gather_s` lets records gather between two batches, for readers that nobody waits for.
     """
 
