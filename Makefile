@@ -39,7 +39,7 @@ prove: setup
 lock:
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-	  --python-version 3.11 --extra local --extra dev pyproject.toml -o requirements.lock
+	  --python-version 3.11 --extra local --extra kv --extra graph --extra snowflake --extra bigquery --extra dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf .venv .streams .streams-demo
