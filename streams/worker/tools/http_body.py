@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from email.message import Message
+from functools import lru_cache
 from typing import Any
 
-import aiohttp
 import orjson
+from pyreqwest.response import Response
 
 from streams.envelope.model import Json
 from streams.errors import Refused
@@ -15,7 +17,6 @@ from streams.worker.errors import BadConfig
 from streams.worker.port import Config
 
 _JSON = "application/json"
-_CHUNK = 65_536
 
 
 class TooLarge(Refused):
@@ -46,29 +47,34 @@ def body_of(config: Config, headers: dict[str, str]) -> Any:
     return orjson.dumps(value)
 
 
-async def read_bounded(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_bounded(answer: Response, limit: int) -> bytes:
     """Return the answer's body.
 
     Raises:
         TooLarge: it is larger than `limit` bytes.
     """
-    told = answer.content_length
-    if told is not None and told <= limit and "Content-Encoding" not in answer.headers:
-        return await answer.read()
-    parts, size = [], told if told is not None and told > limit else 0
-    while size <= limit and (part := await answer.content.read(_CHUNK)):
+    told = answer.get_header("content-length")  # not there where the body is decompressed
+    if told is not None and told.isdigit():
+        if int(told) > limit:
+            raise _too_large(limit)
+        return bytes(await answer.bytes())
+    parts, size = [], 0
+    while part := await answer.body_reader.read_chunk():
         size += len(part)
+        if size > limit:
+            raise _too_large(limit)
         parts.append(part)
-    if size > limit:
-        answer.close()
-        raise TooLarge(
-            f"the answer has more than {limit} bytes; ask for less at a time, "
-            "or raise the worker's limit"
-        )
     return b"".join(parts)
 
 
-def parsed(content: bytes, answer: aiohttp.ClientResponse) -> tuple[Json, dict[str, Json]]:
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        f"the answer has more than {limit} bytes; ask for less at a time, "
+        "or raise the worker's limit"
+    )
+
+
+def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
     """Return the body as JSON if the answer says so, else as text; and notes for `meta`.
 
     Bytes that are no text come as base64, and the notes say so.
@@ -78,13 +84,21 @@ def parsed(content: bytes, answer: aiohttp.ClientResponse) -> tuple[Json, dict[s
     """
     if not content:
         return None, {}
-    kind = answer.content_type
+    kind, charset = _kind(content_type)
     if kind == _JSON or kind.endswith("+json"):
         try:
             return orjson.loads(content), {}
         except orjson.JSONDecodeError as error:
             raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error
     try:
-        return content.decode(answer.charset or "utf-8"), {}
+        return content.decode(charset), {}
     except (UnicodeDecodeError, LookupError):
         return b64encode(content).decode(), {"encoding": "base64"}
+
+
+@lru_cache(maxsize=256)
+def _kind(content_type: str) -> tuple[str, str]:
+    """Return the media type and the charset that a header names."""
+    message = Message()
+    message["Content-Type"] = content_type or "application/octet-stream"
+    return message.get_content_type(), message.get_content_charset("utf-8")
