@@ -1,7 +1,7 @@
 """The same fetches and saves as the playbook's, as a plain script: asyncio, aiohttp and COPY.
 
 This is the limit the runtime is measured against: one process, no log, no frames, nothing
-kept if it dies. It is written for speed with what the runtime could use too.
+kept if it dies. With `--client reqwest` it uses the HTTP client that the runtime's workers use.
 
 Run it with:  .venv/bin/python -m examples.pft.plain --api-url URL --dsn DSN
 It prints its figures as one JSON object.
@@ -15,15 +15,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import aiohttp
 import asyncpg
 import orjson
+from pyreqwest.client import ClientBuilder
+from pyreqwest.exceptions import NetworkError
 
 from .world import KINDS, PAGES
 
@@ -37,6 +39,9 @@ TABLE = """CREATE TABLE {schema}.{kind} (
 FLUSH_ROWS = 2_000
 TRIES, FIRST_DELAY_S = 8, 0.1
 RETRIED = {429, 500, 502, 503, 504}
+
+Get = Callable[[str], Awaitable[tuple[int, Any]]]
+"""Asks for a path; returns the status and the body."""
 
 
 @dataclass(slots=True)
@@ -69,12 +74,8 @@ class Rows:
 
 async def run(given: argparse.Namespace) -> dict[str, float]:
     """Fetch every page of every patient, save the rows, and return the figures."""
-    timeout = aiohttp.ClientTimeout(total=given.timeout_s)
-    connector = aiohttp.TCPConnector(limit=given.concurrency)
-    async with (
-        _tables(given.dsn, given.schema) as pool,
-        aiohttp.ClientSession(given.api_url, connector=connector, timeout=timeout) as session,
-    ):
+    client = _aiohttp if given.client == "aiohttp" else _reqwest
+    async with _tables(given.dsn, given.schema) as pool, client(given) as get:
         started, cpu = time.perf_counter(), time.process_time()
         rows = Rows(pool, given.schema)
         details: list[int] = []
@@ -86,10 +87,10 @@ async def run(given: argparse.Namespace) -> dict[str, float]:
             )
             await _spread(
                 given.concurrency,
-                (_pages(session, rows, kind, *patient, details) for patient in patients),
+                (_pages(get, rows, kind, *patient, details) for patient in patients),
             )
             await rows.flush(kind)
-        await _spread(given.concurrency, (_detail(session, rows, number) for number in details))
+        await _spread(given.concurrency, (_detail(get, rows, number) for number in details))
         await rows.flush("mds_details")
         wall_s = time.perf_counter() - started
         return {
@@ -103,7 +104,7 @@ async def run(given: argparse.Namespace) -> dict[str, float]:
 
 
 async def _pages(
-    session: aiohttp.ClientSession,
+    get: Get,
     rows: Rows,
     kind: str,
     facility: int,
@@ -112,7 +113,7 @@ async def _pages(
 ) -> None:
     path, page = f"/facilities/{facility}/patients/{patient}/{kind}", 1
     while True:
-        body = await _fetch(session, rows, f"{path}?page={page}")
+        body = await _fetch(get, rows, f"{path}?page={page}")
         await rows.add(kind, body["data"])
         if kind == "assessments":
             details += [row["mds_id"] for row in body["data"] if row["mds_id"] is not None]
@@ -121,25 +122,55 @@ async def _pages(
         page += 1
 
 
-async def _detail(session: aiohttp.ClientSession, rows: Rows, number: int) -> None:
-    body = await _fetch(session, rows, f"/mds/{number}")
+async def _detail(get: Get, rows: Rows, number: int) -> None:
+    body = await _fetch(get, rows, f"/mds/{number}")
     await rows.add("mds_details", [body["data"]])
 
 
-async def _fetch(session: aiohttp.ClientSession, rows: Rows, path: str) -> Any:
+async def _fetch(get: Get, rows: Rows, path: str) -> Any:
     for attempt in range(TRIES):
         if attempt:
             rows.retries += 1
             await asyncio.sleep(FIRST_DELAY_S * 2 ** (attempt - 1))
         rows.requests += 1
         try:
-            async with session.get(path) as response:
-                if response.status not in RETRIED:
-                    response.raise_for_status()
-                    return orjson.loads(await response.read())
-        except (TimeoutError, aiohttp.ClientConnectionError):
+            status, body = await get(path)
+        except (TimeoutError, aiohttp.ClientConnectionError, NetworkError):
             continue
+        if status == 200:
+            return orjson.loads(body)
+        if status not in RETRIED:
+            raise RuntimeError(f"{path} answered {status}")
     raise RuntimeError(f"{path}: no answer after {TRIES} tries")
+
+
+@asynccontextmanager
+async def _aiohttp(given: argparse.Namespace) -> AsyncIterator[Get]:
+    timeout = aiohttp.ClientTimeout(total=given.timeout_s)
+    connector = aiohttp.TCPConnector(limit=given.concurrency)
+    async with aiohttp.ClientSession(
+        given.api_url, connector=connector, timeout=timeout
+    ) as session:
+
+        async def get(path: str) -> tuple[int, bytes]:
+            async with session.get(path) as response:
+                return response.status, await response.read()
+
+        yield get
+
+
+@asynccontextmanager
+async def _reqwest(given: argparse.Namespace) -> AsyncIterator[Get]:
+    timeout = timedelta(seconds=given.timeout_s)
+    builder = ClientBuilder().max_connections(given.concurrency).timeout(timeout).no_proxy()
+    async with builder.build() as client:
+
+        async def get(path: str) -> tuple[int, Any]:
+            response = await client.get(given.api_url + path).build().send()
+            return response.status, memoryview(await response.bytes())
+
+        yield get
+    await asyncio.sleep(0.1)  # its thread may still touch Python objects
 
 
 async def _spread(concurrency: int, jobs: Iterable[Any]) -> None:
@@ -190,6 +221,7 @@ def _parse() -> argparse.Namespace:
     add("--patients", type=int, default=200)
     add("--concurrency", type=int, default=32)
     add("--timeout-s", type=float, default=5.0)
+    add("--client", choices=("aiohttp", "reqwest"), default="aiohttp")
     return parser.parse_args()
 
 

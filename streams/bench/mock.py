@@ -97,14 +97,15 @@ async def mock_server(world: World) -> AsyncIterator[Mock]:
 
 
 async def run_plain(
-    mock: Mock, world: World, *, dsn: str, schema: str, timeout_s: float
+    mock: Mock, world: World, *, dsn: str, schema: str, timeout_s: float, client: str
 ) -> dict[str, float]:
-    """Run the plain script against a server and return its figures.
+    """Run the plain script with an HTTP client against a server and return its figures.
 
     Raises:
         ProgramFailed: it did not get through.
     """
     options = ["--api-url", mock.url, "--schema", schema, "--timeout-s", str(timeout_s)]
+    options += ["--client", client]
     options += ["--facilities", str(world.facilities), "--patients", str(world.patients)]
     script = await _start("pft.plain", options, {"PFT_DSN": dsn})
     out, said = await script.communicate()

@@ -1,7 +1,8 @@
 """The PFT workload on the running stack, beside a plain script and beside frames of one row.
 
 Each run has a mock server of its own, and so a ledger of its own by which its rows are
-judged. The plain script runs before and after the playbook, and its better time counts.
+judged. The plain script runs before and after the playbook, and its better time counts; once
+more it runs with the HTTP client that workers use, for a figure of its own.
 Frames of one row are run over fewer patients: what frames add to the log is scaled to the
 same number of cursor rows, what an execution adds anyway is not.
 """
@@ -42,6 +43,7 @@ class Run:
     judgement: Judgement
     requests: int
     watch: Watch
+    cpu_s: dict[str, float]
 
     @property
     def rows_per_s(self) -> float:
@@ -70,6 +72,7 @@ async def bench_pft(
         plain = [await bench.plain(world)]
         framed = await bench.playbook(executions, world, frame_size)
         plain.append(await bench.plain(world))
+        same_client = await bench.plain(world, client="reqwest")
         few = replace(
             world,
             facilities=min(world.facilities, ROW_BY_ROW_FACILITIES),
@@ -77,9 +80,13 @@ async def bench_pft(
         )
         by_row = await bench.playbook(executions, few, None)
     rows_per_s = max(rate for rate, _ in plain)
-    faults = [fault for _, judgement in plain for fault in judgement.faults("plain script")]
+    faults = [
+        fault
+        for _, judgement in [*plain, same_client]
+        for fault in judgement.faults("plain script")
+    ]
     faults += framed.faults("playbook") + by_row.faults("row by row")
-    return Report(_figures(framed, by_row, rows_per_s), tuple(faults))
+    return Report(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
 
 
 def vary(text: str, *, path: str, frame_size: int | None) -> str:
@@ -101,13 +108,15 @@ class _Bench:
     timeout_s: float
     say: Say
 
-    async def plain(self, world: World) -> tuple[float, Judgement]:
+    async def plain(self, world: World, client: str = "aiohttp") -> tuple[float, Judgement]:
         """Run the plain script; return its rows a second, and how its rows were judged."""
         dsn, schema = author_dsn(self.settings), "bench_pft_plain"
         async with mock_server(world) as mock:
-            figures = await run_plain(mock, world, dsn=dsn, schema=schema, timeout_s=self.timeout_s)
+            figures = await run_plain(
+                mock, world, dsn=dsn, schema=schema, timeout_s=self.timeout_s, client=client
+            )
             judgement = await self._judge(mock, schema)
-        self.say(f"plain script: {figures['rows']:,.0f} rows in {figures['wall_s']} s")
+        self.say(f"plain script, {client}: {figures['rows']:,.0f} rows in {figures['wall_s']} s")
         return figures["rows_per_s"], judgement
 
     async def playbook(self, executions: Executions, world: World, frame_size: int | None) -> Run:
@@ -128,11 +137,14 @@ class _Bench:
             }
             async with watching(log, self.folder, not_counted=mine) as watch:
                 watch.others["mock server"] = mock.pid
+                before = watch.cpu_s()
                 ended = await executions.run(path, workload, progress=self._progress(name))
+                after = watch.cpu_s()
             judgement = await self._judge(mock, schema)
             requests = (await mock.ledger())["requests"]
         counts = await count(executions.connection, ended.execution_id)
-        run = Run(ended, counts, judgement, requests, watch)
+        cpu_s = {part: after[part] - before.get(part, 0.0) for part in after}
+        run = Run(ended, counts, judgement, requests, watch, cpu_s)
         self.say(
             f"frames of {name}: {judgement.saved:,} rows in {ended.wall_s:.1f} s, "
             f"{counts.frames:,} frames, {counts.events:,} events, {ended.status}"
@@ -161,7 +173,9 @@ class _Bench:
         return tell
 
 
-def _figures(framed: Run, by_row: Run, plain_rows_per_s: float) -> dict[str, Figure]:
+def _figures(
+    framed: Run, by_row: Run, plain_rows_per_s: float, same_client_rows_per_s: float
+) -> dict[str, Figure]:
     counts, few = framed.counts, by_row.counts
     scale = counts.cursor_rows / max(1, few.cursor_rows)
     events_by_row = few.events - few.frame_events + few.frame_events * scale
@@ -177,6 +191,8 @@ def _figures(framed: Run, by_row: Run, plain_rows_per_s: float) -> dict[str, Fig
         "rows_per_s": round(framed.rows_per_s, 1),
         "plain_rows_per_s": round(plain_rows_per_s, 1),
         "ratio_to_plain": round(framed.rows_per_s / plain_rows_per_s, 3),
+        "same_client_rows_per_s": round(same_client_rows_per_s, 1),
+        "ratio_to_plain_same_client": round(framed.rows_per_s / same_client_rows_per_s, 3),
         "cursor_rows": counts.cursor_rows,
         "frames": counts.frames,
         "rows_per_frame": round(counts.cursor_rows / frames, 2),
@@ -193,6 +209,9 @@ def _figures(framed: Run, by_row: Run, plain_rows_per_s: float) -> dict[str, Fig
         "tier3_bytes": counts.tier3_bytes,
         "commits": counts.commits,
         "peak_db_connections": framed.watch.peak_connections,
+        "cpu_us_per_request": {
+            part: round(1e6 * used / framed.requests, 1) for part, used in framed.cpu_s.items()
+        },
         "peak_rss_mb": framed.watch.peak_rss_mb,
         "status": framed.ended.status,
     }

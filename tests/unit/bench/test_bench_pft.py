@@ -32,6 +32,7 @@ def run(*, saved: int, wall_s: float, **counts: int) -> Run:
         Judgement(expected=saved, saved=saved),
         saved,
         Watch(Path("nowhere")),
+        {},
     )
 
 
@@ -77,12 +78,13 @@ def test_frames_of_one_row_are_scaled_by_cursor_rows_and_the_rest_is_not() -> No
         cursor_rows=500,
     )  # fmt: skip
 
-    figures = _figures(framed, by_row, plain_rows_per_s=1000.0)
+    figures = _figures(framed, by_row, plain_rows_per_s=1000.0, same_client_rows_per_s=2000.0)
 
     assert figures["claims_ratio_to_frame_size_1"] == 0.02
     assert figures["events_ratio_to_frame_size_1"] == round(340 / (40 + 15_000), 4)
     assert figures["rows_per_s"] == 500.0
     assert figures["ratio_to_plain"] == 0.5
+    assert figures["ratio_to_plain_same_client"] == 0.25
     assert figures["rows_per_frame"] == 50.0
     assert figures["events_per_frame"] == 3.4
 
@@ -94,6 +96,7 @@ def test_a_run_that_did_not_complete_is_a_fault() -> None:
         Judgement(expected=2, saved=1, missing=1),
         1,
         Watch(Path("nowhere")),
+        {},
     )
 
     assert failed.faults("playbook") == [
