@@ -14,6 +14,7 @@ from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import absorb_in_stage, close_stage, open_stage
 from streams.payload.content import reference_json
+from streams.payload.results import rows_reference
 
 
 class Gap(Inconsistent):
@@ -210,16 +211,21 @@ def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
         return plan
     closed = close_stage(stage, fact, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: closed})
+    counts = {
+        "total": stage.rows_done + stage.rows_failed,
+        "completed": stage.rows_done,
+        "failed": stage.rows_failed,
+        "frames": stage.frames_done,
+    }
     envelope: dict[str, Any] = {
         "status": "error" if fact.status == "failed" else "success",
-        "data": {
-            "total": stage.rows_done + stage.rows_failed,
-            "completed": stage.rows_done,
-            "failed": stage.rows_failed,
-            "frames": stage.frames_done,
-        },
         "meta": {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)},
     }
+    if fact.payload_ref is None:
+        envelope["data"] = counts
+    else:
+        rows = rows_reference(plan.execution_id, stage.step, stage.loop_id, fact.payload_ref)
+        envelope |= {"counts": counts, "ref": rows, "_ref": reference_json(fact.payload_ref)}
     if fact.status == "failed":
         envelope["error"] = {"message": fact.error, "rows": list(stage.errors)}
     return copied(plan, results={**plan.results, stage.step: envelope})

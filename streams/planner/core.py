@@ -189,9 +189,11 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
         inline, ref = draft.externalize(data)
         return {"status": "success", **({"data": inline} if ref is None else {})}, ref
     last = plan.results.get(plan.last_step or "", {"status": "success", "data": None, "meta": {}})
-    whole = {k: v for k, v in last.items() if k != "_ref"}
+    whole = {k: v for k, v in last.items() if k not in ("_ref", "tasks")}
     if (found := last.get("_ref")) is not None:
         return whole, reference_from(found)
+    if "ref" in whole:
+        return whole, None
     inline, ref = draft.externalize(whole.get("data"))
     return (whole, None) if ref is None else ({**whole, "data": None}, ref)
 
@@ -240,7 +242,7 @@ def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
 
 
 def _data(outcome: dict[str, Any]) -> dict[str, Any]:
-    return {"data": outcome["data"]} if "data" in outcome else {}
+    return {name: outcome[name] for name in ("data", "ref", "extracted") if name in outcome}
 
 
 def _wake_at(plan: Plan, moment: Moment) -> datetime | None:

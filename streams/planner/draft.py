@@ -96,10 +96,14 @@ class Draft:
         data = orjson.dumps(value)
         if len(data) <= INLINE_DOCUMENT_BYTES:
             return value, None
+        return None, self.attach(data, JSON)
+
+    def attach(self, data: bytes, media_type: str) -> PayloadRef:
+        """Return the reference of a payload that is stored before the events are appended."""
         scope = Scope(self.plan.tenant_id, self.plan.organization_id)
-        ref = describe(scope, data, media_type=JSON)
+        ref = describe(scope, data, media_type=media_type)
         self.payloads[ref.sha256] = (ref, data)
-        return None, ref
+        return ref
 
 
 def shortened(text: str, limit: int = 4_000) -> str:

@@ -17,12 +17,31 @@ class NeedsPayload(Exception):
         self.ref = ref
 
 
+class NeedsResult(NeedsPayload):
+    """A template reads the data of a result; load it, or say why it cannot be had."""
+
+
 class NeedsPlaybook(Exception):
     """A step calls this playbook; look it up."""
 
     def __init__(self, path: str, version: int | None) -> None:
         super().__init__(path)
         self.path, self.version = path, version
+
+
+class NeedsManifest(Exception):
+    """Rows of this stage are read later; say which payloads hold them."""
+
+    def __init__(self, stage_id: int) -> None:
+        super().__init__(str(stage_id))
+        self.stage_id = stage_id
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for the data of a result that cannot be had, or is too large to be."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,7 @@ class Known:
 
     payloads: Mapping[str, Any] = field(default_factory=dict)
     playbooks: Mapping[tuple[str, int | None], tuple[int, int] | str] = field(default_factory=dict)
+    manifests: Mapping[int, bytes] = field(default_factory=dict)
 
     def payload(self, ref: PayloadRef) -> Any:
         """Return the value behind `ref`.
@@ -44,6 +64,26 @@ class Known:
         if ref.sha256 not in self.payloads:
             raise NeedsPayload(ref)
         return self.payloads[ref.sha256]
+
+    def result(self, ref: PayloadRef) -> Any:
+        """Return the data of a result, or `Unreadable`.
+
+        Raises:
+            NeedsResult: it was not loaded yet.
+        """
+        if ref.sha256 not in self.payloads:
+            raise NeedsResult(ref)
+        return self.payloads[ref.sha256]
+
+    def manifest(self, stage_id: int) -> bytes:
+        """Return the manifest of a stage whose frames have all ended.
+
+        Raises:
+            NeedsManifest: it was not made yet.
+        """
+        if stage_id not in self.manifests:
+            raise NeedsManifest(stage_id)
+        return self.manifests[stage_id]
 
     def playbook(self, path: str, version: int | None) -> tuple[int, int] | str:
         """Return the catalog id and version, or why there is none.

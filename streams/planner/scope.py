@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from streams.execution.missing import Keys, Missing, filled, keys_from, missing
 from streams.execution.plan import Activation, Plan
-from streams.payload.content import reference_from
+from streams.payload.port import Scope
+from streams.payload.results import data_of
 from streams.planner.draft import Moment
-from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES
+from streams.planner.needs import Unreadable
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import Template
 from streams.playbook.views import result_view
@@ -21,7 +23,7 @@ def render(template: Template, plan: Plan, moment: Moment, args: Mapping[str, An
         ExpressionFailed: it cannot be rendered.
         NeedsPayload: it reads a result that was not loaded yet.
     """
-    return template.render(_scope(template.names, plan, moment, args))
+    return template.render(_scope(template.ways, plan, moment, args))
 
 
 def holds(template: Template | None, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> bool:
@@ -33,11 +35,19 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
     """Return what a worker's templates of this step can see, results as references."""
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
+    owner = Scope(plan.tenant_id, plan.organization_id)
+    places = {name: data_of(envelope, owner) for name, envelope in steps.items()}
+    elsewhere = {
+        name: (steps[name].get("ref") or {}).get("ref") or ref.uri
+        for name, ref in places.items()
+        if ref is not None
+    }
     return {
         "workload": workload_of(plan, moment) if "workload" in reads else {},
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": steps,
+        **({"blobs_refs": elsewhere} if elsewhere else {}),
     }
 
 
@@ -50,29 +60,23 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
     return {**moment.playbook.workload, **given}
 
 
-def _scope(
-    names: Iterable[str], plan: Plan, moment: Moment, args: Mapping[str, Any]
-) -> dict[str, Any]:
-    wanted = set(names)
+def _scope(ways: Keys, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = {way[0] for way in ways}
     scope: dict[str, Any] = {**args, "args": dict(args), "ctx": plan.ctx}
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:
         scope["workload"] = workload_of(plan, moment)
+    owner = Scope(plan.tenant_id, plan.organization_id)
     for name in wanted & plan.results.keys():
-        scope[name] = _exposed(name, plan.results[name], moment)
+        envelope, found = plan.results[name], {}
+        for gap in missing(envelope, keys_from(name, ways), owner):
+            found[gap.task] = _loaded(name, gap, moment)
+        scope[name] = result_view(filled(envelope, found))
     return scope
 
 
-def _exposed(name: str, envelope: Mapping[str, Any], moment: Moment) -> dict[str, Any]:
-    """Return a result as templates see it: the envelope, with the data's own fields beside."""
-    whole = {k: v for k, v in envelope.items() if k != "_ref"}
-    if (found := envelope.get("_ref")) is not None:
-        ref = reference_from(found)
-        if ref.byte_length > LARGEST_EXPRESSION_PAYLOAD_BYTES:
-            raise ExpressionFailed(
-                f"{{{{ {name} }}}}",
-                f"the result of step {name!r} has {ref.byte_length} bytes, too many to be read "
-                "between steps; select the fields you need in the step itself",
-            )
-        whole["data"] = moment.known.payload(ref)
-    return result_view(whole)
+def _loaded(name: str, gap: Missing, moment: Moment) -> Any:
+    value = moment.known.result(gap.ref)
+    if isinstance(value, Unreadable):
+        raise ExpressionFailed(f"{{{{ {name} }}}}", f"the result of step {name!r} {value.why}")
+    return value

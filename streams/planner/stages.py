@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from streams.envelope.model import PayloadRef
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.lease import Lease
@@ -12,6 +13,8 @@ from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
 from streams.payload.content import reference_json
+from streams.payload.reading import MANIFEST
+from streams.payload.results import rows_reference
 from streams.planner.draft import Draft
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import Ending, issue, leave
@@ -278,6 +281,7 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
     total = stage.rows_done + stage.rows_failed
     why = _why(stage, total) if failed else None
     ids = {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)}
+    manifest = _manifest(draft, stage) if draft.playbook.steps[step].has_readers else None
     draft.emit(
         "stage.closed",
         str(stage.stage_id),
@@ -291,6 +295,7 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
             "failed_rows": stage.rows_failed,
         },
         result={"errors": list(stage.errors), "retries": stage.retries},
+        payload_ref=manifest,
     )
     counts: dict[str, Any] = {
         "total": total,
@@ -317,6 +322,25 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
         meta={"loop_id": str(stage.loop_id)},
         result={"status": "error" if failed else "ok", "context": counts},
     )
+
+
+def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
+    """Draft the list of payloads that hold the loop's rows, for those who read them later."""
+    ref = draft.attach(draft.moment.known.manifest(stage.stage_id), MANIFEST)
+    draft.emit(
+        "result.stored",
+        str(stage.loop_id),
+        node_name=stage.step,
+        meta={
+            "result_id": str(stage.loop_id),
+            "store": "object",
+            "scope": "permanent",
+            "task": stage.step,
+        },
+        result=rows_reference(draft.plan.execution_id, stage.step, stage.loop_id, ref),
+        payload_ref=ref,
+    )
+    return ref
 
 
 def _why(stage: Stage, total: int) -> str:

@@ -22,6 +22,8 @@ _NOT_OURS = (
     nodes.ScopedEvalContextModifier,
 )
 Run = Callable[[Scope], Iterator[Any]]
+Way = tuple[str, ...]
+"""A name and the keys that a template follows from it: `a.b["c"]` is ("a", "b", "c")."""
 
 
 class _Guarded(NodeTransformer):
@@ -56,8 +58,8 @@ def parse(text: str) -> nodes.Template:
     return tree
 
 
-def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[str]]:
-    """Return the function that yields the template's values, and the names it reads.
+def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[Way]]:
+    """Return the function that yields the template's values, and the ways it reads.
 
     Raises:
         BadTemplate: it uses a filter or test that is not there.
@@ -66,9 +68,35 @@ def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[str]]:
     tree.set_environment(environment)
     try:
         names = meta.find_undeclared_variables(tree) - environment.globals.keys()
+        ways = frozenset(way for way in _ways(tree) if way[0] in names)
         source = environment._generate(_Guarded().visit(tree), None, None, defer_init=False)
         namespace: dict[str, Any] = {"environment": environment}
         exec(compile(source, "<template>", "exec"), namespace)  # noqa: S102
     except TemplateSyntaxError as error:
         raise BadTemplate(text, error.message or "cannot be read", line=error.lineno) from error
-    return namespace["root"], frozenset(names)
+    return namespace["root"], ways
+
+
+def keys_of(node: nodes.Node) -> Way:
+    """Return the way that a node is, or nothing where it is something else."""
+    keys: list[str] = []
+    while not isinstance(node, nodes.Name):
+        if isinstance(node, nodes.Getattr):
+            keys.append(node.attr)
+        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+            if not isinstance(node.arg.value, str):
+                return ()
+            keys.append(node.arg.value)
+        else:
+            return ()
+        node = node.node
+    return (node.name, *reversed(keys))
+
+
+def _ways(node: nodes.Node) -> Iterator[Way]:
+    """Yield every way in a tree, each as far as its keys are known beforehand."""
+    if way := keys_of(node):
+        yield way
+        return
+    for child in node.iter_child_nodes():
+        yield from _ways(child)

@@ -7,7 +7,7 @@ else: '12345', '1e5', 'None' and '' stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from jinja2 import nodes
@@ -15,7 +15,7 @@ from jinja2.exceptions import TemplateError
 
 from streams.envelope.model import Json
 from streams.playbook.bounded import MAX_TEXT, TooLarge, text_of
-from streams.playbook.compiled import compile_tree, parse
+from streams.playbook.compiled import Way, compile_tree, keys_of, parse
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.sandbox import Scope, TooSlow, sandbox
 from streams.playbook.values import plain
@@ -30,6 +30,11 @@ class Template(Protocol):
     @property
     def names(self) -> frozenset[str]:
         """The top-level names it mentions."""
+        ...
+
+    @property
+    def ways(self) -> frozenset[Way]:
+        """The names it mentions, each with the keys it follows from there."""
         ...
 
     def render(self, scope: Mapping[str, object]) -> Json:
@@ -82,6 +87,7 @@ class Constant:
 
     __slots__ = ("_value",)
     names: frozenset[str] = frozenset()
+    ways: frozenset[Way] = frozenset()
 
     def __init__(self, value: Json) -> None:
         self._value = value
@@ -92,7 +98,7 @@ class Constant:
 
 
 class _Mapping:
-    __slots__ = ("_fixed", "_parts", "names")
+    __slots__ = ("_fixed", "_parts", "names", "ways")
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
         # Constants are put in once, as placeholders of their order.
@@ -105,7 +111,7 @@ class _Mapping:
             for key, template in templates.items()
             if not isinstance(template, Constant)
         ]
-        self.names = frozenset().union(*(template.names for template in templates.values()))
+        self.names, self.ways = _read(templates.values())
 
     def render(self, scope: Mapping[str, object]) -> Json:
         made = self._fixed.copy()
@@ -115,11 +121,11 @@ class _Mapping:
 
 
 class _List:
-    __slots__ = ("_items", "names")
+    __slots__ = ("_items", "names", "ways")
 
     def __init__(self, templates: Sequence[Template]) -> None:
         self._items = [template.render for template in templates]
-        self.names = frozenset().union(*(template.names for template in templates))
+        self.names, self.ways = _read(templates)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         return [render(scope) for render in self._items]
@@ -128,11 +134,11 @@ class _List:
 class _Path:
     """`a.b["c"]`: looked up without jinja while every part is a key of a dict."""
 
-    __slots__ = ("_first", "_rest", "_slow", "names")
+    __slots__ = ("_first", "_rest", "_slow", "names", "ways")
 
     def __init__(self, keys: Sequence[str], slow: _Expression) -> None:
         self._first, self._rest, self._slow = keys[0], tuple(keys[1:]), slow
-        self.names = slow.names
+        self.names, self.ways = slow.names, slow.ways
 
     def render(self, scope: Mapping[str, object]) -> Json:
         try:
@@ -149,11 +155,12 @@ class _Path:
 class _Expression:
     """One expression that jinja compiled."""
 
-    __slots__ = ("_run", "_text", "names")
+    __slots__ = ("_run", "_text", "names", "ways")
 
     def __init__(self, text: str, node: nodes.Expr) -> None:
         self._text = text
-        self._run, self.names = compile_tree(text, nodes.Template([nodes.Output([node])]))
+        self._run, self.ways = compile_tree(text, nodes.Template([nodes.Output([node])]))
+        self.names = _first(self.ways)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         context = Scope(sandbox(), scope)
@@ -166,12 +173,12 @@ class _Expression:
 class _Text:
     """Text with holes in it."""
 
-    __slots__ = ("_parts", "_text", "names")
+    __slots__ = ("_parts", "_text", "names", "ways")
 
     def __init__(self, text: str, parts: Sequence[str | Template]) -> None:
         self._text = text
         self._parts = [part if isinstance(part, str) else part.render for part in parts]
-        self.names = frozenset().union(*(part.names for part in parts if not isinstance(part, str)))
+        self.names, self.ways = _read([part for part in parts if not isinstance(part, str)])
 
     def render(self, scope: Mapping[str, object]) -> Json:
         made = "".join(
@@ -185,11 +192,12 @@ class _Text:
 class _Program:
     """Text with statements in it, such as `{% for %}`."""
 
-    __slots__ = ("_run", "_text", "names")
+    __slots__ = ("_run", "_text", "names", "ways")
 
     def __init__(self, text: str, tree: nodes.Template) -> None:
         self._text = text
-        self._run, self.names = compile_tree(text, tree)
+        self._run, self.ways = compile_tree(text, tree)
+        self.names = _first(self.ways)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         context, parts, length = Scope(sandbox(), scope), [], 0
@@ -201,6 +209,15 @@ class _Program:
         except Exception as error:
             raise _failed(self._text, error) from error
         return "".join(parts)
+
+
+def _read(templates: Iterable[Template]) -> tuple[frozenset[str], frozenset[Way]]:
+    ways = frozenset[Way]().union(*(template.ways for template in templates))
+    return _first(ways), ways
+
+
+def _first(ways: Iterable[Way]) -> frozenset[str]:
+    return frozenset(way[0] for way in ways)
 
 
 def _failed(text: str, error: Exception) -> ExpressionFailed:
@@ -238,22 +255,6 @@ def _hole(text: str, node: nodes.Expr) -> str | Template:
 
 
 def _expression(text: str, node: nodes.Expr) -> Template:
-    keys = _keys(node)
+    keys = keys_of(node)
     slow = _Expression(text, node)
     return _Path(keys, slow) if keys else slow
-
-
-def _keys(node: nodes.Expr) -> list[str]:
-    """Return the keys of a path of names, or nothing where it is something else."""
-    keys: list[str] = []
-    while not isinstance(node, nodes.Name):
-        if isinstance(node, nodes.Getattr):
-            keys.append(node.attr)
-        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
-            if not isinstance(node.arg.value, str):
-                return []
-            keys.append(node.arg.value)
-        else:
-            return []
-        node = node.node
-    return [node.name, *reversed(keys)]

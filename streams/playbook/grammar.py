@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.playbook.kinds import kinds
 from streams.playbook.model import Do, Mode
+from streams.playbook.results import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
     Anything,
     Choice,
@@ -48,7 +49,37 @@ _rule = Fields(
     "One line of eval: the first whose expr holds is followed.",
 )
 _rules = Items(_rule)
-_spec = Fields("spec", {}, "Settings of the runtime for this task.", rest=Anything())
+_kind = Choice((AUTO, *STORES), "Where it goes; auto chooses by size.")
+_store = Fields(
+    "store",
+    {
+        "kind": _kind,
+        "ttl": Text("How long it lives: 30m, 1h, 7d, 1y, permanent."),
+        "compression": Choice(CODECS),
+        "scope": Choice(SCOPES, "What its life ends with."),
+    },
+    "Where a result too large for its event goes.",
+)
+_result = Fields(
+    "result",
+    {
+        "store": Either((_store, _kind)),
+        "inline_max_bytes": Number("A larger result leaves its event.", 0),
+        "preview_max_bytes": Number("How much of it is shown without reading it.", 0),
+        "select": Items(
+            Fields(
+                "selection",
+                {"path": Text("A JSONPath."), "as": Text("The field's name.")},
+                required=("path",),
+            ),
+            "Small fields that stay at hand, as `extracted`.",
+        ),
+    },
+    "What becomes of the task's result.",
+)
+_spec = Fields(
+    "spec", {"result": _result}, "Settings of the runtime for this task.", rest=Anything()
+)
 _task = Fields(
     "task",
     {
@@ -147,7 +178,9 @@ _step = Fields(
         "set": Either((Fields("changes", {}, rest=Anything()), Text()), "Changes of ctx."),
         "on_error": Choice(ON_ERROR, "Whether a failure ends the execution."),
         "pool": Text("The class of worker that runs it."),
-        "spec": Fields("step spec", {"loop_mode": Choice(tuple(Mode))}, rest=Anything()),
+        "spec": Fields(
+            "step spec", {"loop_mode": Choice(tuple(Mode)), "result": _result}, rest=Anything()
+        ),
         "sink": Anything("Not yet: write it as a task."),
     },
     required=("step",),

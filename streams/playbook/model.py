@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from streams.envelope.model import Json
 from streams.playbook.expressions import Template
+from streams.playbook.results import ResultPolicy
 
 
 class Do(StrEnum):
@@ -53,6 +54,10 @@ class Task:
     config: Template
     rules: tuple[Rule, ...] = ()
     spec: Mapping[str, Json] = field(default_factory=dict)
+    result: ResultPolicy | None = None
+    """What `spec.result` says; None: nothing."""
+    is_read: bool = False
+    """Templates of other steps name its result."""
     deferrable: bool = False
     line: int = 0
 
@@ -132,8 +137,12 @@ class Step:
     on_error: str = "fail"
     """fail | continue"""
     pool: str = "default"
+    has_readers: bool = False
+    """Some template reads the rows of this loop."""
     reads: frozenset[str] = frozenset()
     """Names that the templates a worker renders mention: earlier steps, workload, ctx, args."""
+    ways: frozenset[tuple[str, ...]] = frozenset()
+    """The same names with the keys that are followed from them: what of a result is read."""
     line: int = 0
 
     @property

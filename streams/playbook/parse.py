@@ -11,10 +11,11 @@ from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import Constant, Template
 from streams.playbook.flow import check_jumps, check_steps
-from streams.playbook.grammar import PLAYBOOK
+from streams.playbook.grammar import PLAYBOOK, is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Playbook, Step
 from streams.playbook.problem import Problem, Severity
+from streams.playbook.readers import ways_of, with_readers
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
 from streams.playbook.source import Document, Path, read
@@ -67,6 +68,7 @@ def _playbook(document: Document) -> Playbook:
     if steps:
         check_steps(draft, steps, first, places)
     returns = _returns(draft, top)
+    steps = with_readers(steps, returns)
     draft.check_names(_names_by_step(draft, steps, places))
     path = str(metadata.get("path") or top.get("path") or "")
     if not path:
@@ -106,6 +108,10 @@ def _step(
     _check_name(draft, name, path)
     if "sink" in step:
         draft.report((*path, "sink"), SINK, at_key=True)
+    if "result" in _mapping(step.get("spec")) and not is_flat(step):
+        what = "says nothing here; a step may have many tasks"
+        at: Path = (*path, "spec", "result")
+        draft.report(at, what, "put it into `spec` of a task", Severity.WARNING, at_key=True)
     loop = loop_of(draft, step, path)
     arcs, inclusive = _arcs(draft, step.get("next"), (*path, "next"))
     sets = draft.changes(path, step, "set")
@@ -131,6 +137,7 @@ def _step(
         on_error=str(step.get("on_error", "fail")),
         pool=str(step.get("pool") or pool),
         reads=reads,
+        ways=ways_of(tasks, loop),
         line=draft.document.marks[path].line,
     )
 

@@ -14,6 +14,7 @@ from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.kinds import RAW, USUAL, kinds
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
+from streams.playbook.results import policy_of
 from streams.playbook.shape import nearest
 from streams.playbook.source import Path
 
@@ -41,7 +42,7 @@ def _flat(
 ) -> tuple[Task, ...]:
     kind = step.get("tool") or step.get("type")
     config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
-    config |= {key: step[key] for key in ("eval", "action") if key in step}
+    config |= {key: step[key] for key in ("eval", "action", "spec") if key in step}
     if kind is not None:
         config["kind"] = kind
     where = "tool" if "tool" in step else "type"
@@ -101,6 +102,7 @@ def _task(
         rules=rules,
         deferrable=is_lone_insert(kind, config, rules),
         spec=spec if isinstance(spec, dict) else {},
+        result=policy_of(draft, spec, path),
         line=mark.line if mark else 0,
     )
 

@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+COUNTS = ("total", "completed", "failed", "frames")
+"""What a loop's result tells without its rows."""
+_AT_HAND = frozenset(
+    ("status", "meta", "error", "extracted", "preview", "_ref", "_store", "_meta", "_preview")
+)
 
 
 def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a template sees under the name of a step or a task.
 
-    `status`, `data` and `meta` are the envelope's, `result` is the envelope itself, and the
-    keys of a data mapping can be named directly where they are none of these.
+    `status`, `data` and `meta` are the envelope's, `result` is the envelope itself (of a loop:
+    its rows), and the keys of a data mapping can be named directly where they are none of
+    these. So can selected fields, a loop's counts, and the tasks of the step by their labels.
     """
     data = envelope.get("data")
-    shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
-    shown["result"] = envelope
+    shown = dict(data) if isinstance(data, dict) else {}
+    if len(envelope) > 3:  # more than status, data and meta
+        for part in ("extracted", "counts"):
+            shown |= envelope.get(part) or {}
+        for label, one in (envelope.get("tasks") or {}).items():
+            own = {k: v for k, v in envelope.items() if k != "tasks"}
+            shown[label] = result_view(own if one is None else one)
+        shown |= reference_view(envelope.get("ref"))
+    shown |= envelope
+    shown["result"] = envelope if "counts" not in envelope else data
     return shown
+
+
+def reference_view(ref: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what templates see of a result reference; of a result without one, nothing."""
+    if ref is None:
+        return {}
+    names = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
+    return {shown: ref.get(name) for shown, name in names.items()}
+
+
+def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
+    """Say whether following `keys` from a result's view leads into its data."""
+    if not keys:
+        return True
+    first, rest = keys[0], keys[1:]
+    tasks = envelope.get("tasks") or {}
+    if first in tasks:
+        return tasks[first] is None and wants_data(rest, envelope)
+    if first == "result" and "counts" not in envelope:
+        return wants_data(rest, envelope)
+    at_hand = (_AT_HAND, envelope.get("extracted") or {}, envelope.get("counts") or {})
+    return not any(first in names for names in at_hand)
+
+
+def reads_rows(way: Sequence[str], step: str) -> bool:
+    """Say whether a template that goes this way reads the rows of the loop `step`."""
+    return way[0] == step and wants_data(way[1:], {"counts": COUNTS})
+
+
+def reads_task(way: Sequence[str], step: str, label: str) -> bool:
+    """Say whether a template that goes this way reads the result of a task of `step`."""
+    return len(way) > 1 and way[0] == step and way[1] == label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from streams.playbook.model import Playbook, Step
@@ -13,6 +13,7 @@ from streams.worker.lease import Lease
 from streams.worker.options import Options, Ports
 from streams.worker.patience import patiently
 from streams.worker.pipeline import Caller, Pipeline
+from streams.worker.results import Keeper
 
 T = TypeVar("T")
 
@@ -27,6 +28,14 @@ class Attempt:
     step: Step
     document: Mapping[str, Any]
     scope: dict[str, Any]
+    results: Keeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        ports = self.ports
+        keeper = Keeper(
+            self.item, ports.payloads, ports.copies, ports.log, ports.clock, self.insist
+        )
+        object.__setattr__(self, "results", keeper)
 
     @property
     def item(self) -> WorkItem:
@@ -56,6 +65,7 @@ class Attempt:
             clock=self.ports.clock,
             patience_s=self.options.patience_s,
             deferral=deferral,
+            results=self.results,
         )
 
 
@@ -72,7 +82,7 @@ async def begin(lease: Lease, ports: Ports, options: Options) -> Attempt:
         playbook = await ports.playbooks.get(item.catalog_id, item.catalog_version)
         step = _step(playbook, item)
         document = await documents.document(item)
-        scope = await documents.scope(item, document, step.reads)
+        scope = await documents.scope(item, document, step.ways)
         return Attempt(lease, ports, options, step, document, scope)
 
     return await patiently(read, clock=ports.clock, until=lease.last_moment)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from streams.envelope.model import Json
-from streams.errors import Refused, StreamsError, Unavailable
+from streams.errors import StreamsError, Unavailable
 from streams.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt import Attempt, begin
+from streams.worker.completion import completed
 from streams.worker.cursors import plan
 from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
-from streams.worker.output import store_json
 from streams.worker.pipeline import Ran, Row
-from streams.worker.views import extract
 
-INLINE_BYTES = 32 * 1024
-PREVIEW_BYTES = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -68,7 +61,7 @@ async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
         ran = await attempt.pipeline().run(row)
     if ran.status == "error":
         return "failed", _failed(ran)
-    return "completed", await attempt.insist(lambda: _completed(attempt, ran, row.ctx))
+    return "completed", await attempt.insist(lambda: completed(attempt, ran, row))
 
 
 async def _plan(attempt: Attempt) -> Ran:
@@ -81,36 +74,6 @@ async def _plan(attempt: Attempt) -> Ran:
         lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
     )
     return Ran("success", data, {})
-
-
-async def _completed(attempt: Attempt, ran: Ran, ctx: Mapping[str, Json]) -> dict[str, Any]:
-    """Return what the event carries: the data itself, or a reference and a first look."""
-    data = _encoded(ran.data)
-    result: dict[str, Any] = {"status": "success", "meta": _plain(ran.meta)}
-    if ctx:
-        result["ctx"] = _plain(ctx)
-    tasks = attempt.step.tasks
-    if extracted := extract(tasks[-1].spec if tasks else {}, ran.data):
-        result["extracted"] = _plain(extracted)
-    ref = None
-    if len(data) <= INLINE_BYTES and b"\\u0000" not in data:
-        result["data"] = orjson.loads(data)
-    else:
-        ref = await store_json(attempt.ports.payloads, attempt.item, data)
-        result["preview"] = fit(data[:PREVIEW_BYTES].decode("utf-8", "ignore"))
-    return {"status": "success", "result": result, "payload_ref": ref}
-
-
-def _encoded(data: Json) -> bytes:
-    try:
-        return orjson.dumps(data, default=str)
-    except TypeError as error:
-        raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: no NaN, no tuples."""
-    return orjson.loads(_encoded(value))
 
 
 def _failed(ran: Ran) -> dict[str, Any]:

@@ -81,6 +81,7 @@ async def _work(attempt: Attempt) -> Commit:
 
 async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
     """Make output and saves durable; rows that a target refuses fail, the others stay."""
+    await attempt.results.tell()
     while True:
         run.drop_failed()
         rows = run.outputs

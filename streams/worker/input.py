@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from streams.envelope.model import PayloadRef
-from streams.payload.content import reference_from
-from streams.payload.port import ARROW, PayloadStore
-from streams.payload.rows import decode_rows
+from streams.execution.missing import filled, keys_from, missing
+from streams.payload.copies import Copies
+from streams.payload.port import PayloadStore, Scope
+from streams.payload.reading import read_value
 from streams.playbook.views import result_view
 from streams.work.item import BadWorkItem, WorkItem
 
@@ -24,13 +23,20 @@ class Documents:
     What it returns is shared; nobody may change it.
     """
 
-    def __init__(self, payloads: PayloadStore, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(
+        self,
+        payloads: PayloadStore,
+        *,
+        copies: Copies | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
         self._payloads, self._room = payloads, cache_bytes
+        self._copies = copies or Copies()
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
-    async def read(self, ref: PayloadRef) -> Any:
-        """Return the value behind `ref`.
+    async def read(self, ref: PayloadRef, store: str = "object") -> Any:
+        """Return the value behind `ref`, from its tier's copy where there is one.
 
         Raises:
             PayloadMissing: there is no such object.
@@ -39,9 +45,9 @@ class Documents:
         if (kept := self._kept.get(ref.uri)) is not None:
             self._kept.move_to_end(ref.uri)
             return kept[0]
-        data = await self._payloads.get(ref)
-        value = decode_rows(data) if ref.media_type == ARROW else orjson.loads(data)
-        self._keep(ref.uri, value, len(data))
+        counted = _Counted(self._payloads, self._copies, store)
+        value = await read_value(counted, ref)
+        self._keep(ref.uri, value, counted.byte_count)
         return value
 
     def _keep(self, uri: str, value: Any, size: int) -> None:
@@ -69,19 +75,27 @@ class Documents:
         return document
 
     async def scope(
-        self, item: WorkItem, document: Mapping[str, Any], reads: Collection[str]
+        self, item: WorkItem, document: Mapping[str, Any], ways: Collection[Sequence[str]]
     ) -> dict[str, Any]:
         """Return the names that all rows of the item share.
 
-        The results of earlier steps that are payloads are read here, those that the step's
-        templates mention (`reads`), so that they look as if they had always been at hand.
+        Results of earlier steps that are elsewhere are read here, where a template of the
+        step goes into their data (`ways`), so that they look as if they had always been at
+        hand. Of the others nothing is fetched.
         """
         given = document.get("input") or {}
         args = given.get("args") or {}
         scope: dict[str, Any] = dict(args)
+        owner = Scope(item.tenant_id, item.organization_id)
+        read: dict[str, Any] = {}
         for name, envelope in (given.get("steps") or {}).items():
             if isinstance(envelope, dict):
-                scope[name] = await self._step(name, envelope, reads)
+                found: dict[str | None, Any] = {}
+                for gap in missing(envelope, keys_from(name, ways), owner):
+                    if gap.ref.uri not in read:
+                        read[gap.ref.uri] = await self.read(gap.ref, gap.store)
+                    found[gap.task] = read[gap.ref.uri]
+                scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
         scope["ctx"] = given.get("ctx") or {}
         scope["args"] = args
@@ -90,11 +104,17 @@ class Documents:
         scope["execution_id"] = str(item.execution_id)
         return scope
 
-    async def _step(
-        self, name: str, envelope: Mapping[str, Any], reads: Collection[str]
-    ) -> dict[str, Any]:
-        ref = envelope.get("_ref")
-        if ref is None or "data" in envelope or name not in reads:
-            return result_view(envelope)
-        data = await self.read(reference_from(ref))
-        return result_view({**envelope, "data": data})
+
+class _Counted:
+    """A source that looks into a tier first, and counts the bytes it gave."""
+
+    def __init__(self, payloads: PayloadStore, copies: Copies, store: str) -> None:
+        self._payloads, self._copies, self._store = payloads, copies, store
+        self.byte_count = 0
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        data = await self._copies.get(self._store, ref)
+        if data is None:
+            data = await self._payloads.get(ref)
+        self.byte_count += len(data)
+        return data

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streams.clock import Clock
 from streams.log.port import EventStore
+from streams.payload.copies import Copies
 from streams.payload.port import PayloadStore
 from streams.worker.input import Documents
 from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
@@ -51,3 +52,5 @@ class Ports:
     dead_letters: DeadLetters
     partitions: Partitions | None = None
     """None: this deployment has no broker to read ranges from."""
+    copies: Copies = field(default_factory=Copies)
+    """The tiers that hold copies of results."""

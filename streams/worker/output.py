@@ -1,11 +1,11 @@
-"""What frames and commands leave in the payload store."""
+"""What frames leave in the payload store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from streams.envelope.model import Json, PayloadRef
-from streams.payload.port import ARROW, JSON, PayloadStore, Scope
+from streams.payload.port import ARROW, PayloadStore, Scope
 from streams.payload.rows import encode_rows
 from streams.work.item import WorkItem
 
@@ -24,9 +24,3 @@ async def store_rows(
         row_count=encoded.row_count,
         schema_digest=encoded.schema_digest,
     )
-
-
-async def store_json(payloads: PayloadStore, item: WorkItem, data: bytes) -> PayloadRef:
-    """Store a result that is too large for its event."""
-    scope = Scope(item.tenant_id, item.organization_id)
-    return await payloads.put(scope, data, media_type=JSON)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from streams.clock import Clock
 from streams.envelope.model import Json
@@ -17,7 +17,7 @@ from streams.worker.errors import UnknownTool
 from streams.worker.patience import patiently
 from streams.worker.port import Call, Config, Outcome, Saver, Tool
 from streams.worker.rules import delay, matching, usual
-from streams.worker.views import extract, outcome_view, task_view
+from streams.worker.views import Kept, outcome_view, task_view
 
 MAX_JUMPS = 100_000
 """More jumps than this for one row are taken for an endless loop."""
@@ -42,6 +42,27 @@ class Caller:
     stage_id: int | None = None
 
 
+class Results(Protocol):
+    """Does with a task's result what its `spec.result` says."""
+
+    async def keep(self, task: Task, data: Json, partition: str) -> Kept:
+        """Store the result where it must be stored, and return what is at hand of it.
+
+        Raises:
+            Refused: its selected fields cannot be in an event.
+            Unavailable: the payload store stayed down.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The last outcome of a task whose result is kept, or read by other steps."""
+
+    outcome: Outcome
+    kept: Kept | None
+
+
 @dataclass(slots=True)
 class Row:
     """One pass through a pipeline: its names, and what it has changed so far."""
@@ -54,6 +75,8 @@ class Row:
     retries: int = 0
     jumps: int = 0
     calls: dict[str, int] = field(default_factory=dict)
+    left: dict[str, Left] | None = None
+    """What tasks left by their labels; None: nothing that anybody asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,8 @@ class Ran:
     meta: Mapping[str, Json]
     error: Mapping[str, Json] | None = None
     """kind, message and task"""
+    task: str = ""
+    """The label of the last task."""
 
 
 class Pipeline:
@@ -79,7 +104,9 @@ class Pipeline:
         clock: Clock,
         patience_s: float,
         deferral: Deferral | None = None,
+        results: Results | None = None,
     ) -> None:
+        self._results = results
         self._tasks, self._caller, self._deferral = tuple(tasks), caller, deferral
         self._clock, self._patience_s = clock, patience_s
         self._tools = [tools.get(task.kind) for task in self._tasks]
@@ -93,9 +120,10 @@ class Pipeline:
         Raises:
             Unavailable: what a tool itself needs stayed down; the row is neither done nor failed.
         """
-        place, outcome = 0, Outcome(status="success")
+        place, outcome, label = 0, Outcome(status="success"), ""
         while place < len(self._tasks):
             task = self._tasks[place]
+            label = task.label
             try:
                 outcome, rule = await self._task(place, row)
                 do = usual(outcome.status) if rule is None else rule.do
@@ -112,7 +140,7 @@ class Pipeline:
                 return _failed(task, "jump", str(stuck))
             except Refused as refused:
                 return _failed(task, "expression", str(refused))
-        return Ran("success", outcome.data, outcome.meta)
+        return Ran("success", outcome.data, outcome.meta, task=label)
 
     async def _jump(self, rule: Rule, row: Row) -> int:
         """Return the place to go on from; let others run now and then."""
@@ -133,11 +161,15 @@ class Pipeline:
         while True:
             tries += 1
             outcome = await self._call(place, row, count)
-            extracted = extract(task.spec, outcome.data) if task.spec else None
-            scope[task.label] = scope["_prev"] = task_view(outcome, extracted)
+            kept = None
+            if task.result is not None:
+                kept = await self._keep(task, outcome, f"{row.number}.{count}.{tries}")
+            if task.result is not None or task.is_read:
+                row.left = {**(row.left or {}), task.label: Left(outcome, kept)}
+            scope[task.label] = scope["_prev"] = task_view(outcome, kept)
             if not task.rules:
                 return outcome, None
-            scope["outcome"] = outcome_view(task.kind, outcome, extracted, tries)
+            scope["outcome"] = outcome_view(task.kind, outcome, kept, tries)
             rule = matching(task, scope)
             if rule is None:
                 return outcome, None
@@ -148,6 +180,14 @@ class Pipeline:
                 return _given_up(outcome, tries), None
             row.retries += 1
             await asyncio.sleep(delay(rule, tries))
+
+    async def _keep(self, task: Task, outcome: Outcome, partition: str) -> Kept:
+        assert task.result is not None
+        if outcome.status != "success" or outcome is DEFERRED:
+            return Kept({})
+        if self._results is None:
+            return Kept(task.result.extract(outcome.data))
+        return await self._results.keep(task, outcome.data, partition)
 
     async def _call(self, place: int, row: Row, count: int) -> Outcome:
         task, tool = self._tasks[place], self._tools[place]

@@ -18,7 +18,7 @@ from streams.worker.cursors import Rows
 from streams.worker.deferred import Deferral
 from streams.worker.facts import fit
 from streams.worker.options import Options
-from streams.worker.pipeline import Pipeline, Ran, Row
+from streams.worker.pipeline import Left, Pipeline, Ran, Row
 
 ERRORS_KEPT = 10
 ERROR_CHARS = 500
@@ -125,8 +125,9 @@ class WindowRun:
             error = ran.error or {}
             self._failed[row.number] = (str(error.get("task")), _said(error))
             return
-        self._done[row.number] = ran.data
-        self._bytes += _size(ran.data)
+        data = ran.data if row.left is None else _output(row.left, ran)
+        self._done[row.number] = data
+        self._bytes += _size(data)
         if row.ctx:
             self._changes[row.number] = row.ctx
             # Rows that begin later see it; in a loop one row at a time, all that follow.
@@ -190,6 +191,14 @@ class WindowRun:
             }
             for number in first
         ]
+
+
+def _output(left: Mapping[str, Left], ran: Ran) -> Json:
+    """Return a row's output: the reference of a last result that is kept elsewhere."""
+    last = left.get(ran.task)
+    if last is None or last.kept is None or last.kept.ref is None:
+        return ran.data
+    return dict(last.kept.ref)
 
 
 def _said(error: Mapping[str, Any]) -> str:

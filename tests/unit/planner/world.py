@@ -225,6 +225,7 @@ class World:
                 "continues": fields.pop("continues", False),
             },
             context={"cursor": cursor},
+            payload_ref=fields.pop("payload_ref", None),
             result={"errors": errors, "retries": 0, **fields},
         )
         await self.pump()

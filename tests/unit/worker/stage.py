@@ -12,8 +12,11 @@ from streams.clock import SettableClock
 from streams.envelope.model import Event, NewEvent, Root
 from streams.log.memory import MemoryEventStore
 from streams.payload.memory import MemoryPayloadStore
+from streams.playbook.draft import Draft
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Do, FramePolicy, Loop, Mode, Playbook, Rule, Step, Task
+from streams.playbook.results import policy_of
+from streams.playbook.source import Document
 from streams.work.item import WorkItem
 from streams.worker.errors import SaveFailed
 from streams.worker.input import Documents
@@ -121,6 +124,10 @@ def rule(when: str | None, do: str, **more: Any) -> Rule:
 
 
 def task(label: str, kind: str, config: Any = None, *rules: Rule, **more: Any) -> Task:
+    if "spec" in more:
+        document = Document()
+        more["result"] = policy_of(Draft(document), more["spec"], ())
+        assert not document.problems
     return Task(label=label, kind=kind, config=compile_value(config or {}), rules=rules, **more)
 
 

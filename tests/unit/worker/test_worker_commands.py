@@ -10,14 +10,15 @@ from streams.payload.content import reference_json
 from streams.payload.port import JSON, Scope
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
+from streams.playbook.readers import ways_of
 from streams.worker.commands import CommandRunner
 from streams.worker.port import Outcome
 from tests.unit.worker.stage import FakeTool, World, http_error, ok, rule, task
 
 
 def world(*tasks: Any, **tools: Any) -> World:
-    reads = frozenset(name for one in tasks for name in one.config.names)
-    return World(Step(name="once", tasks=tasks, reads=reads), {"t": FakeTool(), **tools})
+    step = Step(name="once", tasks=tasks, ways=ways_of(tasks, None))
+    return World(step, {"t": FakeTool(), **tools})
 
 
 async def ran(here: World, **changes: Any) -> Any:
@@ -60,8 +61,13 @@ async def test_a_large_result_goes_to_the_payload_store_with_a_first_look() -> N
     last = await ran(here)
     assert "data" not in last.result
     assert last.result["extracted"] == {"first": rows[0]}
-    assert last.result["preview"].startswith('{"rows":["xxx')
+    ref = last.result["ref"]
+    assert ref["preview"] == {"rows": {"_items": 1000}}
+    assert (ref["store"], ref["scope"], ref["expires_at"]) == ("kv", "permanent", None)
     assert orjson.loads(await here.payloads.get(last.payload_ref)) == {"rows": rows}
+    (stored,) = await here.events("result.")
+    assert (stored.result, stored.payload_ref) == (ref, last.payload_ref)
+    assert ref["ref"].endswith(f"/step/once/task/a/{stored.meta['result_id']}")
 
 
 async def test_text_that_no_database_can_hold_goes_to_the_payload_store() -> None:

@@ -1,0 +1,55 @@
+"""Which data of a result that lives elsewhere is needed, and the result with it put in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streams.envelope.model import PayloadRef
+from streams.payload.port import Scope
+from streams.payload.results import data_of
+from streams.playbook.views import wants_data
+
+Keys = Collection[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Data that is not at hand: of the step's own result, or of the task with this label."""
+
+    task: str | None
+    ref: PayloadRef
+    store: str
+
+
+def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
+    """Return where templates go from `name`."""
+    return [way[1:] for way in ways if way[0] == name]
+
+
+def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[Missing]:
+    """Yield the data that these ways into a result lead to and that is not in it."""
+    if any(wants_data(one, envelope) for one in keys):
+        yield from _elsewhere(None, envelope, owner)
+    for label, one in (envelope.get("tasks") or {}).items():
+        inner = [key[1:] for key in keys if key and key[0] == label]
+        if one is not None and any(wants_data(key, one) for key in inner):
+            yield from _elsewhere(label, one, owner)
+
+
+def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict[str, Any]:
+    """Return a result with data put in, by the task it is of; None is the step's own."""
+    whole = {k: v for k, v in envelope.items() if k != "_ref"}
+    for task, data in found.items():
+        if task is None:
+            whole["data"] = data
+        else:
+            whole["tasks"] = {**whole["tasks"], task: {**whole["tasks"][task], "data": data}}
+    return whole
+
+
+def _elsewhere(task: str | None, envelope: Mapping[str, Any], owner: Scope) -> Iterator[Missing]:
+    ref = data_of(envelope, owner)
+    if ref is not None:
+        yield Missing(task, ref, str((envelope.get("ref") or {}).get("store", "object")))

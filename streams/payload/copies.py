@@ -1,0 +1,82 @@
+"""Result tiers: quick or queryable copies of what the payload store has, never the only ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from streams.envelope.model import PayloadRef
+from streams.errors import StreamsError
+from streams.payload.content import check
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A result on its way into a tier: the bytes, and what they are the result of."""
+
+    uri: str
+    execution_id: int
+    step: str
+    task: str
+    payload: PayloadRef
+    data: bytes
+    codec: str | None = None
+    """How the copy may be compressed: gzip, zstd, or not at all."""
+    expires_at: datetime | None = None
+
+
+class ResultTier(Protocol):
+    """Keeps copies of results. It may lose any of them at any time."""
+
+    async def put(self, copy: Copy) -> None:
+        """Keep a copy; the same one twice is harmless.
+
+        Raises:
+            StreamsError: it cannot be kept, which is no matter.
+        """
+        ...
+
+    async def get(self, ref: PayloadRef) -> bytes | None:
+        """Return the bytes behind `ref`, or None where there is no copy."""
+        ...
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Forget a copy; harmless where there is none."""
+        ...
+
+
+@dataclass(slots=True)
+class Copies:
+    """The tiers there are, by store kind; a kind without one lives in the payload store alone."""
+
+    tiers: Mapping[str, ResultTier] = field(default_factory=dict)
+    hits: dict[str, int] = field(default_factory=dict)
+    misses: dict[str, int] = field(default_factory=dict)
+
+    async def put(self, kind: str, copy: Copy) -> None:
+        """Keep a copy where there is a tier for it; a tier that cannot is passed over."""
+        if (tier := self.tiers.get(kind)) is None:
+            return
+        try:
+            await tier.put(copy)
+        except StreamsError as error:
+            _log.warning("no copy of %s in %s: %s", copy.uri, kind, error)
+
+    async def get(self, kind: str, ref: PayloadRef) -> bytes | None:
+        """Return a checked copy, or None: then the payload store has it."""
+        if (tier := self.tiers.get(kind)) is None:
+            return None
+        try:
+            data = await tier.get(ref)
+            found = None if data is None else check(ref, data)
+        except StreamsError as error:
+            _log.warning("%s: no use of its copy in %s: %s", ref.uri, kind, error)
+            found = None
+        counted = self.misses if found is None else self.hits
+        counted[kind] = counted.get(kind, 0) + 1
+        return found

@@ -1,0 +1,147 @@
+"""`spec.result`: what becomes of a task's result, read once when the playbook is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from jsonpath_rfc9535 import JSONPathError, JSONPathQuery
+from jsonpath_rfc9535 import compile as compile_path
+
+from streams.envelope.model import Json
+from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.source import Path
+
+AUTO = "auto"
+STORES = (
+    *("memory", "kv", "disk", "object", "s3", "gcs"),
+    *("db", "duckdb", "eventlog", "minio", "pvc"),
+)
+SCOPES = ("step", "execution", "workflow", "permanent")
+CODECS = ("none", "gzip", "zstd")
+INLINE_BYTES = 32 * 1024
+"""What an event carries of a result, however much more the author would allow."""
+PREVIEW_BYTES = 1024
+KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
+_TTL = re.compile(r"(\d{1,6})([smhdwy])")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "y": timedelta(days=365),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One small field of a result, found by a JSONPath."""
+
+    name: str
+    query: JSONPathQuery
+    is_one: bool
+    """The path can lead to one value only; otherwise all it leads to are a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPolicy:
+    """Where a task's result goes, for how long, and which of its fields stay at hand."""
+
+    kind: str = AUTO
+    scope: str = "permanent"
+    ttl: timedelta | None = None
+    compression: str | None = None
+    inline_max_bytes: int = INLINE_BYTES
+    preview_max_bytes: int = PREVIEW_BYTES
+    select: tuple[Selection, ...] = ()
+
+    def store_of(self, byte_length: int) -> str | None:
+        """Return the store for a result of this size; None: it stays in its event."""
+        if self.kind == "eventlog" and byte_length <= INLINE_BYTES:
+            return None
+        if self.kind not in (AUTO, "eventlog"):
+            return self.kind
+        if byte_length <= min(self.inline_max_bytes, INLINE_BYTES):
+            return None
+        if byte_length < KV_BYTES:
+            return "kv"
+        return "object" if byte_length < OBJECT_BYTES else "s3"
+
+    def extract(self, data: Json) -> dict[str, Json]:
+        """Return the selected fields; one whose path leads nowhere is left out."""
+        found: dict[str, Any] = {}
+        for one in self.select:
+            values = one.query.find(data).values()
+            if not one.is_one:
+                found[one.name] = values
+            elif values:
+                found[one.name] = values[0]
+        return found
+
+
+USUAL = ResultPolicy(kind="object")
+"""For a result that nobody said anything about and that is too large for its event."""
+
+
+def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
+    """Read `spec.result` of a task; None where it says nothing."""
+    given = spec.get("result") if isinstance(spec, dict) else None
+    if not isinstance(given, dict):
+        return None
+    path = (*path, "spec", "result")
+    store = given.get("store")
+    if isinstance(store, str):
+        store = {"kind": store}
+    has_store, store = isinstance(store, dict), store if isinstance(store, dict) else {}
+    ttl, is_permanent = _ttl(draft, store.get("ttl"), (*path, "store", "ttl"))
+    usual = "execution" if has_store and not is_permanent else "permanent"
+    codec = store.get("compression")
+    return ResultPolicy(
+        kind=str(store.get("kind", AUTO)),
+        scope=str(store.get("scope", usual)),
+        ttl=ttl,
+        compression=None if codec in (None, "none") else str(codec),
+        inline_max_bytes=_number(given.get("inline_max_bytes"), INLINE_BYTES),
+        preview_max_bytes=_number(given.get("preview_max_bytes"), PREVIEW_BYTES),
+        select=_selections(draft, given.get("select"), (*path, "select")),
+    )
+
+
+def _number(value: Any, usual: int) -> int:
+    return value if isinstance(value, int) else usual
+
+
+def _ttl(draft: Draft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
+    """Return how long a result lives, and whether it was said to be for ever."""
+    if value is None or value == "permanent":
+        return None, value is not None
+    found = _TTL.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        hint = "write 30m, 1h, 1d, 7d, 1y or permanent"
+        draft.report(path, f"{value!r} is no time to live", hint)
+        return None, False
+    return int(found[1]) * _UNITS[found[2]], False
+
+
+def _selections(draft: Draft, value: Any, path: Path) -> tuple[Selection, ...]:
+    made: dict[str, Selection] = {}
+    for place, one in enumerate(value if isinstance(value, list) else ()):
+        if not isinstance(one, Mapping) or not isinstance(one.get("path"), str):
+            continue
+        text, here = one["path"], (*path, place)
+        name = str(one.get("as") or text.rpartition(".")[2])
+        if not re.fullmatch(IDENTIFIER, name):
+            draft.report(here, f"{name!r} is no name for templates", "add `as` with a name")
+        if name in made:
+            draft.report(here, f"{name!r} is selected twice")
+        try:
+            query = compile_path(text if text.startswith("$") else f"$.{text}")
+        except JSONPathError as error:
+            draft.report((*here, "path"), f"is no JSONPath: {error}", "write $.a.b[0]")
+            continue
+        made[name] = Selection(name, query, query.singular_query())
+    return tuple(made.values())

@@ -1,0 +1,171 @@
+"""The results of one attempt: kept as payloads, copied to their tiers, told as events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from streams.clock import Clock
+from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
+from streams.errors import Refused
+from streams.ids import derive_id
+from streams.log.port import EventStore
+from streams.payload.copies import Copies, Copy
+from streams.payload.port import JSON, PayloadStore, Scope
+from streams.payload.results import preview_of, result_reference, result_uri
+from streams.playbook.model import Task
+from streams.playbook.results import INLINE_BYTES, ResultPolicy
+from streams.work.item import WorkItem
+from streams.worker.views import Kept
+
+EXTRACTED_BYTES = 8 * 1024
+_AT_ONCE = 256
+_NUL = b"\\u0000"
+
+
+class NotInEvents(Refused):
+    """What an event should carry of a result cannot be in one."""
+
+
+class Keeper:
+    """Keeps results: the payload store first, always, then a copy in the tier that was asked for.
+
+    The events are gathered until `tell`, before the one that ends the attempt: a reference
+    in a committed result can always be resolved. Those of an attempt that is lost are told
+    by nobody, or stay as history; their ids are this attempt's own.
+    """
+
+    def __init__(
+        self,
+        item: WorkItem,
+        payloads: PayloadStore,
+        copies: Copies,
+        log: EventStore,
+        clock: Clock,
+        insist: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+    ) -> None:
+        self._item, self._payloads, self._copies = item, payloads, copies
+        self._log, self._clock, self._insist = log, clock, insist
+        self._untold: list[NewEvent] = []
+
+    async def keep(self, task: Task, data: Json, partition: str) -> Kept:
+        """Do with a result what the task's `spec.result` says."""
+        assert task.result is not None
+        return await self.store(task.label, task.result, data, partition)
+
+    async def store(self, task: str, policy: ResultPolicy, data: Json, partition: str) -> Kept:
+        """Store a result where its policy says so, or where it does not fit its event.
+
+        Raises:
+            NotInEvents: its selected fields cannot be in an event.
+        """
+        extracted = _small(policy.extract(data))
+        encoded = encode(data)
+        kind = policy.store_of(len(encoded))
+        if kind is None:
+            if is_inline(encoded):
+                return Kept(extracted)
+            kind = "object"
+        scope = Scope(self._item.tenant_id, self._item.organization_id)
+        payload: PayloadRef = await self._insist(
+            lambda: self._payloads.put(scope, encoded, media_type=JSON)
+        )
+        result_id = derive_id(
+            self._item.entity_id, self._item.attempt, f"result/{task}/{partition}"
+        )
+        uri = result_uri(self._item.execution_id, self._item.step, task, result_id)
+        expires_at = None if policy.ttl is None else self._clock.now() + policy.ttl
+        ref = result_reference(
+            uri,
+            payload,
+            store=kind,
+            scope=policy.scope,
+            expires_at=expires_at,
+            compression=policy.compression,
+            extracted=extracted,
+            preview=plain(preview_of(data, policy.preview_max_bytes)),
+        )
+        await self._copies.put(
+            kind,
+            Copy(
+                uri=uri,
+                execution_id=self._item.execution_id,
+                step=self._item.step,
+                task=task,
+                payload=payload,
+                data=encoded,
+                codec=policy.compression,
+                expires_at=expires_at,
+            ),
+        )
+        self._untold.append(self._event(result_id, task, ref, payload))
+        return Kept(extracted, ref)
+
+    async def tell(self) -> None:
+        """Append what was kept and is not told yet."""
+        while self._untold:
+            batch = self._untold[:_AT_ONCE]
+            await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
+            del self._untold[:_AT_ONCE]
+
+    def _event(
+        self, result_id: int, task: str, ref: dict[str, Any], payload: PayloadRef
+    ) -> NewEvent:
+        meta: dict[str, Routing] = {
+            "result_id": str(result_id),
+            "store": ref["store"],
+            "scope": ref["scope"],
+            "task": task,
+        }
+        if ref["expires_at"] is not None:
+            meta["expires_at"] = ref["expires_at"]
+        return NewEvent(
+            type="result.stored",
+            root=Root("execution", self._item.execution_id),
+            tenant_id=self._item.tenant_id,
+            organization_id=self._item.organization_id,
+            idempotency_key=f"result.stored/{result_id}",
+            event_time=self._clock.now(),
+            catalog_id=self._item.catalog_id,
+            node_name=self._item.step,
+            meta=meta,
+            result=ref,
+            payload_ref=payload,
+        )
+
+
+def encode(data: Any) -> bytes:
+    """Return a result as JSON.
+
+    Raises:
+        Refused: it is none.
+    """
+    try:
+        return orjson.dumps(data, default=str)
+    except TypeError as error:
+        raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
+
+
+def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
+    """Say whether an event can carry this JSON."""
+    return len(encoded) <= room and _NUL not in encoded
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: no NaN, no tuples."""
+    return orjson.loads(encode(value))
+
+
+def _small(extracted: dict[str, Json]) -> dict[str, Json]:
+    if not extracted:
+        return {}
+    data = encode(extracted)
+    if len(data) > EXTRACTED_BYTES:
+        why = f"the selected fields have {len(data)} bytes, {EXTRACTED_BYTES} are allowed"
+        raise NotInEvents(f"{why}; select less of the result")
+    if _NUL in data:
+        raise NotInEvents("a selected field holds a NUL character, which no event can carry")
+    found: dict[str, Json] = orjson.loads(data)
+    return found

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from streams.playbook.parse import check, parse
+from streams.playbook.results import ResultPolicy
+from streams.playbook.views import result_view, wants_data
+
+
+def text(result: Any = None, *more: Any, **step: Any) -> str:
+    task = {"kind": "noop", **({} if result is None else {"spec": {"result": result}})}
+    first = {"step": "start", "tool": [{"page": task}, {"last": {"kind": "noop"}}], **step}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "noetl.io/v2",
+            "kind": "Playbook",
+            "metadata": {"name": "t", "path": "t"},
+            "workflow": [first, *more],
+        }
+    )
+
+
+def policy(result: Any) -> ResultPolicy:
+    found = parse(text(result)).steps["start"].tasks[0].result
+    assert found is not None
+    return found
+
+
+def test_a_task_that_says_nothing_has_no_policy() -> None:
+    assert parse(text()).steps["start"].tasks[0].result is None
+
+
+@pytest.mark.parametrize(
+    ("ttl", "meant"),
+    [
+        ("30m", timedelta(minutes=30)),
+        ("2h", timedelta(hours=2)),
+        ("7d", timedelta(days=7)),
+        ("1y", timedelta(days=365)),
+        ("permanent", None),
+    ],
+)
+def test_times_to_live_are_read(ttl: str, meant: timedelta | None) -> None:
+    assert policy({"store": {"kind": "auto", "ttl": ttl}}).ttl == meant
+
+
+def test_a_result_with_a_store_ends_with_its_execution_unless_told_otherwise() -> None:
+    assert policy({"store": {"kind": "kv"}}).scope == "execution"
+    assert policy({"store": {"kind": "kv", "ttl": "permanent"}}).scope == "permanent"
+    assert policy({"store": {"kind": "kv", "scope": "workflow"}}).scope == "workflow"
+    assert policy({"select": []}).scope == "permanent"
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "store"),
+    [
+        ("auto", 1_000, None),
+        ("auto", 40_000, "kv"),
+        ("auto", 1_000_000, "object"),
+        ("auto", 10_000_000, "s3"),
+        ("db", 10, "db"),
+        ("eventlog", 10, None),
+        ("eventlog", 100_000, "kv"),
+    ],
+)
+def test_the_size_chooses_the_store_unless_the_author_does(
+    kind: str, size: int, store: str | None
+) -> None:
+    assert ResultPolicy(kind=kind).store_of(size) == store
+
+
+def test_selected_fields_are_found_by_their_paths() -> None:
+    select = [
+        {"path": "$.paging.hasMore", "as": "more"},
+        {"path": "$.rows[0].id"},
+        {"path": "$.rows[*].id", "as": "ids"},
+        {"path": "$.gone", "as": "gone"},
+    ]
+    found = policy({"select": select}).extract(
+        {"paging": {"hasMore": False}, "rows": [{"id": 1}, {"id": 2}]}
+    )
+    assert found == {"more": False, "id": 1, "ids": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"store": {"kind": "auto", "ttl": "soon"}}, "'soon' is no time to live"),
+        ({"store": {"kind": "tape"}}, "tape"),
+        ({"store": {"kind": "kv", "scope": "week"}}, "week"),
+        ({"select": [{"path": "$.a[", "as": "a"}]}, "is no JSONPath"),
+        ({"select": [{"path": "$.a", "as": "no name"}]}, "is no name for templates"),
+        ({"select": [{"path": "$.a"}, {"path": "$.b.a"}]}, "selected twice"),
+        ({"selekt": []}, "selekt"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(result: Any, said: str) -> None:
+    playbook, problems = check(text(result))
+    assert playbook is None
+    told = [problem for problem in problems if said in str(problem)]
+    assert told
+    assert told[0].line > 1
+
+
+def test_tasks_and_rows_that_others_read_are_known() -> None:
+    loop = {"in": [1, 2], "iterator": "n"}
+    rows = {"step": "rows", "loop": loop, "tool": {"kind": "noop"}, "next": "end"}
+    args = {"a": "{{ start.page.x }}", "b": "{{ rows.result }}", "c": "{{ quiet.total }}"}
+    quiet = {"step": "quiet", "loop": loop, "tool": {"kind": "noop"}, "next": "rows"}
+    end = {"step": "end", "tool": {"kind": "noop", "data": args}}
+    steps = parse(text(None, quiet, rows, end, next="quiet")).steps
+    assert [task.is_read for task in steps["start"].tasks] == [True, False]
+    assert (steps["rows"].has_readers, steps["quiet"].has_readers) == (True, False)
+
+
+def test_a_result_elsewhere_is_seen_by_its_reference_and_selected_fields() -> None:
+    ref = {"ref": "noetl://x", "store": "kv", "meta": {"bytes": 9}, "preview": {"_items": 2}}
+    own = {"status": "success", "meta": {}, "ref": ref, "extracted": {"page": 1}}
+    seen = result_view({**own, "tasks": {"fetch": {**own, "data": {"a": 5}}, "last": None}})
+    assert (seen["_ref"], seen["_store"], seen["_meta"]) == ("noetl://x", "kv", {"bytes": 9})
+    assert (seen["_preview"], seen["page"]) == ({"_items": 2}, 1)
+    assert (seen["fetch"]["a"], seen["fetch"]["_ref"]) == (5, "noetl://x")
+    assert seen["last"]["extracted"] == {"page": 1}
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ((), True),
+        (("data",), True),
+        (("rows",), True),
+        (("result",), True),
+        (("result", "data"), True),
+        (("result", "extracted", "page"), False),
+        (("get",), True),
+        (("_ref",), False),
+        (("extracted", "page"), False),
+        (("page",), False),
+        (("status",), False),
+        (("fetch", "data"), False),
+    ],
+)
+def test_only_ways_into_the_data_want_it(keys: tuple[str, ...], wanted: bool) -> None:
+    envelope = {"extracted": {"page": 1}, "tasks": {"fetch": {}}}
+    assert wants_data(keys, envelope) is wanted

@@ -1,0 +1,165 @@
+"""What becomes of results: stored, told, seen, and read back by who names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from streams.envelope.locator import ResultUri, parse
+from streams.envelope.model import PayloadRef
+from streams.payload.copies import Copies, Copy
+from streams.payload.port import Scope
+from streams.payload.results import payload_of
+from streams.playbook.model import Step
+from streams.playbook.readers import ways_of
+from streams.worker.commands import CommandRunner
+from streams.worker.frames import FrameRunner
+from streams.worker.input import Documents
+from tests.unit.worker.stage import FakeTool, World, loop_step, ok, rule, task
+
+PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
+SELECT = [{"path": "$.paging.more", "as": "more"}]
+SCOPE = Scope("acme", "care")
+
+
+def spec(**result: Any) -> dict[str, Any]:
+    return {"result": {"select": SELECT, **result}}
+
+
+def pages(*_: Any) -> FakeTool:
+    return FakeTool(lambda config, call: ok(PAGE))
+
+
+def world(*tasks: Any, **tools: Any) -> World:
+    step = Step(name="once", tasks=tasks, ways=ways_of(tasks, None))
+    return World(step, {"t": FakeTool(), **tools})
+
+
+async def ran(here: World, **changes: Any) -> Any:
+    await CommandRunner(here.ports, here.options()).run(await here.command(**changes))
+    return await here.last()
+
+
+async def read(here: World, ref: Mapping[str, Any]) -> Any:
+    return orjson.loads(await here.payloads.get(payload_of(ref, SCOPE)))
+
+
+async def test_a_stored_result_is_told_before_the_command_ends() -> None:
+    fetch = task("page", "t", {}, spec=spec(store={"kind": "auto", "ttl": "30m"}))
+    here = world(fetch, t=pages())
+    last = await ran(here)
+    assert [e.type for e in await here.events()][-2:] == ["result.stored", "command.completed"]
+    stored, ref = (await here.events("result."))[0], last.result["ref"]
+    assert stored.result == ref
+    assert (ref["kind"], ref["store"], ref["scope"]) == ("result_ref", "kv", "execution")
+    assert ref["expires_at"] == stored.meta["expires_at"]
+    assert ref["extracted"] == last.result["extracted"] == {"more": True}
+    assert isinstance(parse(ref["ref"]), ResultUri)
+    assert await read(here, ref) == PAGE
+    # Its life ends by an event, so nothing else may hold on to it.
+    assert (last.payload_ref, stored.payload_ref.sha256) == (None, ref["meta"]["sha256"])
+
+
+async def test_a_small_result_stays_in_its_event() -> None:
+    here = world(task("page", "t", {"a": 1}, spec={"result": {"store": {"kind": "auto"}}}))
+    last = await ran(here)
+    assert last.result["data"] == {"a": 1}
+    assert await here.events("result.") == []
+
+
+async def test_a_named_store_takes_small_results_too() -> None:
+    here = world(task("page", "t", {"a": 1}, spec={"result": {"store": {"kind": "db"}}}))
+    assert (await ran(here)).result["ref"]["store"] == "db"
+
+
+async def test_templates_of_the_pipeline_see_data_and_reference() -> None:
+    names = {"a": "{{ page._ref }}", "b": "{{ page.more }}", "c": "{{ page.rows | length }}"}
+    names["d"] = "{{ page._store }}"
+    follow = rule(None, "continue", set_vars={"seen": "{{ outcome.result.extracted.more }}"})
+    names["e"] = "{{ vars.seen }}"
+    fetch = task("page", "fetch", {}, follow, spec=spec(store={"kind": "object"}))
+    here = world(fetch, task("show", "t", names), fetch=pages())
+    data = (await ran(here)).result["data"]
+    (stored,) = await here.events("result.")
+    assert data == {"a": stored.result["ref"], "b": True, "c": 1000, "d": "object", "e": True}
+
+
+async def test_results_of_tasks_that_others_name_come_with_the_steps() -> None:
+    fetch = replace(task("page", "fetch", {}), is_read=True)
+    small = replace(task("small", "t", {"a": 1}), is_read=True)
+    last = replace(task("last", "t", {"b": 2}), is_read=True)
+    here = world(fetch, small, last, task_not_named := task("end", "t"), fetch=pages())
+    assert not task_not_named.is_read
+    tasks = (await ran(here)).result["tasks"]
+    assert tasks.keys() == {"page", "small", "last"}
+    assert tasks["small"]["data"] == {"a": 1}
+    assert "data" not in tasks["page"]
+    assert await read(here, tasks["page"]["ref"]) == PAGE
+
+
+async def test_a_task_that_is_the_steps_last_is_not_told_twice() -> None:
+    here = world(replace(task("page", "fetch", {}), is_read=True), fetch=pages())
+    last = await ran(here)
+    assert last.result["tasks"] == {"page": None}
+    assert len(await here.events("result.")) == 1
+
+
+async def test_fields_too_large_to_be_selected_fail_the_task() -> None:
+    select = [{"path": "$.rows", "as": "rows"}]
+    here = world(task("page", "t", {}, spec={"result": {"select": select}}), t=pages())
+    last = await ran(here)
+    assert last.type == "command.failed"
+    assert "select less" in last.error
+
+
+async def test_rows_of_a_frame_leave_references_and_the_same_data_is_one_object() -> None:
+    step = loop_step(task("page", "t", {}, spec=spec(store={"kind": "s3"})))
+    here = World(step, {"t": pages()})
+    await FrameRunner(here.ports, here.options()).run(await here.frame([1, 2, 3]))
+    stored = await here.events("result.")
+    assert len({event.meta["result_id"] for event in stored}) == 3
+    assert len({event.payload_ref.uri for event in stored if event.payload_ref}) == 1
+    last = await here.last()
+    assert last.payload_ref.byte_length < 10_000
+    rows = await here.ports.documents.read(last.payload_ref)
+    assert [row["ref"] for row in rows] == [event.result["ref"] for event in stored]
+
+
+class Shelf:
+    """A tier that counts."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.given = 0
+
+    async def put(self, copy: Copy) -> None:
+        self.kept[copy.payload.uri] = copy.data
+
+    async def get(self, ref: PayloadRef) -> bytes | None:
+        self.given += 1
+        return self.kept.get(ref.uri)
+
+    async def delete(self, ref: PayloadRef) -> None:
+        self.kept.pop(ref.uri, None)
+
+
+@pytest.mark.parametrize("fate", ["kept", "lost", "spoilt"])
+async def test_a_copy_is_read_first_and_never_needed(fate: str) -> None:
+    shelf = Shelf()
+    copies = Copies({"kv": shelf})
+    here = world(task("page", "t", {}, spec=spec(store={"kind": "kv"})), t=pages())
+    here.ports = replace(here.ports, copies=copies)
+    ref = (await ran(here)).result["ref"]
+    if fate == "lost":
+        shelf.kept.clear()
+    elif fate == "spoilt":
+        shelf.kept = dict.fromkeys(shelf.kept, b"{}")
+    else:
+        here.payloads.objects.clear()
+    documents = Documents(here.payloads, copies=copies)
+    assert await documents.read(payload_of(ref, SCOPE), "kv") == PAGE
+    assert shelf.given == 1
