@@ -9,8 +9,8 @@ from typing import Any
 
 from streams.envelope.locator import SCHEME, Locator, parse
 from streams.envelope.model import PayloadRef
-from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.port import Scope
+from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
+from streams.payload.port import Compression, Scope
 
 
 def describe(
@@ -20,17 +20,53 @@ def describe(
     media_type: str,
     row_count: int | None = None,
     schema_digest: str | None = None,
+    compression: Compression = "none",
 ) -> PayloadRef:
     """Return the reference of `data`: the same bytes in the same scope, the same reference."""
-    digest = sha256(data).hexdigest()
+    return name(
+        scope,
+        sha256(data).hexdigest(),
+        len(data),
+        media_type=media_type,
+        row_count=row_count,
+        schema_digest=schema_digest,
+        compression=compression,
+    )
+
+
+def name(
+    scope: Scope,
+    digest: str,
+    byte_length: int,
+    *,
+    media_type: str,
+    row_count: int | None = None,
+    schema_digest: str | None = None,
+    compression: Compression = "none",
+) -> PayloadRef:
+    """Return the reference of bytes that were hashed before."""
     return PayloadRef(
         uri=str(Locator.payload(scope.tenant_id, scope.organization_id, digest)),
         sha256=digest,
         media_type=media_type,
-        byte_length=len(data),
+        byte_length=byte_length,
         row_count=row_count,
         schema_digest=schema_digest,
+        compression=None if compression == "none" else compression,
     )
+
+
+def check_owner(scope: Scope, ref: PayloadRef) -> PayloadRef:
+    """Return `ref` if it belongs to this tenant and organization.
+
+    Raises:
+        BadLocator: it names no payload.
+        PayloadForeign: it is somebody else's.
+    """
+    if ref.uri != str(Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)):
+        parse(ref.uri)
+        raise PayloadForeign(ref.uri, scope)
+    return ref
 
 
 def reference_json(ref: PayloadRef) -> dict[str, Any]:
@@ -59,6 +95,19 @@ def key_of(ref: PayloadRef) -> str:
     return f"{tenant}/{organization}/sha256/{ref.sha256}"
 
 
+def scope_of(ref: PayloadRef) -> Scope:
+    """Return whose payload a reference names; `key_of` has found it good."""
+    place = parse(ref.uri)
+    assert isinstance(place, Locator)
+    assert place.org is not None
+    return Scope(place.tenant, place.org)
+
+
+def trash_key(key: str) -> str:
+    """Return where an object waits that nothing refers to, until it is deleted for good."""
+    return key.replace("/sha256/", "/trash/")
+
+
 def check(ref: PayloadRef, data: bytes) -> bytes:
     """Return `data` if it is what `ref` names.
 
@@ -67,8 +116,8 @@ def check(ref: PayloadRef, data: bytes) -> bytes:
     """
     if len(data) != ref.byte_length:
         raise PayloadCorrupt(
-            ref.uri, f"the stored object has {len(data)} bytes, not {ref.byte_length}"
+            ref.uri, f"the stored payload has {len(data)} bytes, not {ref.byte_length}"
         )
     if (found := sha256(data).hexdigest()) != ref.sha256:
-        raise PayloadCorrupt(ref.uri, f"the stored object has the digest {found}")
+        raise PayloadCorrupt(ref.uri, f"the stored payload has the digest {found}")
     return data

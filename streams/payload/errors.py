@@ -3,9 +3,11 @@
 PoisonRecord
 ├── PayloadMissing       there is no such object
 └── PayloadCorrupt       the bytes are not those that were stored
+    └── PayloadBomb      they unpack to more than the reference says
 Unavailable
 └── PayloadUnavailable   the store is down
 Refused
+├── PayloadForeign       it belongs to another tenant or organization
 └── NoSuchBackend        the settings name a store this version cannot use
 
 Missing and corrupt are poison, not inconsistency: no rebuild from the log brings an object
@@ -14,7 +16,12 @@ back, and one tenant's lost object must not stop the process that serves the oth
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from streams.errors import PoisonRecord, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from streams.payload.port import Scope
 
 
 class PayloadMissing(PoisonRecord):
@@ -36,14 +43,27 @@ class PayloadCorrupt(PoisonRecord):
         self.uri = uri
 
 
+class PayloadBomb(PayloadCorrupt):
+    """The object unpacks to more than its reference says; unpacking was stopped there."""
+
+
 class PayloadUnavailable(Unavailable):
     """The store is down, or does not let us in; asking again is safe."""
+
+
+class PayloadForeign(Refused):
+    """A reference of another tenant or organization."""
+
+    def __init__(self, uri: str, scope: Scope) -> None:
+        super().__init__(
+            f"{uri} does not belong to tenant {scope.tenant_id!r} and organization "
+            f"{scope.organization_id!r}; use a reference that was made there"
+        )
+        self.uri = uri
 
 
 class NoSuchBackend(Refused):
     """The settings name a store that this version cannot use."""
 
-    def __init__(self, backend: str) -> None:
-        super().__init__(
-            f"payload_store.backend {backend!r} is not built yet; use 's3', 'seaweedfs' or 'local'"
-        )
+    def __init__(self, backend: str, why: str) -> None:
+        super().__init__(f"payload_store.backend {backend!r} cannot be used: {why}")

@@ -4,79 +4,123 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
-from streams.envelope.model import PayloadRef
-from streams.payload.content import check, describe, key_of
-from streams.payload.errors import PayloadMissing, PayloadUnavailable
-from streams.payload.port import Scope
+from streams.payload.errors import PayloadUnavailable
+from streams.payload.objects import PIECE_BYTES, NoSuchObject, ObjectTooLarge, Stat
+
+_LISTED_AT_ONCE = 1000
 
 
-class LocalPayloadStore:
+class LocalObjects:
     """Writes a file under a name of its own, then renames it: readers see all of it or none."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-    ) -> PayloadRef:
-        """Store `data` and return its reference once it is durable."""
-        ref = describe(
-            scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
-        )
-        await asyncio.to_thread(self._write, self._path(ref), data)
-        return ref
+    async def write(self, key: str, data: bytes) -> None:
+        """Keep `data`, on the disk when this returns."""
+        await asyncio.to_thread(self._write, key, BytesIO(data))
 
-    async def get(self, ref: PayloadRef) -> bytes:
-        """Return the bytes behind `ref`, checked against its digest and length."""
+    async def upload(self, key: str, source: BinaryIO) -> None:
+        """Keep what `source` holds."""
+        await asyncio.to_thread(self._write, key, source)
+
+    async def read(self, key: str, *, at_most: int) -> bytes:
+        """Return the file's content."""
+        return await asyncio.to_thread(self._read, key, at_most)
+
+    async def stream(self, key: str) -> AsyncGenerator[bytes, None]:
+        """Yield the file in pieces."""
+        with _trouble(key):
+            file = await asyncio.to_thread((self._folder / key).open, "rb")
+            try:
+                while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                    yield piece
+            finally:
+                file.close()
+
+    async def stat(self, key: str) -> Stat | None:
+        """Return the file's length and time."""
         try:
-            with _trouble(ref.uri):
-                data = await asyncio.to_thread(self._path(ref).read_bytes)
-        except FileNotFoundError:
-            raise PayloadMissing(ref.uri) from None
-        return check(ref, data)
+            with _trouble(key):
+                return await asyncio.to_thread(self._stat, key)
+        except NoSuchObject:
+            return None
 
-    async def exists(self, ref: PayloadRef) -> bool:
-        """Say whether the file is there."""
-        return await asyncio.to_thread(self._path(ref).is_file)
+    async def remove(self, key: str) -> None:
+        """Remove the file."""
+        with _trouble(key):
+            await asyncio.to_thread((self._folder / key).unlink, missing_ok=True)
 
-    async def delete(self, ref: PayloadRef) -> None:
-        """Remove the file; harmless when it is gone."""
-        with _trouble(ref.uri):
-            await asyncio.to_thread(self._path(ref).unlink, missing_ok=True)
+    async def list(self, prefix: str = "") -> AsyncIterator[Stat]:
+        """Yield every file below `prefix`."""
+        with _trouble(prefix):
+            found = self._walk(prefix)
+            while some := await asyncio.to_thread(list, islice(found, _LISTED_AT_ONCE)):
+                for stat in some:
+                    yield stat
 
-    def _path(self, ref: PayloadRef) -> Path:
-        return self._folder / key_of(ref)
+    async def move(self, source: str, target: str) -> None:
+        """Rename the file and give it the present time."""
+        try:
+            with _trouble(source):
+                await asyncio.to_thread(self._move, self._folder / source, self._folder / target)
+        except NoSuchObject:
+            return
 
-    def _write(self, path: Path, data: bytes) -> None:
-        with _trouble(str(path)):
-            if path.is_file() and path.stat().st_size == len(data):
-                return
+    def _write(self, key: str, source: BinaryIO) -> None:
+        path = self._folder / key
+        with _trouble(key):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
             try:
-                _write_durably(unfinished, data)
+                with unfinished.open("xb") as file:
+                    shutil.copyfileobj(source, file, PIECE_BYTES)
+                    file.flush()
+                    os.fsync(file.fileno())
                 unfinished.replace(path)
                 _sync_folder(path.parent)
             finally:
                 unfinished.unlink(missing_ok=True)
 
+    def _read(self, key: str, at_most: int) -> bytes:
+        with _trouble(key), (self._folder / key).open("rb") as file:
+            data = file.read(at_most + 1)
+            if len(data) > at_most:
+                length = os.fstat(file.fileno()).st_size
+                raise ObjectTooLarge(f"{length} bytes, {at_most} are allowed")
+            return data
 
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    def _stat(self, key: str) -> Stat:
+        found = (self._folder / key).stat()
+        return Stat(key, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+    def _walk(self, prefix: str) -> Iterator[Stat]:
+        for folder, _, names in os.walk(self._folder / prefix):
+            for name in names:
+                if name.startswith("."):
+                    continue
+                key = str(Path(folder, name).relative_to(self._folder))
+                try:
+                    yield self._stat(key)
+                except FileNotFoundError:
+                    continue
+
+    def _move(self, source: Path, target: Path) -> None:
+        os.utime(source)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        source.replace(target)
+        _sync_folder(target.parent)
+        _sync_folder(source.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -93,7 +137,7 @@ def _trouble(what: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise
+        raise NoSuchObject(what) from None
     except OSError as error:
         raise PayloadUnavailable(
             f"{what}: {error.strerror or error}; is the folder mounted and writable?"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from streams.envelope.model import PayloadRef
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
+
+Compression: TypeAlias = Literal["zstd", "lz4", "gzip", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,9 @@ class PayloadStore(Protocol):
     """Keeps payload bytes under the hash of their content.
 
     Storing the same bytes twice is harmless and yields the same reference, so a
-    redelivered record never writes a second object.
+    redelivered record never writes a second object. How an object is packed is the object's
+    own affair: a reference's `compression` tells what its writer asked for, and no reader
+    depends on it.
     """
 
     async def put(
@@ -34,8 +39,11 @@ class PayloadStore(Protocol):
         media_type: str,
         row_count: int | None = None,
         schema_digest: str | None = None,
+        compression: Compression | None = None,
     ) -> PayloadRef:
         """Store `data` and return its reference once it is durable.
+
+        Without a `compression` the store packs as it was set up to.
 
         Raises:
             PayloadUnavailable: the store is down; asking again is safe.
@@ -49,6 +57,27 @@ class PayloadStore(Protocol):
             PayloadMissing: there is no such object.
             PayloadCorrupt: the bytes are not those that were stored.
             PayloadUnavailable: the store is down.
+        """
+        ...
+
+    async def store(
+        self,
+        scope: Scope,
+        chunks: AsyncIterable[bytes],
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store what `chunks` yields, of any size, in little memory; otherwise as `put`."""
+        ...
+
+    def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the bytes behind `ref` in pieces, in little memory; otherwise as `get`.
+
+        The digest is known at the end: whoever gets PayloadCorrupt there must drop what came
+        before it.
         """
         ...
 

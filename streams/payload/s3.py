@@ -1,41 +1,36 @@
 """Payloads in S3, or in anything that speaks it (SeaweedFS, MinIO, rclone).
 
-boto3 finds the keys; the requests go over aiohttp, because a boto3 call costs 2 ms of
-processor time and a thread, and a busy worker stores hundreds of payloads a second.
+boto3 finds the keys; small objects go over aiohttp, because a boto3 call costs 2 ms of
+processor time and a thread, and a busy worker stores hundreds of payloads a second. Large
+ones, lists and moves go through obstore.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from hashlib import sha256
+from typing import BinaryIO
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 from yarl import URL
 
-from streams.envelope.model import PayloadRef
-from streams.payload.content import check, describe, key_of
-from streams.payload.errors import PayloadMissing, PayloadUnavailable
-from streams.payload.port import Scope
+from streams.payload.errors import PayloadUnavailable
+from streams.payload.objects import NoSuchObject, ObjectTooLarge, Shelves, Stat
 from streams.payload.sigv4 import Keys, sign
 
 PAUSES_S = (0.1, 0.4, 1.0)
-_KNOWN = 10_000
+_ERROR_BYTES = 65_536
+_SMALL_WRITE_BYTES, _SMALL_READ_BYTES = 1 << 20, 16 << 20
 _EMPTY = sha256(b"").hexdigest()
 _CODE = re.compile(rb"<Code>([^<]{1,80})</Code>")
 
 
-class S3PayloadStore:
-    """Stores each payload once under its digest.
-
-    A put asks first whether the object is there, whole. An overwrite with the same bytes
-    would be harmless on S3, but servers that ignore `If-None-Match` and write in place
-    (rclone) would for a moment show, and after a crash keep, half of an object that is in use.
-    """
+class S3Objects:
+    """Objects of one bucket; `large` goes to the same bucket for whatever is not small."""
 
     def __init__(
         self,
@@ -45,6 +40,7 @@ class S3PayloadStore:
         region: str,
         keys: Callable[[], Awaitable[Keys]],
         now: Callable[[], datetime],
+        large: Shelves,
         encrypt: bool = False,
         pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
@@ -52,57 +48,58 @@ class S3PayloadStore:
         split = urlsplit(base_url)
         self._session, self._region, self._keys, self._now = session, region, keys, now
         self._origin, self._prefix = f"{split.scheme}://{split.netloc}", split.path.rstrip("/")
-        self._host, self._pauses_s = split.netloc, pauses_s
+        self._host, self._pauses_s, self._large = split.netloc, pauses_s, large
         self._put_headers = {"x-amz-server-side-encryption": "AES256"} if encrypt else {}
-        # Objects this process stored or saw lately: a repeated put costs nothing.
-        self._known: OrderedDict[str, None] = OrderedDict()
 
-    async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-    ) -> PayloadRef:
-        """Store `data` and return its reference once it is durable."""
-        ref = describe(
-            scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
-        )
-        key = key_of(ref)
-        if key not in self._known:
-            status, _, length = await self._request("HEAD", key)
-            if status != 200 or length != len(data):
-                await self._request("PUT", key, data, ref.sha256)
-            self._remember(key)
-        return ref
+    async def write(self, key: str, data: bytes) -> None:
+        """Keep `data`."""
+        if len(data) > _SMALL_WRITE_BYTES:
+            await self._large.write(key, data)
+        else:
+            await self._request("PUT", key, data, sha256(data).hexdigest())
 
-    async def get(self, ref: PayloadRef) -> bytes:
-        """Return the bytes behind `ref`, checked against its digest and length."""
-        status, data, _ = await self._request("GET", key_of(ref))
+    async def upload(self, key: str, source: BinaryIO) -> None:
+        """Keep what `source` holds, in parts."""
+        await self._large.upload(key, source)
+
+    async def read(self, key: str, *, at_most: int) -> bytes:
+        """Return the object."""
+        if at_most > _SMALL_READ_BYTES:
+            return await self._large.read(key, at_most=at_most)
+        status, data, length = await self._request("GET", key, at_most=at_most)
         if status == 404:
-            raise PayloadMissing(ref.uri)
-        return check(ref, data)
+            raise NoSuchObject(key)
+        if length > at_most:
+            raise ObjectTooLarge(f"{length} bytes, {at_most} are allowed")
+        return data
 
-    async def exists(self, ref: PayloadRef) -> bool:
-        """Say whether the object is there."""
-        status, _, _ = await self._request("HEAD", key_of(ref))
-        return status == 200
+    def stream(self, key: str) -> AsyncGenerator[bytes, None]:
+        """Yield the object in pieces."""
+        return self._large.stream(key)
 
-    async def delete(self, ref: PayloadRef) -> None:
-        """Remove the object; harmless when it is gone."""
-        key = key_of(ref)
-        self._known.pop(key, None)
+    async def stat(self, key: str) -> Stat | None:
+        """Return the object's length and time."""
+        return await self._large.stat(key)
+
+    async def remove(self, key: str) -> None:
+        """Remove the object."""
         await self._request("DELETE", key)
 
-    def _remember(self, key: str) -> None:
-        self._known[key] = None
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
+    def list(self, prefix: str = "") -> AsyncIterator[Stat]:
+        """Yield every object below `prefix`."""
+        return self._large.list(prefix)
+
+    async def move(self, source: str, target: str) -> None:
+        """Take an object from one key to the other."""
+        await self._large.move(source, target)
 
     async def _request(
-        self, method: str, key: str, data: bytes = b"", digest: str = _EMPTY
+        self,
+        method: str,
+        key: str,
+        data: bytes = b"",
+        digest: str = _EMPTY,
+        at_most: int = _ERROR_BYTES,
     ) -> tuple[int, bytes, int]:
         """Send one request, again while the store is busy; return status, body and length.
 
@@ -111,13 +108,14 @@ class S3PayloadStore:
         why = ""
         for pause in (*self._pauses_s, None):
             try:
-                status, body, length = await self._send(method, key, data, digest)
+                status, body, length = await self._send(method, key, data, digest, at_most)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = str(error) or type(error).__name__
             else:
-                if status < 300 or (status == 404 and method != "PUT"):
-                    return status, body, length
                 found = _CODE.search(body)
+                gone = status == 404 and method != "PUT"
+                if status < 300 or (gone and not (found and found[1] == b"NoSuchBucket")):
+                    return status, body, length
                 why = f"HTTP {status} {found[1].decode() if found else ''}".rstrip()
                 if status < 500 and status != 429:
                     break
@@ -129,7 +127,7 @@ class S3PayloadStore:
         )
 
     async def _send(
-        self, method: str, key: str, data: bytes, digest: str
+        self, method: str, key: str, data: bytes, digest: str, at_most: int
     ) -> tuple[int, bytes, int]:
         path = f"{self._prefix}/{quote(key)}"
         headers = sign(
@@ -149,4 +147,20 @@ class S3PayloadStore:
             headers=headers,
             skip_auto_headers=("Content-Type", "Accept-Encoding"),
         ) as answer:
-            return answer.status, await answer.read(), int(answer.headers.get("Content-Length", 0))
+            length = answer.content_length or 0
+            if answer.status == 200 and length > at_most:
+                answer.close()
+                return answer.status, b"", length
+            body = await _read(answer.content, at_most if answer.status == 200 else _ERROR_BYTES)
+            return answer.status, body, max(length, len(body))
+
+
+async def _read(content: aiohttp.StreamReader, at_most: int) -> bytes:
+    """Read a body whose length the server may not have told; stop one byte past `at_most`."""
+    pieces, length = [], 0
+    async for piece in content.iter_any():
+        pieces.append(piece)
+        length += len(piece)
+        if length > at_most:
+            break
+    return b"".join(pieces)

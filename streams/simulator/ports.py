@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from streams.envelope.canonical import millis
@@ -13,7 +13,7 @@ from streams.feed.memory import MemoryTopics
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
 from streams.payload.memory import MemoryPayloadStore
-from streams.payload.port import Scope
+from streams.payload.port import Compression, Scope
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
@@ -131,18 +131,34 @@ class FaultyPayloads:
         media_type: str,
         row_count: int | None = None,
         schema_digest: str | None = None,
+        compression: Compression | None = None,
     ) -> PayloadRef:
         """Store, unless the call or its answer is lost."""
         return await self._faults.write(
             self._process,
             lambda: self._store.put(
-                scope, data, media_type=media_type, row_count=row_count, schema_digest=schema_digest
+                scope,
+                data,
+                media_type=media_type,
+                row_count=row_count,
+                schema_digest=schema_digest,
+                compression=compression,
             ),
         )
 
     async def get(self, ref: PayloadRef) -> bytes:
         """Fetch, unless the call is refused."""
         return await self._faults.read(self._process, lambda: self._store.get(ref))
+
+    async def store(
+        self, scope: Scope, chunks: AsyncIterable[bytes], **described: Any
+    ) -> PayloadRef:
+        """Gather and store: nothing here is too large for that."""
+        return await self.put(scope, b"".join([chunk async for chunk in chunks]), **described)
+
+    async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the whole at once."""
+        yield await self.get(ref)
 
     async def exists(self, ref: PayloadRef) -> bool:
         """Ask, unless the call is refused."""

@@ -1,0 +1,214 @@
+"""How a packed object lies in the store: blocks that say by themselves how they are packed.
+
+Before each block stands a mark of 24 bytes, which is a skippable frame of zstd's format. An
+object packed with zstd is therefore an ordinary zstd file, and `zstd -d` unpacks it.
+
+    magic 0x184D2A5E | 16 | "NOETL" | version | codec | cipher | stored bytes | plain bytes
+
+Integers are little-endian, 32 bits wide; version, codec and cipher are one byte each. An
+object that does not begin with a mark is the payload itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from streams.payload.port import Compression, Scope
+
+BLOCK_BYTES = 1 << 20
+"""Plain bytes of a block as we write it."""
+LARGEST_BLOCK_BYTES = 16 << 20
+"""Plain bytes of a block as we read it: more is refused, so nobody can make us take more."""
+
+_MARK = struct.Struct("<II5sBBBII")
+_LEAD = _MARK.pack(0x184D2A5E, 16, b"NOETL", 1, 0, 0, 0, 0)[:14]
+_NUMBERS: dict[Compression, int] = {"none": 0, "zstd": 1, "gzip": 2, "lz4": 3}
+_CODECS = {
+    1: pa.Codec("zstd", compression_level=1),
+    2: pa.Codec("gzip", compression_level=1),
+    3: pa.Codec("lz4"),
+}
+
+
+class Cipher(Protocol):
+    """Seals blocks after they are packed and opens them before they are unpacked."""
+
+    number: int
+    """Written into marks; 0 is left to NoCipher."""
+
+    def seal(self, scope: Scope, index: int, block: bytes) -> bytes:
+        """Return the block of this place in an object of this scope, sealed."""
+        ...
+
+    def open(self, scope: Scope, index: int, block: bytes) -> bytes:
+        """Return the block as it was before it was sealed.
+
+        Raises:
+            BadBlock: it was changed, or the key to it is not here.
+        """
+        ...
+
+
+class NoCipher:
+    """Leaves blocks as they are."""
+
+    number = 0
+
+    def seal(self, scope: Scope, index: int, block: bytes) -> bytes:
+        """Return the block."""
+        return block
+
+    def open(self, scope: Scope, index: int, block: bytes) -> bytes:
+        """Return the block."""
+        return block
+
+
+class BadBlock(Exception):
+    """What lies in the store cannot be unpacked; it does not leave the store."""
+
+
+class Bomb(BadBlock):
+    """It unpacks to more than was stored, as far as the reference knows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the stored object unpacks to more than {limit} bytes")
+
+
+class Packer:
+    """Packs the blocks of one object, in their order."""
+
+    def __init__(self, scope: Scope, compression: Compression, cipher: Cipher) -> None:
+        self._scope, self._cipher, self._index = scope, cipher, 0
+        self._number = _NUMBERS[compression]
+
+    def pack(self, block: bytes) -> bytes:
+        """Return one block behind its mark."""
+        codec = _CODECS.get(self._number)
+        stored = block if codec is None else codec.compress(block, asbytes=True)
+        stored = self._cipher.seal(self._scope, self._index, stored)
+        self._index += 1
+        numbers = (1, self._number, self._cipher.number, len(stored), len(block))
+        return _MARK.pack(0x184D2A5E, 16, b"NOETL", *numbers) + stored
+
+
+def pack(scope: Scope, data: bytes, compression: Compression, cipher: Cipher) -> bytes:
+    """Return `data` as it is stored: packed, or itself where nothing is asked for.
+
+    Data that looks like a mark is packed in any case, so that nobody takes it for one.
+    """
+    if compression == "none" and cipher.number == 0 and not data.startswith(_LEAD):
+        return data
+    packer = Packer(scope, compression, cipher)
+    starts = range(0, max(len(data), 1), BLOCK_BYTES)
+    return b"".join([packer.pack(data[at : at + BLOCK_BYTES]) for at in starts])
+
+
+class Unpacker:
+    """Unpacks an object as its pieces arrive, and never yields more than `limit` bytes."""
+
+    def __init__(self, scope: Scope, limit: int, cipher: Cipher) -> None:
+        self._scope, self._left, self._limit, self._cipher = scope, limit, limit, cipher
+        self._waiting = bytearray()
+        self._plain: bool | None = None
+        self._index = 0
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield what can be unpacked now.
+
+        Raises:
+            BadBlock: the object is damaged, or larger than it may be.
+        """
+        if self._plain:
+            yield self._counted(piece)
+            return
+        self._waiting += piece
+        if self._plain is None:
+            if len(self._waiting) < len(_LEAD) and _LEAD.startswith(self._waiting):
+                return
+            self._plain = not self._waiting.startswith(_LEAD)
+            if self._plain:
+                yield self._counted(bytes(self._waiting))
+                self._waiting.clear()
+                return
+        while (block := self._block()) is not None:
+            yield block
+
+    def finish(self) -> Iterator[bytes]:
+        """Yield what is left when the last piece has been fed.
+
+        Raises:
+            BadBlock: the object ends too early.
+        """
+        if self._plain is None and self._waiting:
+            yield self._counted(bytes(self._waiting))
+        elif self._waiting and not self._plain:
+            raise BadBlock("the stored object ends within a block")
+
+    def _block(self) -> bytes | None:
+        if len(self._waiting) < _MARK.size:
+            return None
+        mark = _MARK.unpack_from(self._waiting)
+        stored_bytes, plain_bytes = mark[-2:]
+        if bytes(self._waiting[: len(_LEAD)]) != _LEAD:
+            raise BadBlock("the stored object has no mark where a block should begin")
+        if plain_bytes > self._left:
+            raise Bomb(self._limit)
+        if plain_bytes > LARGEST_BLOCK_BYTES or stored_bytes > 2 * LARGEST_BLOCK_BYTES:
+            raise BadBlock(f"the stored object has a block of {plain_bytes} bytes, too many")
+        end = _MARK.size + stored_bytes
+        if len(self._waiting) < end:
+            return None
+        stored = bytes(memoryview(self._waiting)[_MARK.size : end])
+        del self._waiting[:end]
+        block = self._counted(self._opened(stored, mark[4], mark[5], plain_bytes))
+        self._index += 1
+        return block
+
+    def _opened(self, stored: bytes, codec: int, cipher: int, plain_bytes: int) -> bytes:
+        if cipher not in (0, self._cipher.number):
+            raise BadBlock(f"the stored object is sealed by cipher {cipher}, which is not set up")
+        if cipher:
+            stored = self._cipher.open(self._scope, self._index, stored)
+        return _unpacked(stored, codec, plain_bytes)
+
+    def _counted(self, data: bytes) -> bytes:
+        if len(data) > self._left:
+            raise Bomb(self._limit)
+        self._left -= len(data)
+        return data
+
+
+def unpack(scope: Scope, stored: bytes, limit: int, cipher: Cipher) -> bytes:
+    """Return the payload in a stored object.
+
+    Raises:
+        BadBlock: it is damaged, or unpacks to more than `limit` bytes.
+    """
+    if not stored.startswith(_LEAD):
+        return stored
+    unpacker = Unpacker(scope, limit, cipher)
+    return b"".join([*unpacker.feed(stored), *unpacker.finish()])
+
+
+def most_stored(byte_length: int) -> int:
+    """Return how long an object may be in the store whose payload has `byte_length` bytes."""
+    return byte_length + byte_length // 64 + 4096
+
+
+def _unpacked(stored: bytes, number: int, plain_bytes: int) -> bytes:
+    if number == 0:
+        data = stored
+    elif (codec := _CODECS.get(number)) is None:
+        raise BadBlock(f"the stored object is packed by codec {number}, which nobody here knows")
+    else:
+        try:
+            data = codec.decompress(stored, decompressed_size=plain_bytes, asbytes=True)
+        except (OSError, ValueError) as error:
+            raise BadBlock(f"the stored object cannot be unpacked: {error}") from error
+    if len(data) != plain_bytes:
+        raise BadBlock(f"a block has {len(data)} bytes, not {plain_bytes} as its mark says")
+    return data

@@ -1,0 +1,121 @@
+"""Payloads in whatever obstore speaks: Google Cloud Storage, Azure Blob Storage, S3.
+
+Its blocking calls are used, in threads: in Python 3.11 a process that used its asynchronous
+ones is, every other time, ended by an abort when it exits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import BinaryIO, TypeVar
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+
+from streams.payload.errors import PayloadUnavailable
+from streams.payload.objects import PIECE_BYTES, NoSuchObject, ObjectTooLarge, Stat
+
+_PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 2
+_T = TypeVar("_T")
+
+
+class CloudObjects:
+    """Objects of one bucket or container; large ones go up in parts."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Keep `data`."""
+        await self._put(key, data)
+
+    async def upload(self, key: str, source: BinaryIO) -> None:
+        """Keep what `source` holds."""
+        await self._put(key, source)
+
+    async def _put(self, key: str, data: bytes | BinaryIO) -> None:
+        await _ask(
+            key,
+            lambda: obstore.put(
+                self._store, key, data, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+            ),
+        )
+
+    async def read(self, key: str, *, at_most: int) -> bytes:
+        """Return the object."""
+
+        def read() -> bytes:
+            found = obstore.get(self._store, key)
+            if (length := found.meta["size"]) > at_most:
+                raise ObjectTooLarge(f"{length} bytes, {at_most} are allowed")
+            return bytes(found.bytes())
+
+        return await _ask(key, read)
+
+    async def stream(self, key: str) -> AsyncGenerator[bytes, None]:
+        """Yield the object in pieces."""
+        pieces = await _ask(
+            key, lambda: iter(obstore.get(self._store, key).stream(min_chunk_size=PIECE_BYTES))
+        )
+        while (piece := await _ask(key, lambda: next(pieces, None))) is not None:
+            yield bytes(piece)
+
+    async def stat(self, key: str) -> Stat | None:
+        """Return what the store says about an object."""
+        try:
+            found = await _ask(key, lambda: obstore.head(self._store, key))
+        except NoSuchObject:
+            return None
+        return Stat(key, found["size"], found["last_modified"])
+
+    async def remove(self, key: str) -> None:
+        """Remove the object."""
+        try:
+            await _ask(key, lambda: obstore.delete(self._store, key))
+        except NoSuchObject:
+            return
+
+    async def list(self, prefix: str = "") -> AsyncIterator[Stat]:
+        """Yield every object below `prefix`."""
+        found = await _ask(prefix, lambda: iter(obstore.list(self._store, prefix or None)))
+        while (some := await _ask(prefix, lambda: next(found, None))) is not None:
+            for one in some:
+                yield Stat(one["path"], one["size"], one["last_modified"])
+
+    async def move(self, source: str, target: str) -> None:
+        """Read, write again, remove: a server's own copy may keep the time of the original."""
+        with TemporaryFile(prefix="streams-payload-") as spool:
+            try:
+                async for piece in self.stream(source):
+                    await asyncio.to_thread(spool.write, piece)
+            except NoSuchObject:
+                return
+            spool.seek(0)
+            await self.upload(target, spool)
+        await self.remove(source)
+
+
+async def _ask(what: str, call: Callable[[], _T]) -> _T:
+    def ask() -> _T:
+        with _trouble(what):
+            return call()
+
+    return await asyncio.to_thread(ask)
+
+
+@contextmanager
+def _trouble(what: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise NoSuchObject(what) from None
+    except (BaseError, OSError) as error:
+        why = str(error).partition("\n")[0][:500]
+        raise PayloadUnavailable(
+            f"{what}: {why}; check that the object store is up and its bucket and keys are right"
+        ) from error

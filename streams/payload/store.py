@@ -1,0 +1,293 @@
+"""The payload store: names by content, packs, keeps, and checks what it reads."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from contextlib import aclosing
+from hashlib import sha256
+from typing import BinaryIO
+
+from streams.envelope.model import PayloadRef
+from streams.payload.blocks import (
+    BLOCK_BYTES,
+    BadBlock,
+    Bomb,
+    Cipher,
+    NoCipher,
+    Packer,
+    Unpacker,
+    most_stored,
+    pack,
+    unpack,
+)
+from streams.payload.content import check, describe, key_of, name, scope_of, trash_key
+from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
+from streams.payload.objects import NoSuchObject, Objects, ObjectTooLarge
+from streams.payload.port import Compression, Scope
+
+PACKED_FROM_BYTES = 4096
+"""Smaller payloads are stored as they are: packing them would save no disk block."""
+KNOWN_S = 600.0
+"""How long a store believes that what it put is still there; the collector's grace is longer."""
+_KNOWN = 10_000
+_ASK_FROM_BYTES = 256 * 1024
+_IN_A_THREAD_FROM_BYTES = 256 * 1024
+_READ_AGAIN_S = 0.05
+
+
+class ContentStore:
+    """Keeps payloads in a place for objects, one object for each content of an organization.
+
+    A small payload is written without asking whether it is there: replacing an object by the
+    same content changes nothing, and asking costs as much as writing. A large one is asked for
+    first. What was put lately is not put again.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        *,
+        compression: Compression = "none",
+        cipher: Cipher | None = None,
+        known_s: float = KNOWN_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._objects, self._compression = objects, compression
+        self._cipher = cipher or NoCipher()
+        self._known: OrderedDict[str, float] = OrderedDict()
+        self._known_s, self._monotonic = known_s, monotonic
+
+    async def put(
+        self,
+        scope: Scope,
+        data: bytes,
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store `data` and return its reference once it is durable."""
+        codec = self._codec(len(data), compression)
+        large = len(data) >= _IN_A_THREAD_FROM_BYTES
+
+        def described() -> PayloadRef:
+            return describe(
+                scope,
+                data,
+                media_type=media_type,
+                row_count=row_count,
+                schema_digest=schema_digest,
+                compression=codec,
+            )
+
+        ref = await asyncio.to_thread(described) if large else described()
+        key = key_of(ref)
+        if self._knows(key):
+            return ref
+        if large:
+            stored = await asyncio.to_thread(pack, scope, data, codec, self._cipher)
+        else:
+            stored = pack(scope, data, codec, self._cipher)
+        if len(stored) < _ASK_FROM_BYTES or not await self._has(key, len(stored)):
+            await self._objects.write(key, stored)
+        self._remember(key)
+        return ref
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        """Return the bytes behind `ref`, checked against its digest and length.
+
+        What does not fit is read a second time: a server that writes in place may have shown
+        an object that was just being replaced by the same content.
+        """
+        try:
+            return await self._get(ref)
+        except PayloadCorrupt:
+            await asyncio.sleep(_READ_AGAIN_S)
+            return await self._get(ref)
+
+    async def store(
+        self,
+        scope: Scope,
+        chunks: AsyncIterable[bytes],
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store what `chunks` yields, in little memory.
+
+        The name is known when the last byte is hashed, so the bytes go through a file.
+        """
+        blocks = _in_blocks(chunks)
+        first = await anext(blocks, b"")
+        second = await anext(blocks, None)
+        if second is None:
+            return await self.put(
+                scope,
+                first,
+                media_type=media_type,
+                row_count=row_count,
+                schema_digest=schema_digest,
+                compression=compression,
+            )
+        codec = self._codec(BLOCK_BYTES, compression)
+        with tempfile.TemporaryFile(prefix="streams-payload-") as spool:
+            packer = Packer(scope, codec, self._cipher)
+            digest, length = await _spool(spool, blocks, (first, second), packer)
+            ref = name(
+                scope,
+                digest,
+                length,
+                media_type=media_type,
+                row_count=row_count,
+                schema_digest=schema_digest,
+                compression=codec,
+            )
+            key = key_of(ref)
+            if not self._knows(key):
+                if not await self._has(key, spool.seek(0, 2)):
+                    spool.seek(0)
+                    await self._objects.upload(key, spool)
+                self._remember(key)
+        return ref
+
+    async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the bytes behind `ref` in pieces; the digest is checked at the end."""
+        key = key_of(ref)
+        unpacker = Unpacker(scope_of(ref), ref.byte_length, self._cipher)
+        digest, length = sha256(), 0
+        try:
+            async with aclosing(self._pieces(key)) as pieces:
+                async for piece in pieces:
+                    for block in await asyncio.to_thread(list, unpacker.feed(piece)):
+                        await asyncio.to_thread(digest.update, block)
+                        length += len(block)
+                        yield block
+            for block in unpacker.finish():
+                digest.update(block)
+                length += len(block)
+                yield block
+        except NoSuchObject:
+            raise PayloadMissing(ref.uri) from None
+        except BadBlock as error:
+            raise _corrupt(ref, error) from error
+        if length != ref.byte_length:
+            why = f"the stored payload has {length} bytes, not {ref.byte_length}"
+            raise PayloadCorrupt(ref.uri, why)
+        if (found := digest.hexdigest()) != ref.sha256:
+            raise PayloadCorrupt(ref.uri, f"the stored payload has the digest {found}")
+
+    async def exists(self, ref: PayloadRef) -> bool:
+        """Say whether the object is there."""
+        key = key_of(ref)
+        if await self._objects.stat(key) is not None:
+            return True
+        return await self._objects.stat(trash_key(key)) is not None
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Remove the object; harmless when it is gone."""
+        key = key_of(ref)
+        self._known.pop(key, None)
+        await self._objects.remove(key)
+        await self._objects.remove(trash_key(key))
+
+    async def _get(self, ref: PayloadRef) -> bytes:
+        key = key_of(ref)
+        try:
+            stored = await self._read(key, most_stored(ref.byte_length))
+            if ref.byte_length >= _IN_A_THREAD_FROM_BYTES:
+                return await asyncio.to_thread(self._opened, ref, stored)
+            return self._opened(ref, stored)
+        except NoSuchObject:
+            raise PayloadMissing(ref.uri) from None
+        except ObjectTooLarge as error:
+            raise PayloadCorrupt(ref.uri, f"the stored object is too long: {error}") from error
+
+    def _opened(self, ref: PayloadRef, stored: bytes) -> bytes:
+        try:
+            return check(ref, unpack(scope_of(ref), stored, ref.byte_length, self._cipher))
+        except BadBlock as error:
+            raise _corrupt(ref, error) from error
+
+    async def _read(self, key: str, at_most: int) -> bytes:
+        """Read an object, from the trash where the collector has just put it."""
+        try:
+            return await self._objects.read(key, at_most=at_most)
+        except NoSuchObject:
+            return await self._objects.read(trash_key(key), at_most=at_most)
+
+    async def _pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        begun = False
+        try:
+            async with aclosing(self._objects.stream(key)) as pieces:
+                async for piece in pieces:
+                    begun = True
+                    yield piece
+        except NoSuchObject:
+            if begun:
+                raise
+            async with aclosing(self._objects.stream(trash_key(key))) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    def _codec(self, byte_length: int, asked: Compression | None) -> Compression:
+        codec = self._compression if asked is None else asked
+        return codec if byte_length >= PACKED_FROM_BYTES else "none"
+
+    async def _has(self, key: str, byte_length: int) -> bool:
+        """Say whether an object of this length is there; another length may be half of one."""
+        found = await self._objects.stat(key)
+        return found is not None and found.byte_length == byte_length
+
+    def _knows(self, key: str) -> bool:
+        put_at = self._known.get(key)
+        return put_at is not None and self._monotonic() - put_at < self._known_s
+
+    def _remember(self, key: str) -> None:
+        self._known[key] = self._monotonic()
+        self._known.move_to_end(key)
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+
+
+def _corrupt(ref: PayloadRef, error: BadBlock) -> PayloadCorrupt:
+    kind = PayloadBomb if isinstance(error, Bomb) else PayloadCorrupt
+    return kind(ref.uri, str(error))
+
+
+async def _spool(
+    spool: BinaryIO, blocks: AsyncIterator[bytes], begun: tuple[bytes, ...], packer: Packer
+) -> tuple[str, int]:
+    """Hash and pack all blocks into the file; return digest and length of the payload."""
+    digest, length = sha256(), 0
+
+    def take(block: bytes) -> None:
+        digest.update(block)
+        spool.write(packer.pack(block))
+
+    for block in begun:
+        await asyncio.to_thread(take, block)
+        length += len(block)
+    async for block in blocks:
+        await asyncio.to_thread(take, block)
+        length += len(block)
+    return digest.hexdigest(), length
+
+
+async def _in_blocks(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the bytes of `chunks` in blocks of one size; the last may be shorter."""
+    waiting = bytearray()
+    async for chunk in chunks:
+        for at in range(0, len(chunk), BLOCK_BYTES):
+            waiting += chunk[at : at + BLOCK_BYTES]
+            if len(waiting) >= BLOCK_BYTES:
+                yield bytes(memoryview(waiting)[:BLOCK_BYTES])
+                del waiting[:BLOCK_BYTES]
+    if waiting:
+        yield bytes(waiting)
