@@ -25,7 +25,7 @@ class CommandStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Command:
     """`document` is what the worker needs, inline; or `document_ref` names its payload."""
 

@@ -30,7 +30,7 @@ ENDED = frozenset((FrameStatus.COMMITTED, FrameStatus.ABANDONED))
 IN_FLIGHT = frozenset((FrameStatus.PENDING, FrameStatus.CLAIMED))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Frame:
     """`version` counts the events of its stream; `failures` the attempts that ended badly."""
 

@@ -20,7 +20,7 @@ RUNNING, COMPLETED, PARTIAL, FAILED, CANCELLED = (
 TERMINAL = frozenset((COMPLETED, PARTIAL, FAILED, CANCELLED))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Activation:
     """One time a step was entered, until it is left."""
 
@@ -33,7 +33,7 @@ class Activation:
     stage_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Everything the planner needs of an execution; its size follows the window.
 

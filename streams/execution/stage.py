@@ -14,7 +14,7 @@ from streams.execution.frame import Frame, FrameStatus, absorb_frame
 ERRORS_KEPT = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Stage:
     """Holds open frames only, so its size follows the window and not the rows.
 
