@@ -15,6 +15,13 @@ import asyncpg
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
+from streams.credential.aws import AwsProvider
+from streams.credential.environment import EnvironmentProvider
+from streams.credential.errors import BadCredential
+from streams.credential.file import FileProvider
+from streams.credential.keys import Keys, keys_from
+from streams.credential.port import Provider
+from streams.credential.postgres import PostgresCredentials
 from streams.envelope.codec import Codec
 from streams.envelope.locator import Locator
 from streams.envelope.registry import FileRegistry, SchemaRegistry
@@ -135,6 +142,59 @@ def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
         clock=SystemClock(),
         payloads=payloads,
     )
+
+
+def credentials_of(log: Log, settings: Settings) -> PostgresCredentials:
+    """Return the stored credentials beside a log."""
+    return PostgresCredentials(
+        log.pool,
+        codec=log.codec,
+        take_ids=log.ids.take,
+        producer=producer(settings, "api"),
+        now=SystemClock().now,
+    )
+
+
+def keys_of(settings: Settings) -> Keys:
+    """Return how to read the keys that seal credentials."""
+    chosen = settings.credential_store
+    return keys_from(chosen.key.get_secret_value() if chosen.key else None, chosen.key_file)
+
+
+def providers_of(settings: Settings) -> dict[str, Provider]:
+    """Return the outside keepers of secrets that the settings name, by the prefix of names."""
+    chosen, found = settings.credential_store.providers, dict[str, Provider]()
+    if chosen.environment:
+        found["env"] = EnvironmentProvider(os.environ)
+    if chosen.file is not None:
+        found["file"] = FileProvider(Path(chosen.file.folder))
+    if (aws := chosen.aws) is not None:
+        found["aws"] = AwsProvider(
+            region=aws.region,
+            endpoint=aws.endpoint,
+            prefix=aws.prefix,
+            timeout_s=float(aws.timeout_seconds),
+        )
+    return found
+
+
+def worker_token_of(settings: Settings) -> str | None:
+    """Return what workers show the API to be given secrets, or None where nothing is set.
+
+    Raises:
+        BadCredential: its file cannot be read.
+    """
+    chosen = settings.credential_store
+    if chosen.worker_token is not None:
+        return chosen.worker_token.get_secret_value() or None
+    if chosen.worker_token_file is None:
+        return None
+    try:
+        return Path(chosen.worker_token_file).read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        where = f"credential_store.worker_token_file: {chosen.worker_token_file}"
+        raise BadCredential(f"{where} cannot be read ({why}); put the token there") from None
 
 
 @asynccontextmanager

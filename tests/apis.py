@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from streams.api.postgres import PostgresSeen
 from streams.api.runtime import Runtime
-from streams.app import Log, open_log, open_pool, producer
+from streams.app import Log, credentials_of, open_log, open_pool, producer
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
+from streams.credential.keys import keys_from, new_key
+from streams.credential.resolve import Resolver
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.projector.postgres import PostgresProjections
@@ -21,6 +23,8 @@ from streams.trigger.postgres import PostgresLedger
 from tests.logs import dsn
 
 SCOPE = Scope("acme", "care")
+KEYS = keys_from(new_key(), None)
+WORKER_TOKEN = "only-for-workers"
 
 
 PLAYBOOK = """\
@@ -63,6 +67,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             clock=SystemClock(),
             payloads=payloads,
         )
+        credentials = credentials_of(log, settings)
         runtime = Runtime(
             log=log.store,
             seen=PostgresSeen(reading),
@@ -77,5 +82,9 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,
+            credentials=credentials,
+            keys=KEYS,
+            resolver=Resolver(credentials, KEYS, catalog, {}),
+            worker_token=WORKER_TOKEN,
         )
         yield Stand(log, runtime, PostgresProjections(projecting))

@@ -14,6 +14,7 @@ from streams.envelope.model import PayloadRef
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Few = Annotated[int, Field(ge=1, le=100)]
+Id = Annotated[str, Field(pattern=r"^[0-9]{1,18}$")]
 Body = TypeVar("Body", bound="Sent")
 
 
@@ -119,6 +120,26 @@ class CompleteCommand(Sent):
     output_ref: Reference | None = None
     error: str | None = None
     ctx: dict[str, Any] | None = None
+
+
+class SetCredential(Sent):
+    """Store a credential's fields, such as {"dsn": ...}; they are sealed and never told again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    kind: Name
+    fields: dict[str, str | int | float]
+
+
+class ResolveCredential(Sent):
+    """Ask for a secret, as the worker that holds a frame or command whose step names it."""
+
+    execution_id: Id
+    entity: Literal["frame", "command"]
+    entity_id: Id
+    attempt: Annotated[int, Field(ge=0, lt=2**31)]
+    worker_id: Name
+    name: Name
 
 
 async def read(request: web.Request, kind: type[Body]) -> Body:

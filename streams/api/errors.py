@@ -3,6 +3,7 @@
 Refused
 ├── NotFound       there is no such thing, or it is another tenant's
 ├── NotYours       somebody else holds the frame or command
+├── NotAllowed     the caller did not show that it may ask this
 └── BadRequest     the request itself is wrong; every problem is named
 """
 
@@ -20,6 +21,10 @@ class NotFound(Refused):
 
 class NotYours(Refused):
     """Somebody else holds it, or nobody does any more."""
+
+
+class NotAllowed(Refused):
+    """The caller did not show that it may ask this."""
 
 
 class BadRequest(Refused):

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import orjson
 from aiohttp import web
 
-from streams.api.errors import BadRequest, NotFound, NotYours
+from streams.api.errors import BadRequest, NotAllowed, NotFound, NotYours
 from streams.catalog.errors import UnknownPath, UnknownVersion
+from streams.credential.errors import NoCredential, NotHeld, NotNamed
 from streams.envelope.errors import BadEvent
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
@@ -25,6 +26,10 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (UnknownPath, 404),
     (UnknownVersion, 404),
     (PayloadMissing, 404),
+    (NoCredential, 404),
+    (NotAllowed, 401),
+    (NotNamed, 403),
+    (NotHeld, 409),
     (NotYours, 409),
     (RootEnded, 409),
     (VersionConflict, 409),

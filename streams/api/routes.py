@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.api import catalog, commands, executions, frames, payloads, starts
+from streams.api import catalog, commands, credentials, executions, frames, payloads, starts
 from streams.api.bodies import (
     Cancel,
     ClaimCommands,
@@ -14,7 +14,9 @@ from streams.api.bodies import (
     CompleteCommand,
     Heartbeat,
     Register,
+    ResolveCredential,
     Sent,
+    SetCredential,
     Start,
 )
 from streams.api.runtime import Handler
@@ -167,5 +169,40 @@ ROUTES = (
         summary="Fetch a payload",
         query={"byte_length": "its length, as its reference has it"},
         answers={200: "the bytes", 404: "not there"},
+    ),
+    Route(
+        method="GET",
+        path="/api/credentials",
+        handle=credentials.list_all,
+        summary="List credentials: names, types, names of fields and times, never a value",
+    ),
+    Route(
+        method="PUT",
+        path="/api/credentials/{name}",
+        handle=credentials.put,
+        summary="Store a credential, or its next revision",
+        body=SetCredential,
+        answers={201: "stored", 200: "the next revision", 422: "it cannot be used"},
+    ),
+    Route(
+        method="DELETE",
+        path="/api/credentials/{name}",
+        handle=credentials.remove,
+        summary="Forget a credential",
+        answers={200: "gone", 404: "not there"},
+    ),
+    Route(
+        method="POST",
+        path="/api/credentials/resolve",
+        handle=credentials.resolve,
+        summary="Open a credential for a worker that holds a task which names it",
+        body=ResolveCredential,
+        answers={
+            200: "the secret, for the lease",
+            401: "no worker's token",
+            403: "the step does not name it",
+            404: "not there",
+            409: "the worker does not hold the task",
+        },
     ),
 )

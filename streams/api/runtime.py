@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aiohttp import web
@@ -12,6 +12,9 @@ from streams.api.errors import NotFound
 from streams.api.port import Head, Seen
 from streams.catalog.catalog import Catalog
 from streams.clock import Clock
+from streams.credential.keys import Keys
+from streams.credential.port import CredentialStore
+from streams.credential.resolve import Resolver
 from streams.envelope.model import Root
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
@@ -33,6 +36,11 @@ class Runtime:
     clock: Clock
     scope: Scope
     """Whose requests are those that name no tenant."""
+    credentials: CredentialStore
+    keys: Keys
+    resolver: Resolver
+    worker_token: str | None = field(default=None, repr=False)
+    """What a worker must show to be given a secret; None: nobody is."""
     lease_seconds: int = 60
 
     def scope_of(self, request: web.Request) -> Scope:

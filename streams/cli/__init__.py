@@ -14,6 +14,7 @@ COMMANDS = {
     "bench": "streams.cli.bench",
     "config": "streams.cli.config",
     "connectors": "streams.cli.connectors",
+    "credential": "streams.cli.credential",
     "demo": "streams.cli.demo",
     "down": "streams.cli.stack",
     "events": "streams.cli.events",

@@ -11,6 +11,7 @@ import orjson
 
 from streams.cli.options import config_option, data_option
 from streams.errors import StreamsError
+from streams.redact import Formatter
 
 
 @click.command()
@@ -53,8 +54,8 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
 
 
 def _log_to_standard_error() -> None:
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for chatty in ("aiokafka", "mode", "faust", "botocore", "urllib3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streams.local.cluster import Cluster
 from streams.local.connect import connect_part
+from streams.local.credential_keys import provide_keys
 from streams.local.jars import cache_folder, provide_jars
 from streams.local.java import find_java
 from streams.local.kafka import kafka_part
@@ -51,6 +52,7 @@ def assemble(
     more = provide_jars("full", cache=cache_folder(), say=say) if profile == "full" else None
     ports = assign_ports(layout, LISTENERS, asked_ports)
     secrets = load_secrets(layout)
+    provide_keys(layout)
     cluster = open_cluster(layout)
     bootstrap = f"{HOST}:{ports['kafka']}"
     parts = [

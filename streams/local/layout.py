@@ -32,6 +32,14 @@ class Layout:
         return self.data / "secrets.json"
 
     @property
+    def credential_key(self) -> Path:
+        return self.data / "credential.key"
+
+    @property
+    def worker_token(self) -> Path:
+        return self.data / "worker.token"
+
+    @property
     def connect_secrets(self) -> Path:
         return self.data / "connect-secrets"
 

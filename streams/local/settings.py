@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from streams.local.credential_keys import key_settings
+from streams.local.layout import layout_of
 from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
 from streams.local.state import StackState
 
@@ -42,6 +44,8 @@ def stack_settings(stack: StackState) -> dict[str, object]:
     if AUTHOR in postgres.role_passwords:
         dsn = postgres.dsn(AUTHOR, database=AUTHOR_DATABASE)
         settings["credentials"] = {"pg_local": {"dsn": dsn}}
+    if keys := key_settings(layout_of(stack.data)):
+        settings["credential_store"] = keys
     if stack.registry.url is not None:
         settings["serialization"] = {"schema_registry": {"url": stack.registry.url}}
     return settings

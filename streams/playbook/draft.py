@@ -35,6 +35,8 @@ class Draft:
     mentions: list[tuple[Path, Template]] = field(default_factory=list)
     given: dict[str, set[str]] = field(default_factory=dict)
     """Names of the arguments that arcs give to a step."""
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    """The playbook's own: alias to stored name."""
 
     def report(
         self,

@@ -82,6 +82,16 @@ def is_text(template: Template) -> bool:
     return isinstance(template, (_Text, _Program))
 
 
+def fixed_part(template: Template, key: str) -> tuple[bool, Json]:
+    """Return what the mapping it renders has at `key`, and whether that is so in any scope."""
+    if isinstance(template, Constant):
+        value = template.render({})
+        return True, value.get(key) if isinstance(value, dict) else None
+    if isinstance(template, _Mapping):
+        return template.fixed(key)
+    return False, None
+
+
 class Constant:
     """A value without expressions."""
 
@@ -112,6 +122,10 @@ class _Mapping:
             if not isinstance(template, Constant)
         ]
         self.names, self.ways = _read(templates.values())
+
+    def fixed(self, key: str) -> tuple[bool, Json]:
+        """Return a constant at `key` (None where there is nothing), and whether it is one."""
+        return all(key != part for part, _ in self._parts), self._fixed.get(key)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         made = self._fixed.copy()

@@ -111,6 +111,8 @@ _cursor = Fields(
         "claim": Text("A statement that stamps rows with the frame and returns them."),
         "topic": Text(),
         "auth": Text("The name of a credential."),
+        "credential": Text("The same as auth."),
+        "credentialRef": Text("The same as auth; deprecated."),
         "dsn": Text(),
     },
     "Rows that are not a list.",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
 from streams.playbook.draft import Draft
-from streams.playbook.expressions import Template, is_text
+from streams.playbook.expressions import Constant, Template, is_text, mapping
 from streams.playbook.kinds import CURSORS
 from streams.playbook.model import Cursor, FramePolicy, Loop, Mode
 from streams.playbook.problem import Severity
@@ -80,12 +81,23 @@ def _cursor(draft: Draft, cursor: Mapping[str, Any], path: Path) -> Cursor:
     kind = str(cursor.get("kind", ""))
     usual = CURSORS.get(kind, ())
     for key in cursor:
-        if key != "kind" and usual and key not in usual and (hint := nearest(key, usual)):
+        known = (*usual, *AUTH_KEYS)
+        if key != "kind" and usual and key not in known and (hint := nearest(key, usual)):
             what = f"{key!r} is not usual for a cursor of kind {kind}"
             draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)
-    config = {key: value for key, value in cursor.items() if key != "kind"}
+    parts: dict[str, Template] = {}
+    for key, value in cursor.items():
+        if key in AUTH_KEYS:
+            look_at_auth(draft, (*path, key), key, cursor)
+        if key != "kind":
+            name = AUTH if key in AUTH_KEYS else key
+            parts[name] = draft.template((*path, key), value)
+    if kind == "postgres" and (only := usual_credential(draft, cursor)) is not None:
+        parts[AUTH] = Constant(only)
     form = _form(draft, kind, cursor, path)
-    return Cursor(kind=kind, form=form, config=draft.template(path, config))
+    if kind == "postgres" and AUTH not in parts and "dsn" not in parts:
+        draft.report(path, "a postgres cursor needs `auth` or `dsn`", at_key=True)
+    return Cursor(kind=kind, form=form, config=mapping(parts))
 
 
 def _form(draft: Draft, kind: str, cursor: Mapping[str, Any], path: Path) -> str:
@@ -100,6 +112,4 @@ def _form(draft: Draft, kind: str, cursor: Mapping[str, Any], path: Path) -> str
         elif "query" in cursor and "key" not in cursor:
             hint = "name the column that orders the rows; unique and not null"
             draft.report(path, "`query` needs `key`", hint, at_key=True)
-        if "auth" not in cursor and "dsn" not in cursor:
-            draft.report(path, "a postgres cursor needs `auth` or `dsn`", at_key=True)
     return "claim" if "claim" in cursor else "keyset"

@@ -53,7 +53,8 @@ def _playbook(document: Document) -> Playbook:
     fit(document, PLAYBOOK, top, ())
     metadata = _mapping(top.get("metadata"))
     names = _step_names(document)
-    draft = Draft(document, steps=tuple(names))
+    credentials = _credentials(top.get("credentials"))
+    draft = Draft(document, steps=tuple(names), credentials=credentials)
     if "sink" in top:
         draft.report(("sink",), SINK, at_key=True)
     pool = str(metadata.get("pool") or "default")
@@ -80,7 +81,7 @@ def _playbook(document: Document) -> Playbook:
         first=first,
         workload=_mapping(top.get("workload")),
         returns=returns,
-        credentials=_credentials(top.get("credentials")),
+        credentials=credentials,
         pool=pool,
     )
 

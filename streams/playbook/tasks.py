@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
 from streams.playbook.deferrable import is_lone_insert
 from streams.playbook.draft import IDENTIFIER, Draft
 from streams.playbook.expressions import Constant, Template, mapping
@@ -131,6 +132,10 @@ def _config(draft: Draft, kind: str, config: Mapping[str, Any], path: Path) -> T
     for key, value in config.items():
         if key in _ASIDE:
             continue
+        if key in AUTH_KEYS:
+            look_at_auth(draft, (*path, key), key, config)
+            parts[AUTH] = draft.template((*path, key), value)
+            continue
         usual = USUAL.get(kind, ())
         if usual and key not in usual and (hint := nearest(key, usual)):
             what = f"{key!r} is not usual for {kind}"
@@ -140,6 +145,8 @@ def _config(draft: Draft, kind: str, config: Mapping[str, Any], path: Path) -> T
             _look_at_code(draft, (*path, key), value)
         else:
             parts[key] = draft.template((*path, key), value)
+    if kind == "postgres" and (only := usual_credential(draft, config)) is not None:
+        parts[AUTH] = Constant(only)
     return mapping(parts)
 
 

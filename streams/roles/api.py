@@ -13,8 +13,19 @@ import orjson
 from streams.api.postgres import PostgresSeen
 from streams.api.runtime import Runtime
 from streams.api.server import serving
-from streams.app import catalog_of, open_log, open_payloads, open_pool, producer
+from streams.app import (
+    catalog_of,
+    credentials_of,
+    keys_of,
+    open_log,
+    open_payloads,
+    open_pool,
+    producer,
+    providers_of,
+    worker_token_of,
+)
 from streams.clock import SystemClock
+from streams.credential.resolve import Resolver
 from streams.local.layout import layout_of, write_private
 from streams.payload.port import Scope
 from streams.settings import Settings
@@ -53,14 +64,20 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
         open_pool(database.dsn("read")) as pool,
     ):
         who = producer(settings, "api")
+        credentials, keys = credentials_of(log, settings), keys_of(settings)
+        catalog = catalog_of(log, payloads)
         yield Runtime(
             log=log.store,
             seen=PostgresSeen(pool),
             ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
-            catalog=catalog_of(log, payloads),
+            catalog=catalog,
             payloads=payloads,
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=Scope(runtime.tenant_id, runtime.organization_id),
             lease_seconds=settings.frames.lease_seconds,
+            credentials=credentials,
+            keys=keys,
+            resolver=Resolver(credentials, keys, catalog, providers_of(settings)),
+            worker_token=worker_token_of(settings),
         )

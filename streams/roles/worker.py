@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import aclosing, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from streams.app import catalog_of, open_log, open_payloads
+import orjson
+
+from streams.app import catalog_of, open_log, open_payloads, worker_token_of
 from streams.clock import SystemClock
 from streams.feed.agent import Shell
 from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
+from streams.local.layout import layout_of
 from streams.roles.start import role_folder
 from streams.settings import Settings
 from streams.work.topic import work_topic
@@ -21,6 +25,8 @@ from streams.worker.input import Documents
 from streams.worker.kafka import KafkaPartitions
 from streams.worker.loop import Worker
 from streams.worker.options import Options, Ports
+from streams.worker.secret_api import ApiSecrets
+from streams.worker.secrets import LeasedCredentials
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.registry import Surroundings, open_tools
 
@@ -33,8 +39,11 @@ async def run(
 ) -> None:
     """Work until told to stop; then finish, or hand back, what is under way."""
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
-    credentials = ConfiguredCredentials(_secrets(settings), os.environ)
+    own = ConfiguredCredentials(_secrets(settings), os.environ)
+    secrets = ApiSecrets(lambda: _api(settings, data), worker_token_of(settings))
+    credentials = LeasedCredentials(own, secrets, SystemClock())
     async with (
+        aclosing(secrets),
         open_log(settings, role="worker", lanes=1) as log,
         open_payloads(settings) as payloads,
         KafkaDeadLetters(bootstrap) as dead_letters,
@@ -87,6 +96,17 @@ async def run(
             await shell.run(stop, ready)
         finally:
             await worker.stop()
+
+
+def _api(settings: Settings, data: Path) -> str | None:
+    """Return where the API is: as the settings say, or as one beside us has written."""
+    if settings.api.url is not None:
+        return settings.api.url.rstrip("/")
+    for told in sorted(layout_of(data).roles.glob("api*.json")):
+        with suppress(OSError, ValueError, KeyError):  # it may just end, or write
+            url: str = orjson.loads(told.read_bytes())["url"]
+            return url
+    return None
 
 
 def _secrets(settings: Settings) -> dict[str, dict[str, str]]:

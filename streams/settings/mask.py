@@ -7,7 +7,7 @@ import re
 from streams.settings.layers import Path
 
 HIDDEN = "***"
-_SECRET_KEYS = frozenset({"password", "secret_key", "access_key"})
+_SECRET_KEYS = frozenset({"password", "secret_key", "access_key", "worker_token"})
 
 # user:password@ of an address; the password may itself hold '@', '/' or ':'.
 _USER_AND_PASSWORD = re.compile(
@@ -27,6 +27,8 @@ def is_secret(path: Path) -> bool:
     """Say whether the value at `path` is a secret as a whole."""
     if path[:1] == ("credentials",):
         return len(path) > 1
+    if path == ("credential_store", "key"):
+        return True
     return bool(path) and path[-1] in _SECRET_KEYS
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from streams.settings.credential_store import CredentialStore
 from streams.settings.event_store import EventStore
 from streams.settings.fields import Name, Port, Positive, Secret, Section, Text
 from streams.settings.payload_store import PayloadStore
@@ -84,6 +85,8 @@ class Api(Section):
 
     host: Text = "127.0.0.1"
     port: Port | None = None
+    # Where others reach it; without it, the address that it wrote into the stack's folder.
+    url: Text | None = None
 
 
 class Settings(Section):
@@ -104,6 +107,7 @@ class Settings(Section):
     api: Api = Api()
     # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
+    credential_store: CredentialStore = CredentialStore()
 
     def with_database(self, name: str) -> Settings:
         """Return these settings with the log in another database of the same server."""

@@ -14,6 +14,7 @@ from streams.worker.options import Options, Ports
 from streams.worker.patience import patiently
 from streams.worker.pipeline import Caller, Pipeline
 from streams.worker.results import Keeper
+from streams.worker.secrets import name_credentials
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ async def begin(lease: Lease, ports: Ports, options: Options) -> Attempt:
     async def read() -> Attempt:
         playbook = await ports.playbooks.get(item.catalog_id, item.catalog_version)
         step = _step(playbook, item)
+        name_credentials(playbook.credentials)
         document = await documents.document(item)
         scope = await documents.scope(item, document, step.ways)
         return Attempt(lease, ports, options, step, document, scope)

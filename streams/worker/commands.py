@@ -14,6 +14,7 @@ from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.pipeline import Ran, Row
+from streams.worker.secrets import holding
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +32,8 @@ class CommandRunner:
             return
         try:
             async with lease:
-                await self._attempt(lease)
+                with holding(item, self._options.name, lambda: lease.expires_at):
+                    await self._attempt(lease)
         except LeaseLost as lost:
             _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
 

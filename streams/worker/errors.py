@@ -11,6 +11,7 @@ Unavailable
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -37,8 +38,9 @@ class UnknownCredential(Refused):
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         super().__init__(
-            f"credential {name!r}: there is none; {hint}add it to `credentials` in the settings "
-            f"or set NOETL_CREDENTIAL_{name.upper().replace('-', '_')}"
+            f"credential {name!r}: there is none; {hint}store it with `streams credential set`, "
+            "or add it to `credentials` in the settings or to the worker's environment as "
+            f"NOETL_CREDENTIAL_{re.sub(r'[^A-Z0-9_]', '_', name.upper())}"
         )
         self.name = name
 

@@ -17,6 +17,7 @@ from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.output import store_rows
 from streams.worker.port import Fence
+from streams.worker.secrets import concealed, holding
 from streams.worker.window import Bounds, WindowRun
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,8 @@ class FrameRunner:
             return
         try:
             async with lease:
-                await self._attempt(lease)
+                with holding(item, self._options.name, lambda: lease.expires_at):
+                    await self._attempt(lease)
         except LeaseLost as lost:
             _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
@@ -93,7 +95,7 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
         try:
             adopted = await attempt.insist(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]
         except RowsRefused as refused:
-            run.fail(refused.rows, refused.task, str(refused))
+            run.fail(refused.rows, refused.task, concealed(str(refused)))
         else:
             return commit if adopted is None else adopt(adopted)
 

@@ -15,9 +15,11 @@ from streams.work.item import WorkItem
 from streams.worker.facts import fact
 from streams.worker.options import Options, Ports
 from streams.worker.patience import patiently
+from streams.worker.secrets import concealed, concealed_value
 
 _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
+_TOLD = ("result", "context")
 _RETRY_S = 1.0
 _FOREVER = float("inf")
 _turns = count(1)
@@ -94,7 +96,9 @@ class Lease:
             raise LeaseLost(self._lost)
         try:
             await patiently(
-                lambda: self._append(what, **fields), clock=self._clock, until=self.last_moment
+                lambda: self._append(what, **_concealed(fields)),
+                clock=self._clock,
+                until=self.last_moment,
             )
         except _LOST as error:
             raise LeaseLost(str(error)) from error
@@ -169,3 +173,11 @@ class Lease:
             self._beating = None
             if error is not None:
                 raise error
+
+
+def _concealed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return an event's fields without the secrets of the attempt that it ends."""
+    told = {name: concealed_value(fields[name]) for name in _TOLD if name in fields}
+    if isinstance(error := fields.get("error"), str):
+        told["error"] = concealed(error)
+    return {**fields, **told}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from streams.clock import Clock
@@ -17,6 +17,7 @@ from streams.worker.errors import UnknownTool
 from streams.worker.patience import patiently
 from streams.worker.port import Call, Config, Outcome, Saver, Tool
 from streams.worker.rules import delay, matching, usual
+from streams.worker.secrets import concealed, concealed_value
 from streams.worker.views import Kept, outcome_view, task_view
 
 MAX_JUMPS = 100_000
@@ -204,11 +205,12 @@ class Pipeline:
             if saver is not None and self._deferral is not None:
                 self._deferral.add(row.number, task, saver, config)
                 return DEFERRED
-            return await tool.run(config, call)
+            outcome = await tool.run(config, call)
         except Refused as error:
-            return _error("refused", str(error))
+            return _error("refused", concealed(str(error)))
         except Unavailable:
-            return await self._run_again(tool, config, call)
+            outcome = await self._run_again(tool, config, call)
+        return _shown(outcome, config)
 
     async def _run_again(self, tool: Tool, config: Config, call: Call) -> Outcome:
         until = self._clock.monotonic() + self._patience_s
@@ -262,6 +264,18 @@ def _error(kind: str, message: str) -> Outcome:
 
 def _failed(task: Task, kind: str, message: str) -> Ran:
     return Ran("error", None, {}, {"kind": kind, "message": message, "task": task.label})
+
+
+def _shown(outcome: Outcome, config: Config) -> Outcome:
+    """Return an outcome without secrets: of every error, and of what a login was used for."""
+    if outcome.error is not None:
+        message = concealed(str(outcome.error.get("message", "")))
+        error = {**concealed_value(dict(outcome.error)), "message": message}
+        outcome = replace(outcome, error=error, detail=concealed_value(outcome.detail))
+    if "auth" not in config or outcome is DEFERRED:
+        return outcome
+    data, meta = concealed_value(outcome.data), concealed_value(outcome.meta)
+    return replace(outcome, data=data, meta=meta, detail=concealed_value(outcome.detail))
 
 
 def _given_up(outcome: Outcome, tries: int) -> Outcome:

@@ -75,10 +75,23 @@ async def test_projections_are_written_by_projectors_and_read_by_readers(
             await as_duty(database, duty, f"DELETE FROM noetl.{table}")
 
 
-@pytest.mark.parametrize("duty", ["read", "mirror", "project", "collect"])
-async def test_secrets_are_not_for_readers(database: Settings, duty: Duty) -> None:
+@pytest.mark.parametrize("duty", DUTIES)
+@pytest.mark.parametrize("columns", ["ciphertext", "nonce", "*"])
+async def test_no_duty_may_read_what_is_sealed(
+    database: Settings, duty: Duty, columns: str
+) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        await as_duty(database, duty, "SELECT ciphertext FROM noetl.credential")
+        await as_duty(database, duty, f"SELECT {columns} FROM noetl.credential")
+
+
+@pytest.mark.parametrize("duty", ["read", "mirror", "project", "collect"])
+async def test_only_the_appender_may_ask_for_a_claims_credential(
+    database: Settings, duty: Duty
+) -> None:
+    ask = "SELECT * FROM noetl.credential_for_claim(1, 'execution/1/frame/1', 1, 'w', 'pg')"
+    assert await as_duty(database, "append", ask) == []
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await as_duty(database, duty, ask)
 
 
 # ---------------------------------------------------------------- indexes and checks

@@ -1,0 +1,84 @@
+"""Credentials over HTTP: set, list, remove; and a secret for a worker that holds its task."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from hmac import compare_digest
+
+from aiohttp import web
+
+from streams.api.bodies import ResolveCredential, SetCredential, read
+from streams.api.errors import NotAllowed
+from streams.api.runtime import Runtime
+from streams.api.shown import answer, row_json
+from streams.credential.fields import check_fields, check_name
+from streams.credential.port import Claim, Entry
+from streams.credential.seal import seal
+from streams.redact import in_use
+
+
+async def put(runtime: Runtime, request: web.Request) -> web.Response:
+    """Store a credential; what is answered has no value in it."""
+    name, scope = check_name(request.match_info["name"]), runtime.scope_of(request)
+    sent = await read(request, SetCredential)
+    with in_use() as secrets:
+        fields = check_fields(sent.fields)
+        secrets.add(name, fields)
+        sealed = seal(runtime.keys(), scope, name, fields)
+        kind = check_name(sent.kind, "type")
+        entry = await runtime.credentials.put(scope, name, kind, sorted(fields), sealed)
+    return answer(_shown(entry), 201 if entry.revision == 1 else 200)
+
+
+async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
+    """List names, types, names of fields and times."""
+    entries = await runtime.credentials.list(runtime.scope_of(request))
+    return answer({"credentials": [_shown(entry) for entry in entries]})
+
+
+async def remove(runtime: Runtime, request: web.Request) -> web.Response:
+    """Forget a credential."""
+    name = request.match_info["name"]
+    await runtime.credentials.remove(runtime.scope_of(request), name)
+    return answer({"removed": name})
+
+
+async def resolve(runtime: Runtime, request: web.Request) -> web.Response:
+    """Open a credential for a worker that holds an attempt whose step names it."""
+    _check_token(runtime, request)
+    asked = await read(request, ResolveCredential)
+    claim = Claim(
+        execution_id=int(asked.execution_id),
+        entity=asked.entity,
+        entity_id=int(asked.entity_id),
+        attempt=asked.attempt,
+        worker=asked.worker_id,
+    )
+    with in_use() as secrets:
+        secret = await runtime.resolver.resolve(claim, asked.name)
+        secrets.add(asked.name, secret.fields)
+    told = {
+        "name": asked.name,
+        "kind": secret.kind,
+        "fields": dict(secret.fields),
+        "seconds_left": secret.seconds_left,
+    }
+    response = answer(told)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _check_token(runtime: Runtime, request: web.Request) -> None:
+    if runtime.worker_token is None:
+        raise NotAllowed(
+            "secrets are not handed out: set credential_store.worker_token_file, "
+            "the same for workers and API"
+        )
+    given = request.headers.get("Authorization", "")
+    wanted = f"Bearer {runtime.worker_token}"
+    if not compare_digest(given.encode(), wanted.encode()):
+        raise NotAllowed("secrets are for workers: send the worker's token as a bearer token")
+
+
+def _shown(entry: Entry) -> dict[str, object]:
+    return row_json(asdict(entry))

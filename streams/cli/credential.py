@@ -1,0 +1,237 @@
+"""`streams credential`: set, list and remove the secrets that playbooks name."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from streams.cli.credential_keys import new_key_command, rekey_command
+from streams.cli.options import config_option, data_option, json_option, options, settings_options
+from streams.errors import Refused
+
+if TYPE_CHECKING:
+    from streams.credential.port import Entry
+    from streams.credential.postgres import PostgresCredentials
+    from streams.payload.port import Scope
+    from streams.settings import Settings
+
+_scope_options = options(
+    click.option("--tenant", help="Whose it is  [default: this deployment's own]"),
+    click.option("--organization", help="The tenant's organization  [default: likewise]"),
+)
+
+
+@click.group()
+def credential() -> None:
+    """Keep the secrets that playbooks name with `auth`; they are sealed, and never shown.
+
+    \b
+    Example:
+      streams credential set pg_main --type postgres < pg_main.json
+    """
+
+
+credential.add_command(rekey_command)
+credential.add_command(new_key_command)
+
+
+@credential.command("set")
+@click.argument("name")
+@click.option("--type", "kind", required=True, help="What it is for: postgres, http, s3, ...")
+@click.option(
+    "--from-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A JSON object of fields, or one line: a connection string or token.",
+)
+@click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="K=V",
+    help="A field. Others can see it in the list of processes and in the shell's history: "
+    "for what is no secret, such as host=..., or on a machine of your own.",
+)
+@click.option("--dry-run", is_flag=True, help="Check the fields; store nothing.")
+@_scope_options
+@options(config_option, data_option, json_option)
+def set_command(
+    name: str,
+    kind: str,
+    from_file: Path | None,
+    pairs: tuple[str, ...],
+    dry_run: bool,
+    tenant: str | None,
+    organization: str | None,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Store the credential NAME; one that is there gets its next revision.
+
+    The fields come from --from-file, else from --set, else from standard input (asked for
+    without showing them on a terminal). They are a JSON object, such as {"dsn": ...}, or one
+    line. What is stored is never printed again.
+
+    \b
+    Examples:
+      streams credential set pg_main --type postgres < pg_main.json
+      streams credential set care_api --type http --from-file token.txt
+      streams credential set pg_main --type postgres --json
+    """
+    from streams.credential.fields import check_name
+
+    check_name(name)
+    check_name(kind, "type")
+    fields = _fields(kind, from_file, pairs)
+    told: dict[str, Any] = {"name": name, "kind": kind, "fields": sorted(fields)}
+    if not dry_run:
+        told = _told(asyncio.run(_set(name, kind, fields, tenant, organization, file, data)))
+    if as_json:
+        click.echo(orjson.dumps({"dry_run": dry_run, **told}).decode())
+        return
+    what = "can be stored" if dry_run else f"is stored, revision {told['revision']}"
+    click.echo(f"{name} ({kind}: {', '.join(told['fields'])}) {what}")
+
+
+@credential.command("list")
+@_scope_options
+@settings_options
+def list_command(
+    tenant: str | None,
+    organization: str | None,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """List names, types, names of fields and times; never a value.
+
+    \b
+    Examples:
+      streams credential list
+      streams credential list --json
+    """
+
+    async def run() -> list[Entry]:
+        async with _store(file, data, tenant, organization) as (store, scope, _):
+            return list(await store.list(scope))
+
+    entries = asyncio.run(run())
+    if as_json:
+        click.echo(orjson.dumps({"credentials": [_told(entry) for entry in entries]}).decode())
+        return
+    for entry in entries:
+        when = f"{entry.updated_at:%Y-%m-%d %H:%M:%S}Z"
+        fields = ", ".join(entry.fields)
+        click.echo(
+            f"{entry.name:<24} {entry.kind:<12} revision {entry.revision:<4} {when}  {fields}"
+        )
+    if not entries:
+        click.echo("there are no credentials; try `streams credential set pg_main --type postgres`")
+
+
+@credential.command("rm")
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Say whether it is there; remove nothing.")
+@_scope_options
+@settings_options
+def rm_command(
+    name: str,
+    dry_run: bool,
+    tenant: str | None,
+    organization: str | None,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Remove the credential NAME. Workers forget it when their leases end.
+
+    \b
+    Examples:
+      streams credential rm pg_main
+      streams credential rm pg_main --dry-run --json
+    """
+
+    async def run() -> None:
+        from streams.credential.errors import NoCredential
+
+        async with _store(file, data, tenant, organization) as (store, scope, _):
+            if not dry_run:
+                await store.remove(scope, name)
+            elif name not in {entry.name for entry in await store.list(scope)}:
+                raise NoCredential(name)
+
+    asyncio.run(run())
+    if as_json:
+        click.echo(orjson.dumps({"dry_run": dry_run, "removed": name}).decode())
+    else:
+        click.echo(f"{name} can be removed" if dry_run else f"{name} is removed")
+
+
+async def _set(
+    name: str,
+    kind: str,
+    fields: dict[str, str],
+    tenant: str | None,
+    organization: str | None,
+    file: Path | None,
+    data: Path | None,
+) -> Entry:
+    from streams.app import keys_of
+    from streams.credential.seal import seal
+
+    async with _store(file, data, tenant, organization) as (store, scope, settings):
+        sealed = seal(keys_of(settings)(), scope, name, fields)
+        return await store.put(scope, name, kind, sorted(fields), sealed)
+
+
+def _fields(kind: str, from_file: Path | None, pairs: tuple[str, ...]) -> dict[str, str]:
+    from streams.credential.fields import check_fields, fields_of
+
+    if from_file is not None and pairs:
+        raise click.UsageError("give --from-file or --set, not both")
+    if from_file is not None:
+        try:
+            return fields_of(from_file.read_text("utf-8"), kind, str(from_file))
+        except (OSError, UnicodeDecodeError):
+            raise Refused(f"{from_file}: cannot be read; save it as UTF-8 text") from None
+    if pairs:
+        click.echo("values given with --set can be seen by others; prefer standard input", err=True)
+        return check_fields(dict(_pair(pair) for pair in pairs))
+    if sys.stdin.isatty():
+        asked = click.prompt("connection string, token or JSON (not shown)", hide_input=True)
+        return fields_of(str(asked), kind, "what was typed")
+    return fields_of(click.get_text_stream("stdin").read(), kind, "standard input")
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not name or not equals:
+        # Without the text: it may be a secret whose name was forgotten.
+        raise click.BadParameter("one of them is not K=V", param_hint="--set")
+    return name, value
+
+
+@asynccontextmanager
+async def _store(
+    file: Path | None, data: Path | None, tenant: str | None, organization: str | None
+) -> AsyncIterator[tuple[PostgresCredentials, Scope, Settings]]:
+    from streams.app import credentials_of, load_settings, open_log
+    from streams.payload.port import Scope
+
+    settings = load_settings(file, data).settings
+    runtime = settings.runtime
+    scope = Scope(tenant or runtime.tenant_id, organization or runtime.organization_id)
+    async with open_log(settings, role="api", lanes=1) as log:
+        yield credentials_of(log, settings), scope, settings
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    return {**asdict(entry), "credential_id": str(entry.credential_id)}

@@ -1,0 +1,102 @@
+"""`streams credential rekey` and `new-key`: the keys that seal credentials."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from streams.cli.options import json_option, settings_options
+from streams.errors import Refused
+
+if TYPE_CHECKING:
+    from streams.credential.rekey import Rekeyed
+    from streams.settings import Settings
+
+
+@click.command("rekey")
+@click.option("--new-key", is_flag=True, help="First make a key and put it at the file's top.")
+@click.option("--dry-run", is_flag=True, help="Open everything, and change nothing.")
+@settings_options
+def rekey_command(
+    new_key: bool, dry_run: bool, file: Path | None, data: Path | None, as_json: bool
+) -> None:
+    """Seal every credential, of all tenants, with the first key of the key file.
+
+    Older keys must stay in the file until this is done; it says which are not needed any
+    more. It connects as the owner of the database: no role of the runtime may read them all.
+
+    \b
+    Examples:
+      streams credential rekey --new-key
+      streams credential rekey --dry-run --json
+    """
+    done = asyncio.run(_rekey(new_key, dry_run, file, data))
+    if as_json:
+        click.echo(orjson.dumps({"dry_run": dry_run, **asdict(done)}).decode())
+        return
+    would = "would be sealed" if dry_run else "sealed"
+    click.echo(f"{done.resealed} {would} anew, {done.current} had the current key already")
+    if done.changed:
+        click.echo(f"{done.changed} were set meanwhile; run it again to be sure")
+    for key_id in done.unused:
+        click.echo(f"key {key_id} is not needed any more; its line may be removed from the file")
+
+
+@click.command("new-key")
+@click.option("--out", type=click.Path(path_type=Path), help="Write it here, readable by you only.")
+@json_option
+def new_key_command(out: Path | None, as_json: bool) -> None:
+    """Make a key to seal credentials with.
+
+    \b
+    Examples:
+      streams credential new-key --out credential.key
+      streams credential new-key --json
+    """
+    from streams.credential.keys import new_key, read_keys
+    from streams.local.layout import write_private
+
+    made = new_key()
+    key_id = read_keys(made, "the new key").current.id
+    if out is None:
+        click.echo(orjson.dumps({"key": made, "key_id": key_id}).decode() if as_json else made)
+        return
+    if out.exists():
+        raise Refused(f"{out} is there already, and credentials may depend on it; name another")
+    try:
+        write_private(out, f"{made}\n".encode())
+    except OSError as error:
+        raise Refused(f"{out}: cannot be written: {error.strerror}; choose another file") from error
+    told = {"written": str(out), "key_id": key_id}
+    click.echo(orjson.dumps(told).decode() if as_json else f"wrote {out}, key {key_id}")
+
+
+async def _rekey(new_key: bool, dry_run: bool, file: Path | None, data: Path | None) -> Rekeyed:
+    from streams.app import keys_of, load_settings, open_pool
+    from streams.credential.postgres import PostgresVault
+    from streams.credential.rekey import rekey
+
+    settings = load_settings(file, data).settings
+    keys = keys_of(settings)
+    if new_key and not dry_run:
+        _put_key_on_top(settings)
+    async with open_pool(settings.event_store.canonical_connection.dsn("owner")) as pool:
+        return await rekey(PostgresVault(pool), keys(), dry_run=dry_run)
+
+
+def _put_key_on_top(settings: Settings) -> None:
+    from streams.app import keys_of
+    from streams.credential.keys import new_key
+    from streams.local.layout import write_private
+
+    chosen = settings.credential_store
+    if chosen.key is not None or chosen.key_file is None:
+        raise Refused("--new-key needs credential_store.key_file; put the new key first yourself")
+    keys_of(settings)()
+    path = Path(chosen.key_file)
+    write_private(path, f"{new_key()}\n".encode() + path.read_bytes())

@@ -1,0 +1,84 @@
+"""Secrets of AWS Secrets Manager."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from streams.credential.errors import BadCredential, ProviderUnavailable
+from streams.credential.fields import fields_of
+from streams.payload.port import Scope
+
+# What the service allows in names, but nothing that could be read as another secret's ARN.
+_NAME = re.compile(r"[A-Za-z0-9_+=.@-]{1,256}(/[A-Za-z0-9_+=.@-]{1,256})*")
+_NOT_THERE = "ResourceNotFoundException"
+_OURS = frozenset({"InvalidParameterException", "InvalidRequestException", "DecryptionFailure"})
+
+
+class AwsProvider:
+    """Finds `aws:pg_main` under a prefix that names tenant and organization.
+
+    The login is botocore's usual: environment, profile, or the machine's own role. The secret
+    is a JSON object of fields, or one line.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: str,
+        endpoint: str | None = None,
+        prefix: str = "noetl/{tenant}/{organization}/",
+        timeout_s: float = 10.0,
+        client: Any = None,
+    ) -> None:
+        self._prefix, self._region, self._endpoint = prefix, region, endpoint
+        self._timeout_s, self._client = timeout_s, client
+
+    async def find(self, scope: Scope, name: str) -> Mapping[str, str] | None:
+        """Return the fields of the current version of a secret."""
+        if not _NAME.fullmatch(name) or not all(
+            _NAME.fullmatch(one) and "/" not in one
+            for one in (scope.tenant_id, scope.organization_id)
+        ):
+            raise BadCredential(f"'aws:{name}' is no name of a secret that may be asked for")
+        whole = self._prefix.replace("{tenant}", scope.tenant_id)
+        whole = whole.replace("{organization}", scope.organization_id) + name
+        return await asyncio.to_thread(self._get, whole, name)
+
+    def _get(self, secret_id: str, name: str) -> Mapping[str, str] | None:
+        try:
+            found = self._service().get_secret_value(SecretId=secret_id)
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            if code == _NOT_THERE:
+                return None
+            why = f"AWS Secrets Manager refuses 'aws:{name}' ({code})"
+            if code in _OURS:
+                raise BadCredential(f"{why}; look at the secret {secret_id}") from None
+            raise ProviderUnavailable(f"{why}; may this process read {secret_id}?") from None
+        except BotoCoreError as error:
+            why = f"AWS Secrets Manager does not answer ({type(error).__name__})"
+            raise ProviderUnavailable(f"{why}; 'aws:{name}' is asked for again") from None
+        if (text := found.get("SecretString")) is None:
+            raise BadCredential(f"the secret {secret_id} is binary; store a JSON object of fields")
+        return fields_of(text, "", f"the secret {secret_id}")
+
+    def _service(self) -> Any:
+        if self._client is None:
+            self._client = boto3.session.Session().client(
+                "secretsmanager",
+                region_name=self._region,
+                endpoint_url=self._endpoint,
+                config=Config(
+                    connect_timeout=self._timeout_s,
+                    read_timeout=self._timeout_s,
+                    retries={"total_max_attempts": 2, "mode": "standard"},
+                ),
+            )
+        return self._client

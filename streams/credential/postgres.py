@@ -1,0 +1,202 @@
+"""Credentials in Postgres: a row, and the event that tells of it, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from streams.credential.errors import NoCredential
+from streams.credential.port import Claim, Entry, Held, Row
+from streams.credential.queries import query
+from streams.credential.seal import Sealed
+from streams.envelope.catalogue import catalogue
+from streams.envelope.codec import Codec
+from streams.envelope.model import NewEvent, Root, Routing
+from streams.envelope.seal import seal as seal_event
+from streams.log.answers import receipt
+from streams.log.errors import LogUnavailable
+from streams.log.lane import APPEND, CONNECTION_LOST
+from streams.log.rows import new_event_row
+from streams.payload.port import Scope
+
+WAIT_S = 30.0
+
+
+class PostgresCredentials:
+    """The table `noetl.credential`, as the duty that appends may use it."""
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        codec: Codec,
+        take_ids: Callable[[int], Sequence[int]],
+        producer: str,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._pool, self._codec, self._take_ids = pool, codec, take_ids
+        self._producer, self._now = producer, now
+
+    async def put(
+        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: Sealed
+    ) -> Entry:
+        """Keep a credential; one of the same name gets its next revision."""
+        async with self._alone(scope, name) as connection:
+            whose = (scope.tenant_id, scope.organization_id, name)
+            known = await connection.fetchrow(query("known"), *whose)
+            credential_id = self._take_ids(1)[0] if known is None else known["credential_id"]
+            revision = 1 if known is None else known["revision"] + 1
+            row = await connection.fetchrow(
+                query("insert" if known is None else "update"),
+                credential_id,
+                *whose,
+                kind,
+                revision,
+                list(fields),
+                sealed.key_id,
+                sealed.nonce,
+                sealed.ciphertext,
+            )
+            meta: dict[str, Routing] = {"name": name, "kind": kind, "revision": revision}
+            await self._append(connection, scope, credential_id, "stored", str(revision), meta)
+            return _entry(row)
+
+    async def list(self, scope: Scope) -> Sequence[Entry]:
+        """Return the scope's credentials by name."""
+        rows = await self._fetch(query("list"), scope.tenant_id, scope.organization_id)
+        return [_entry(row) for row in rows]
+
+    async def remove(self, scope: Scope, name: str) -> None:
+        """Forget a credential."""
+        async with self._alone(scope, name) as connection:
+            whose = (scope.tenant_id, scope.organization_id, name)
+            known = await connection.fetchrow(query("known"), *whose)
+            if known is None:
+                raise NoCredential(name)
+            await connection.execute(query("remove"), known["credential_id"])
+            await self._append(
+                connection, scope, known["credential_id"], "removed", "1", {"name": name}
+            )
+
+    async def held(self, claim: Claim, name: str) -> Held:
+        """Return what the log says of the claim, with its scope's credential of that name."""
+        rows = await self._fetch(
+            query("held"), claim.execution_id, claim.stream_id, claim.attempt, claim.worker, name
+        )
+        if not rows:
+            raise claim.lost()
+        row = rows[0]
+        return Held(
+            scope=Scope(row["tenant_id"], row["organization_id"]),
+            catalog_id=row["catalog_id"] or 0,
+            version=row["version"],
+            step=row["step"] or "",
+            seconds_left=row["seconds_left"],
+            kind=row["kind"],
+            sealed=_sealed(row) if row["key_id"] is not None else None,
+        )
+
+    async def _append(
+        self,
+        connection: Any,
+        scope: Scope,
+        credential_id: int,
+        what: str,
+        key: str,
+        meta: dict[str, Routing],
+    ) -> None:
+        event = NewEvent(
+            type=f"credential.{what}",
+            root=Root("credential", credential_id),
+            tenant_id=scope.tenant_id,
+            organization_id=scope.organization_id,
+            idempotency_key=f"credential.{what}/{key}",
+            event_time=self._now(),
+            meta=meta,
+        )
+        sealed = seal_event(
+            event,
+            event_id=self._take_ids(1)[0],
+            producer=self._producer,
+            codec=self._codec,
+            catalogue=catalogue(),
+        )
+        receipt([sealed], await connection.fetch(APPEND, [new_event_row(sealed, 0)]))
+
+    @asynccontextmanager
+    async def _alone(self, scope: Scope, name: str) -> AsyncIterator[Any]:
+        """Open a transaction that holds the name."""
+        whose = f"{scope.tenant_id}/{scope.organization_id}/{name}"
+        async with (
+            _translated(),
+            self._pool.acquire(timeout=WAIT_S) as connection,
+            connection.transaction(),
+        ):
+            await connection.execute(query("alone"), whose, timeout=WAIT_S)
+            yield connection
+
+    async def _fetch(self, sql: str, *arguments: object) -> Sequence[Any]:
+        async with _translated():
+            found: Sequence[Any] = await self._pool.fetch(sql, *arguments)
+            return found
+
+
+class PostgresVault:
+    """The same table, as its owner: for sealing everything anew."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def rows(self) -> Sequence[Row]:
+        """Return every credential, sealed."""
+        async with _translated():
+            found = await self._pool.fetch(query("rows"))
+        return [
+            Row(
+                credential_id=row["credential_id"],
+                scope=Scope(row["tenant_id"], row["organization_id"]),
+                name=row["name"],
+                revision=row["revision"],
+                sealed=_sealed(row),
+            )
+            for row in found
+        ]
+
+    async def reseal(self, row: Row, sealed: Sealed) -> bool:
+        """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
+        async with _translated():
+            done = await self._pool.execute(
+                query("reseal"),
+                row.credential_id,
+                row.revision,
+                row.sealed.key_id,
+                sealed.key_id,
+                sealed.nonce,
+                sealed.ciphertext,
+            )
+        return bool(done == "UPDATE 1")
+
+
+def _sealed(row: Any) -> Sealed:
+    return Sealed(row["key_id"], row["nonce"], row["ciphertext"])
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(**{**row, "fields": tuple(row["fields"])})
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    try:
+        yield
+    except (*CONNECTION_LOST, TimeoutError) as error:
+        why = type(error).__name__
+        raise LogUnavailable(f"Postgres does not answer ({why}); try again") from error
+    except asyncpg.PostgresError as error:
+        # Without the detail: it would quote the row.
+        why = f"Postgres cannot use the credentials: {error.args[0] if error.args else error}"
+        raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

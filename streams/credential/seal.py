@@ -1,0 +1,56 @@
+"""Sealing: AES-256-GCM, bound to whose credential it is and to its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from secrets import token_bytes
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from streams.credential.errors import NotOpened
+from streams.credential.keys import KeyRing
+from streams.payload.port import Scope
+
+NONCE_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A credential's fields as they are stored."""
+
+    key_id: str
+    nonce: bytes = field(repr=False)
+    ciphertext: bytes = field(repr=False)
+
+
+def seal(keys: KeyRing, scope: Scope, name: str, fields: Mapping[str, str]) -> Sealed:
+    """Seal fields with the current key, under a nonce of their own."""
+    nonce = token_bytes(NONCE_BYTES)
+    plain = orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)
+    made = AESGCM(keys.current.secret).encrypt(nonce, plain, _bound_to(scope, name))
+    return Sealed(keys.current.id, nonce, made)
+
+
+def unseal(keys: KeyRing, scope: Scope, name: str, sealed: Sealed) -> dict[str, str]:
+    """Return the fields again.
+
+    Raises:
+        NotOpened: the key is not here, or this was sealed for another scope or name, or changed.
+    """
+    if (key := keys.get(sealed.key_id)) is None:
+        raise NotOpened(name, f"its key {sealed.key_id} is not among those configured")
+    try:
+        plain = AESGCM(key.secret).decrypt(sealed.nonce, sealed.ciphertext, _bound_to(scope, name))
+    except (InvalidTag, ValueError):
+        why = "it was sealed for another scope or name, or was changed since"
+        raise NotOpened(name, why) from None
+    fields: dict[str, str] = orjson.loads(plain)
+    return fields
+
+
+def _bound_to(scope: Scope, name: str) -> bytes:
+    """Return the associated data; a list, so that no two scopes and names run together."""
+    return orjson.dumps(["noetl.credential", scope.tenant_id, scope.organization_id, name])

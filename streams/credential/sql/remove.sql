@@ -1,0 +1,2 @@
+-- Forget a credential.
+DELETE FROM noetl.credential WHERE credential_id = $1

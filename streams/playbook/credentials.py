@@ -1,0 +1,49 @@
+"""Which credentials a step may ask for: those it names, and those the playbook declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streams.playbook.expressions import Template, fixed_part
+from streams.playbook.model import Playbook, Step
+
+
+def real_name(playbook: Playbook, name: str) -> str:
+    """Return the stored name of what a task names: the playbook's alias for it, or itself."""
+    return playbook.credentials.get(name, name)
+
+
+def may_name(playbook: Playbook, step: str, name: str) -> bool:
+    """Say whether a task of the step names this credential, by its stored name.
+
+    Where a template makes a name, any that the playbook declares may be meant.
+    """
+    found = playbook.steps.get(step)
+    if found is None:
+        return False
+    for named in _named(found):
+        if named is None and name in playbook.credentials.values():
+            return True
+        if named is not None and real_name(playbook, named) == name:
+            return True
+    return False
+
+
+def name_in(auth: object) -> str | None:
+    """Return the name in a task's `auth`: a text, or {type, credential}."""
+    if isinstance(auth, Mapping):
+        auth = auth.get("credential") or auth.get("name")
+    return auth if isinstance(auth, str) else None
+
+
+def _named(step: Step) -> Iterator[str | None]:
+    """Yield the names that the step's tasks and cursor give; None: it depends."""
+    configs: list[Template] = [task.config for task in step.tasks]
+    if step.loop is not None and step.loop.cursor is not None:
+        configs.append(step.loop.cursor.config)
+    for config in configs:
+        is_fixed, auth = fixed_part(config, "auth")
+        if not is_fixed:
+            yield None
+        elif (name := name_in(auth)) is not None:
+            yield name
