@@ -186,6 +186,11 @@ def derive_root_id(cause: int, ordinal: int, purpose: str) -> int:
     return cause & ~_LOW_MASK & MAX_ID | low
 
 
+def siblings_of(cause: int) -> tuple[int, int]:
+    """Return the lowest and the highest id that `derive_root_id` can give for `cause`."""
+    return cause & ~_LOW_MASK & MAX_ID, cause | _LOW_MASK
+
+
 def _digest(cause: int, ordinal: int, purpose: str) -> int:
     text = f"{cause}/{ordinal}/{purpose}"
     return int.from_bytes(blake3(text.encode(), derive_key_context=_CONTEXT).digest(length=8))

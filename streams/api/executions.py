@@ -8,10 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from streams.api.bodies import Cancel, id_of, number, read
-from streams.api.cancelling import cancelled
 from streams.api.runtime import Runtime
 from streams.api.shown import answer, event_json, row_json, shown_reference
 from streams.envelope.model import Root
+from streams.execution.cancelling import cancelled
 from streams.log.errors import RootEnded
 from streams.projector.core import View, absorb
 
@@ -103,7 +103,7 @@ async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
         by=body.by,
         reason=body.reason,
         now=runtime.clock.now(),
-        nonce=runtime.next_id(),
+        key=str(runtime.next_id()),
     )
     receipt = await runtime.log.append([event])
     shown = {"execution_id": str(execution_id), "status": "CANCELLED"}

@@ -209,12 +209,12 @@ async def _events(
 async def _cancel(
     settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
 ) -> dict[str, Any]:
-    from streams.api.cancelling import cancelled
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresSeen
     from streams.app import open_log, open_pool
     from streams.clock import SystemClock
     from streams.envelope.model import Root
+    from streams.execution.cancelling import cancelled
     from streams.log.errors import RootEnded
 
     root = Root("execution", execution_id)
@@ -234,7 +234,7 @@ async def _cancel(
             by=by,
             reason=reason,
             now=SystemClock().now(),
-            nonce=log.ids.next(),
+            key=str(log.ids.next()),
         )
         receipt = await log.store.append([event])
     return {**told, "status": "CANCELLED", "seq": receipt.events[0].seq}

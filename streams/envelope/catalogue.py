@@ -82,6 +82,11 @@ class Catalogue:
     roots: Mapping[str, RootType]
     types: Mapping[str, EventType]
 
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The types that end their root."""
+        return tuple(sorted(name for name, kind in self.types.items() if kind.ends))
+
 
 @lru_cache(maxsize=1)
 def catalogue() -> Catalogue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from streams.envelope.catalogue import catalogue
 from streams.envelope.codec import Codec, event_of
 from streams.envelope.model import Assigned, Event, NewEvent, Root
 from streams.envelope.seal import Sealed, seal
+from streams.ids import siblings_of
 from streams.log.answers import check_batch, refusal
 from streams.log.port import Appended, Frontier, Outcome, Receipt
 
@@ -153,6 +154,28 @@ class MemoryEventStore:
         """Return the ids of the roots of this type that have not ended."""
         states = sorted(self._roots.items())
         return [key for key, state in states if state.type == root_type and not state.terminal]
+
+    async def open_children(self, execution_id: int) -> Sequence[int]:
+        """Return the executions that this one started and that have not ended."""
+        lowest, highest = siblings_of(execution_id)
+        return [
+            key
+            for key, state in sorted(self._roots.items())
+            if lowest <= key <= highest
+            and state.type == "execution"
+            and not state.terminal
+            and state.stored[0][0].parent_execution_id == execution_id
+        ]
+
+    async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
+        """Return the event that ended each of these."""
+        endings = catalogue().endings
+        found = {key: self._roots.get(key) for key in execution_ids}
+        return {
+            key: next(event for event, _ in reversed(state.stored) if event.type in endings)
+            for key, state in found.items()
+            if state is not None and state.terminal
+        }
 
     async def read_root(
         self, root: Root, *, after_seq: int = 0, through_seq: int | None = None

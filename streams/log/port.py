@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -103,6 +103,26 @@ class OpenRoots(Protocol):
 
     async def open_roots(self, root_type: str) -> Sequence[int]:
         """Return the ids of the roots of this type that have not ended, oldest first.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...
+
+
+class Families(Protocol):
+    """Knows which executions another one started, and how executions ended."""
+
+    async def open_children(self, execution_id: int) -> Sequence[int]:
+        """Return the executions that this one started and that have not ended.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...
+
+    async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
+        """Return the event that ended each of these; those that are still open are missing.
 
         Raises:
             Unavailable: the log cannot be reached.

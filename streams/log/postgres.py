@@ -8,8 +8,10 @@ from typing import Any
 
 import asyncpg
 
+from streams.envelope.catalogue import catalogue
 from streams.envelope.codec import Codec
 from streams.envelope.model import Event, NewEvent, Root
+from streams.ids import siblings_of
 from streams.log.appender import Appender
 from streams.log.errors import LogUnavailable
 from streams.log.lane import CONNECTION_LOST
@@ -50,6 +52,17 @@ class PostgresEventStore:
     async def open_roots(self, root_type: str) -> Sequence[int]:
         """Return the ids of the roots of this type that have not ended."""
         return [row["root_id"] for row in await self._fetch(query("open_roots"), root_type)]
+
+    async def open_children(self, execution_id: int) -> Sequence[int]:
+        """Return the executions that this one started and that have not ended."""
+        lowest, highest = siblings_of(execution_id)
+        rows = await self._fetch(query("open_children"), lowest, highest, execution_id)
+        return [row["root_id"] for row in rows]
+
+    async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
+        """Return the event that ended each of these."""
+        rows = await self._fetch(query("endings"), list(execution_ids), list(catalogue().endings))
+        return {row["root_id"]: await self._event(row) for row in rows}
 
     async def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0

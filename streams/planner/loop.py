@@ -14,9 +14,10 @@ import orjson
 
 from streams.envelope.model import Event, NewEvent, PayloadRef
 from streams.errors import Inconsistent, PoisonRecord, Refused
+from streams.execution.cancelling import orphaned
 from streams.execution.evolve import Gap, absorb_own, evolve
 from streams.execution.manifest import EVENTS, parts_of
-from streams.execution.plan import Plan
+from streams.execution.plan import COMPLETED, Plan
 from streams.payload.port import Scope
 from streams.payload.reading import MANIFEST, decode_manifest, encode_manifest, read_value
 from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
@@ -295,12 +296,23 @@ class Planner:
 
     async def _end(self, plan: Plan) -> None:
         """Tell who asked, and keep no more of an ended execution than its number."""
+        if plan.status != COMPLETED:
+            await self._end_children(plan)
         if plan.reply_to is not None and not plan.is_replied:
             plan = await self._reply(plan, plan.reply_to)
         self._forget(plan.execution_id)
         self._ended[plan.execution_id] = max((plan.seq, *plan.ahead))
         while len(self._ended) > _ENDED_KEPT:
             self._ended.popitem(last=False)
+
+    async def _end_children(self, plan: Plan) -> None:
+        """Cancel what the execution called and did not wait for; theirs follow in their turn."""
+        scope, now = Scope(plan.tenant_id, plan.organization_id), self._ports.clock.now()
+        reason = f"execution {plan.execution_id}, which called it, ended {plan.status}"
+        await self._tell(
+            orphaned(child, plan.execution_id, scope, reason=reason, now=now)
+            for child in await self._ports.families.open_children(plan.execution_id)
+        )
 
     async def _reply(self, plan: Plan, reply_to: str) -> Plan:
         body = {

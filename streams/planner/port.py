@@ -8,7 +8,7 @@ from typing import Protocol
 
 from streams.clock import Clock
 from streams.execution.plan import Plan
-from streams.log.port import EventStore
+from streams.log.port import EventStore, Families
 from streams.payload.port import PayloadStore
 from streams.playbook.model import Playbook
 from streams.work.port import WorkQueue
@@ -65,6 +65,7 @@ class Ports:
     """Everything a planner uses."""
 
     store: EventStore
+    families: Families
     payloads: PayloadStore
     queue: WorkQueue
     playbooks: Playbooks

@@ -147,8 +147,13 @@ class Step:
 
     @property
     def is_playbook(self) -> bool:
-        """Say whether the step is one call of another playbook, which the planner starts."""
-        return self.loop is None and len(self.tasks) == 1 and self.tasks[0].kind == "playbook"
+        """Say whether the step is nothing but one call of another playbook.
+
+        The planner makes such a call itself. Rules and options are a worker's to follow.
+        """
+        if self.loop is not None or len(self.tasks) != 1 or self.tasks[0].kind != "playbook":
+            return False
+        return not self.tasks[0].rules and not self.tasks[0].spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

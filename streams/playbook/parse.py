@@ -121,9 +121,6 @@ def _step(
     check_jumps(draft, tasks, (*path, "tool"))
     if loop is not None and not tasks:
         draft.report((*path, "loop"), "a loop without a tool does nothing", at_key=True)
-    if any(task.kind == "playbook" for task in tasks) and (loop is not None or len(tasks) > 1):
-        what = "a playbook is called by a step of its own, without a loop or other tasks"
-        draft.report((*path, "tool"), what, "put the call into a step that only does that")
     reads = frozenset().union(*(names_of(task) for task in tasks))
     if loop is not None and loop.cursor is not None:
         reads |= loop.cursor.config.names

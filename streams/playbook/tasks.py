@@ -10,6 +10,7 @@ from typing import Any
 from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
 from streams.playbook.deferrable import is_lone_insert
 from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.effects import may_repeat
 from streams.playbook.expressions import Constant, Template, mapping
 from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.kinds import RAW, USUAL, kinds
@@ -93,6 +94,10 @@ def _task(
     elif kind not in kinds():
         hint = nearest(kind, kinds()) or f"there are {', '.join(kinds())}"
         draft.report((*path, kind_key), f"there is no tool {kind!r}", hint)
+    elif (twice := may_repeat(kind, config)) is not None:
+        what, hint = twice
+        where = (*path, "method" if "method" in config else kind_key)
+        draft.report(where, f"at least once: {what}", hint, Severity.NOTE)
     spec = config.get("spec")
     mark = draft.document.keys.get(path) or draft.document.marks.get(path)
     rules = _rules(draft, config.get("eval"), (*path, "eval"), labels)

@@ -48,6 +48,7 @@ async def run(
         closing.callback(tables.close)
         ports = Ports(
             store=log.store,
+            families=log.store,
             payloads=payloads,
             queue=queue,
             playbooks=catalog_of(log, payloads),

@@ -21,6 +21,8 @@ from streams.local.layout import layout_of
 from streams.roles.start import role_folder
 from streams.settings import Settings
 from streams.work.topic import work_topic
+from streams.worker.children import Children
+from streams.worker.endings import Endings
 from streams.worker.input import Documents
 from streams.worker.kafka import KafkaPartitions
 from streams.worker.loop import Worker
@@ -53,6 +55,8 @@ async def run(
                 payloads=payloads,
                 deployment=runtime.cluster_id,
                 bootstrap=bootstrap,
+                children=Children(log.store, catalog_of(log, payloads), payloads, SystemClock()),
+                endings=Endings(log.store),
             )
         ) as tools,
         KafkaFeed(

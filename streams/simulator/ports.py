@@ -116,6 +116,16 @@ class FaultyStore:
         """Ask, unless the call is refused."""
         return await self._faults.read(self._process, lambda: self._store.open_roots(root_type))
 
+    async def open_children(self, execution_id: int) -> Sequence[int]:
+        """Ask, unless the call is refused."""
+        ask = lambda: self._store.open_children(execution_id)  # noqa: E731
+        return await self._faults.read(self._process, ask)
+
+    async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
+        """Ask, unless the call is refused."""
+        ask = lambda: self._store.endings(execution_ids)  # noqa: E731
+        return await self._faults.read(self._process, ask)
+
 
 class FaultyPayloads:
     """One process's way to the payloads."""

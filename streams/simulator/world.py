@@ -87,6 +87,7 @@ class World:
         planner = Planner(
             planner_port.Ports(
                 store=store,
+                families=store,
                 payloads=FaultyPayloads(self.payloads, faults, process),
                 queue=FaultyQueue(self.give, faults, process),
                 playbooks=SimulatedPlaybooks(),

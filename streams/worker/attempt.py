@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from streams.worker.lease import Lease
 from streams.worker.options import Options, Ports
 from streams.worker.patience import patiently
 from streams.worker.pipeline import Caller, Pipeline
+from streams.worker.port import Aside
 from streams.worker.results import Keeper
 from streams.worker.secrets import name_credentials
 
@@ -29,6 +31,7 @@ class Attempt:
     step: Step
     document: Mapping[str, Any]
     scope: dict[str, Any]
+    aside: Aside = nullcontext
     results: Keeper = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +61,7 @@ class Attempt:
             entity_id=item.entity_id,
             attempt=item.attempt,
             stage_id=item.stage_id,
+            aside=self.aside,
         )
         return Pipeline(
             self.step.tasks,
@@ -70,7 +74,9 @@ class Attempt:
         )
 
 
-async def begin(lease: Lease, ports: Ports, options: Options) -> Attempt:
+async def begin(
+    lease: Lease, ports: Ports, options: Options, aside: Aside = nullcontext
+) -> Attempt:
     """Read what the attempt needs.
 
     Raises:
@@ -85,7 +91,7 @@ async def begin(lease: Lease, ports: Ports, options: Options) -> Attempt:
         name_credentials(playbook.credentials)
         document = await documents.document(item)
         scope = await documents.scope(item, document, step.ways)
-        return Attempt(lease, ports, options, step, document, scope)
+        return Attempt(lease, ports, options, step, document, scope, aside)
 
     return await patiently(read, clock=ports.clock, until=lease.last_moment)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 from streams.errors import StreamsError, Unavailable
@@ -14,6 +15,7 @@ from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.pipeline import Ran, Row
+from streams.worker.port import Aside
 from streams.worker.secrets import holding
 
 _log = logging.getLogger(__name__)
@@ -25,7 +27,7 @@ class CommandRunner:
     def __init__(self, ports: Ports, options: Options) -> None:
         self._ports, self._options = ports, options
 
-    async def run(self, item: WorkItem) -> None:
+    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
         """Run one attempt. What another worker has, or has ended, is silently dropped."""
         lease = Lease(item, self._ports, self._options)
         if not await lease.claim():
@@ -33,13 +35,13 @@ class CommandRunner:
         try:
             async with lease:
                 with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease)
+                    await self._attempt(lease, aside)
         except LeaseLost as lost:
             _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
 
-    async def _attempt(self, lease: Lease) -> None:
+    async def _attempt(self, lease: Lease, aside: Aside) -> None:
         try:
-            what, fields = await _work(await begin(lease, self._ports, self._options))
+            what, fields = await _work(await begin(lease, self._ports, self._options, aside))
             await lease.end(what, **fields)
         except LeaseLost:
             raise

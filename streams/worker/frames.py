@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 
 from streams.errors import StreamsError
 from streams.work.item import WorkItem
@@ -16,7 +17,7 @@ from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.output import store_rows
-from streams.worker.port import Fence
+from streams.worker.port import Aside, Fence
 from streams.worker.secrets import concealed, holding
 from streams.worker.window import Bounds, WindowRun
 
@@ -29,7 +30,7 @@ class FrameRunner:
     def __init__(self, ports: Ports, options: Options) -> None:
         self._ports, self._options = ports, options
 
-    async def run(self, item: WorkItem) -> None:
+    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
         """Run one attempt. What another worker has, or has ended, is silently dropped.
 
         Cancelled, it hands the frame back before it leaves.
@@ -40,17 +41,17 @@ class FrameRunner:
         try:
             async with lease:
                 with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease)
+                    await self._attempt(lease, aside)
         except LeaseLost as lost:
             _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
             await _release(lease)
             raise
 
-    async def _attempt(self, lease: Lease) -> None:
+    async def _attempt(self, lease: Lease, aside: Aside) -> None:
         """Commit the frame, or say why this attempt could not."""
         try:
-            commit = await _work(await begin(lease, self._ports, self._options))
+            commit = await _work(await begin(lease, self._ports, self._options, aside))
             await lease.end("committed", **commit.fields())
         except LeaseLost:
             raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from streams.feed.port import Feed, Place, Record
@@ -27,6 +28,8 @@ class _Job:
     item: WorkItem
     records: list[Record] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
+    resting: int = 0
+    """How many of its calls only wait."""
 
     @property
     def key(self) -> _Key:
@@ -116,7 +119,7 @@ class Worker:
     async def _work(self, job: _Job) -> None:
         runner = self._frames if job.item.kind == "frame" else self._commands
         try:
-            await runner.run(job.item)
+            await runner.run(job.item, lambda: self._aside(job))
         except asyncio.CancelledError:
             # Not acknowledged: whether it was handed back or not, coming again is harmless.
             self._waiting.end(job.item.stage_id)
@@ -129,6 +132,27 @@ class Worker:
             self._waiting.end(job.item.stage_id)
             self._close(job)
             self._begin()
+
+    @contextmanager
+    def _aside(self, job: _Job) -> Iterator[None]:
+        """Let others have the slot of a job that waits for them, perhaps.
+
+        Its records are acknowledged: the job is claimed, so its lease, not the feed, brings
+        it back should this process die; and a feed holds only so many records behind one
+        that is not acknowledged, among them what the job waits for.
+        """
+        job.resting += 1
+        if job.resting == 1:
+            self._waiting.rest()
+            self._feed.acknowledge(job.records)
+            job.records.clear()
+            self._begin()
+        try:
+            yield
+        finally:
+            job.resting -= 1
+            if not job.resting:
+                self._waiting.resume()
 
     def _close(self, job: _Job) -> None:
         """Let go of an item: the log says all there is to say about it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -15,7 +16,7 @@ from streams.playbook.model import Do, Rule, Task
 from streams.worker.deferred import Deferral
 from streams.worker.errors import UnknownTool
 from streams.worker.patience import patiently
-from streams.worker.port import Call, Config, Outcome, Saver, Tool
+from streams.worker.port import Aside, Call, Config, Outcome, Saver, Tool
 from streams.worker.rules import delay, matching, usual
 from streams.worker.secrets import concealed, concealed_value
 from streams.worker.views import Kept, outcome_view, task_view
@@ -41,6 +42,7 @@ class Caller:
     entity_id: int
     attempt: int
     stage_id: int | None = None
+    aside: Aside = nullcontext
 
 
 class Results(Protocol):
@@ -161,7 +163,7 @@ class Pipeline:
         tries = 0
         while True:
             tries += 1
-            outcome = await self._call(place, row, count)
+            outcome = await self._call(place, row, count, tries)
             kept = None
             if task.result is not None:
                 kept = await self._keep(task, outcome, f"{row.number}.{count}.{tries}")
@@ -190,7 +192,7 @@ class Pipeline:
             return Kept(task.result.extract(outcome.data))
         return await self._results.keep(task, outcome.data, partition)
 
-    async def _call(self, place: int, row: Row, count: int) -> Outcome:
+    async def _call(self, place: int, row: Row, count: int, tries: int) -> Outcome:
         task, tool = self._tasks[place], self._tools[place]
         if tool is None:
             return _error("tool.unknown", str(UnknownTool(task.kind, self._known)))
@@ -200,7 +202,7 @@ class Pipeline:
             return _error("expression", str(error))
         if not isinstance(config, dict):
             return _error("config", f"the configuration of {task.label} is no mapping")
-        saver, call = self._savers[place], self._name(task, f"{row.number}.{count}")
+        saver, call = self._savers[place], self._name(task, f"{row.number}.{count}", tries)
         try:
             if saver is not None and self._deferral is not None:
                 self._deferral.add(row.number, task, saver, config)
@@ -216,7 +218,7 @@ class Pipeline:
         until = self._clock.monotonic() + self._patience_s
         return await patiently(lambda: tool.run(config, call), clock=self._clock, until=until)
 
-    def _name(self, task: Task, partition: str) -> Call:
+    def _name(self, task: Task, partition: str, tries: int) -> Call:
         caller, timeout = self._caller, task.spec.get("timeout_s")
         return Call(
             tenant_id=caller.tenant_id,
@@ -229,6 +231,8 @@ class Pipeline:
             partition=partition,
             stage_id=caller.stage_id,
             timeout_s=float(timeout) if isinstance(timeout, (int, float)) else None,
+            tries=tries,
+            aside=caller.aside,
         )
 
 

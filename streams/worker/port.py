@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -12,6 +13,8 @@ from streams.playbook.model import Playbook
 
 Config = Mapping[str, Any]
 """A task's configuration with every template rendered."""
+Aside = Callable[[], AbstractContextManager[None]]
+"""What a frame or command enters while it only waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,10 @@ class Call:
     """Which call within the entity: row number and count of calls of this task, `17.2`."""
     stage_id: int | None = None
     timeout_s: float | None = None
+    tries: int = 1
+    """Which try this is, where a rule said `retry`."""
+    aside: Aside = field(default=nullcontext, compare=False)
+    """Within it the call only waits for others, and its frame needs no slot of the worker."""
 
 
 class Tool(Protocol):

@@ -49,6 +49,14 @@ class Waiting(Generic[T]):
             if stage not in self._queues:
                 del self._bounds[stage]
 
+    def rest(self) -> None:
+        """Say that one of those that run only waits from now on, and needs no slot."""
+        self._in_flight -= 1
+
+    def resume(self) -> None:
+        """Say that it runs again; for a while there may be more at work than slots."""
+        self._in_flight += 1
+
     def clear(self) -> None:
         """Forget what waits."""
         self._queues.clear()

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
+import yaml
 
+from streams.app import open_log
+from streams.bench.author import register
+from streams.envelope.model import Root
+from streams.execution.cancelling import cancelled
+from streams.payload.port import Scope
 from tests.agreement import live_and_folded
 from tests.runtime import Runtime, playbook, whole_runtime
 
@@ -158,3 +165,104 @@ async def test_text_arrives_as_it_was_sent_through_commands(runtime: Runtime, ta
 
     assert (ended.status, ended.error) == ("COMPLETED", None)
     assert sorted(await said(runtime, table)) == sorted([*STRINGS, STRINGS[0]])
+
+
+# ---------------------------------------------------------------- playbooks that call playbooks
+
+
+def calling(row: str, rows: str, **more: Any) -> dict[str, Any]:
+    """Return a step's loop over small frames, a few rows at once."""
+    return {
+        "loop": {
+            "in": rows,
+            "iterator": row,
+            "spec": {"mode": "parallel"},
+            "frame_policy": {"size": 5, "parallelism": 2, "row_concurrency": 3},
+        },
+        **more,
+    }
+
+
+def doubling() -> dict[str, Any]:
+    """Return a playbook that gives back twice the number it was given."""
+    double = {
+        "kind": "python",
+        "args": {"n": "{{ workload.n }}"},
+        "code": "def main(n):\n    return {'status': 'success', 'data': {'twice': 2 * n}}",
+    }
+    made = playbook({"step": "double", "tool": double})
+    return {**made, "return": {"n": "{{ workload.n }}", "twice": "{{ double.data.twice }}"}}
+
+
+async def children_of(runtime: Runtime, parent: int) -> list[int]:
+    found = await runtime.executions.connection.fetch(
+        "SELECT root_id FROM noetl.event WHERE seq = 1 AND parent_execution_id = $1", parent
+    )
+    return [row["root_id"] for row in found]
+
+
+async def test_thirty_rows_call_thirty_children_and_get_what_they_return(
+    runtime: Runtime, table: str
+) -> None:
+    child = doubling()
+    await register(runtime.settings, yaml.safe_dump(child))
+    path = child["metadata"]["path"]
+    call = {"kind": "playbook", "path": path, "workload": {"n": "{{ iter.n }}"}}
+    visit = calling("n", "{{ range(30) | list }}")
+    save = insert(table, "{{ call.n }} {{ call.twice }}")
+
+    ended = await runtime.run(
+        playbook({"step": "visit", **visit, "tool": [{"call": call}, {"save": save}]})
+    )
+
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    assert sorted(await said(runtime, table)) == sorted(f"{n} {2 * n}" for n in range(30))
+    assert len(await children_of(runtime, ended.execution_id)) == 30
+
+
+async def test_children_call_children(runtime: Runtime, table: str) -> None:
+    inner = doubling()
+    path = inner["metadata"]["path"]
+    call = {"kind": "playbook", "path": path, "workload": {"n": "{{ iter.n }}"}}
+    each = calling("n", "{{ workload.numbers }}")
+    save = insert(table, "{{ call.twice }}")
+    middle = playbook({"step": "each", **each, "tool": [{"call": call}, {"save": save}]})
+    for one in (inner, middle):
+        await register(runtime.settings, yaml.safe_dump(one))
+    lists = [[1, 2, 3], [4, 5], [6]]
+    outer = calling("numbers", "{{ workload.lists }}")
+    given = {"numbers": "{{ iter.numbers }}"}
+    tool = {"kind": "playbook", "path": middle["metadata"]["path"], "workload": given}
+
+    ended = await runtime.run(playbook({"step": "outer", **outer, "tool": tool}), lists=lists)
+
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    assert sorted(map(int, await said(runtime, table))) == [2, 4, 6, 8, 10, 12]
+    middles = await children_of(runtime, ended.execution_id)
+    inners = [await children_of(runtime, one) for one in middles]
+    assert sorted(map(len, inners)) == [1, 2, 3]
+
+
+async def test_cancelling_ends_the_children_that_are_waited_for(runtime: Runtime) -> None:
+    sleep = "import time\n\ndef main():\n    time.sleep(600)"
+    child = playbook({"step": "sleep", "tool": {"kind": "python", "code": sleep}})
+    await register(runtime.settings, yaml.safe_dump(child))
+    path = child["metadata"]["path"]
+    visit = calling("n", "{{ [1, 2] }}", tool={"kind": "playbook", "path": path})
+    parent = await runtime.start(playbook({"step": "visit", **visit}))
+    count = "SELECT count(*) = 2 FROM noetl.event WHERE seq = 1 AND parent_execution_id = $1"
+    await runtime.until(count, parent)
+    scope = Scope(runtime.settings.runtime.tenant_id, runtime.settings.runtime.organization_id)
+    end = cancelled(
+        Root("execution", parent),
+        scope,
+        by="test",
+        reason=None,
+        now=datetime.now(UTC),
+        key=uuid4().hex,
+    )
+    async with open_log(runtime.settings, role="test", lanes=1) as log:
+        await log.store.append([end])
+
+    for one in await children_of(runtime, parent):
+        assert (await runtime.finish(one)).status == "CANCELLED"

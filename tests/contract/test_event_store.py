@@ -15,7 +15,7 @@ from streams.clock import SystemClock
 from streams.envelope.errors import BadEvent, MissingField
 from streams.envelope.model import Event, NewEvent, Root
 from streams.errors import Refused
-from streams.ids import FixedWorkerId, Snowflakes
+from streams.ids import FixedWorkerId, Snowflakes, derive_root_id
 from streams.log.errors import (
     BadBatch,
     ForeignRoot,
@@ -577,3 +577,34 @@ async def test_open_roots_are_those_that_have_not_ended(subject: Subject) -> Non
     assert open_id in found
     assert ended_id not in found
     assert list(found) == sorted(found)
+
+
+# ---------------------------------------------------------------- families
+
+
+def child_of(parent: int, ordinal: int) -> NewEvent:
+    return replace(event(derive_root_id(parent, ordinal, "c")), parent_execution_id=parent)
+
+
+async def test_open_children_are_those_that_this_execution_began(subject: Subject) -> None:
+    parent, other = subject.next_id(), subject.next_id()
+    children = [child_of(parent, ordinal) for ordinal in range(3)]
+    for one in (event(parent), *children, child_of(other, 7)):
+        await subject.store.append([one])
+    await subject.store.append([event(children[1].root.id, "playbook.completed")])
+    families: Any = subject.store
+    found = await families.open_children(parent)
+    assert found == sorted(children[at].root.id for at in (0, 2))
+    assert await families.open_children(children[0].root.id) == []
+
+
+async def test_endings_are_told_of_roots_that_have_ended(subject: Subject) -> None:
+    families: Any = subject.store
+    ended, going, unknown = subject.next_id(), subject.next_id(), subject.next_id()
+    for root in (ended, going):
+        await subject.store.append([event(root)])
+    await subject.store.append([event(ended, "playbook.completed")])
+    found = await families.endings([going, ended, unknown])
+    assert list(found) == [ended]
+    assert found[ended] == (await root_events(subject.store, ended))[-1]
+    assert await families.endings([]) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,10 +13,15 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from streams.clock import SystemClock
+from streams.errors import Refused
+from streams.log.memory import MemoryEventStore
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
 from streams.payload.rows import encode_rows
 from streams.settings import Settings
+from streams.worker.children import Children
+from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig, TargetUnavailable, UnknownTool
 from streams.worker.port import Call, Config, Outcome, Tool
 from streams.worker.tools.artifact import ArtifactTool
@@ -24,6 +30,7 @@ from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.registry import Surroundings, open_tools, tool_of
+from tests.events import PRODUCER, codec
 
 CALL = Call(
     tenant_id="acme",
@@ -190,12 +197,26 @@ async def test_a_broker_that_is_down_is_unavailable() -> None:
 # ---------------------------------------------------------------- registry
 
 
+class NoPlaybooks:
+    async def resolve(
+        self, tenant_id: str, organization_id: str, path: str, version: int | None = None
+    ) -> tuple[int, int]:
+        raise Refused(f"no playbook {path}")
+
+
+LOG = MemoryEventStore(
+    codec=codec(), next_id=count(1).__next__, producer=PRODUCER, clock=SystemClock()
+)
+
+
 def surroundings(payloads: MemoryPayloadStore) -> Surroundings:
     return Surroundings(
         credentials=ConfiguredCredentials({}, {}),
         payloads=payloads,
         deployment="test",
         bootstrap="127.0.0.1:9",
+        children=Children(LOG, NoPlaybooks(), payloads, SystemClock()),
+        endings=Endings(LOG),
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 from streams.payload.port import PayloadStore
+from streams.worker.children import Children
+from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Credentials, Tool
 from streams.worker.tools.artifact import ArtifactTool
@@ -15,6 +17,7 @@ from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.http import HttpTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
+from streams.worker.tools.playbook import PlaybookTool
 from streams.worker.tools.postgres import PostgresTool
 from streams.worker.tools.python import PythonTool
 
@@ -31,6 +34,10 @@ class Surroundings:
     """Part of every fence's name, so that two deployments can share a database."""
     bootstrap: str
     """Kafka's address."""
+    children: Children
+    """Begins the executions that tasks call."""
+    endings: Endings
+    """Sees them end."""
     python_in_process: bool = False
 
 
@@ -45,6 +52,7 @@ _OURS: Mapping[str, Factory] = {
     "duckdb": lambda _: DuckdbTool(),
     "kafka": lambda around: KafkaTool(around.bootstrap),
     "artifact": lambda around: ArtifactTool(around.payloads),
+    "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
 }
 
 

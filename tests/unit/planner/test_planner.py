@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from streams.errors import Unavailable
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL
 from streams.playbook.expressions import compile_value
-from streams.playbook.model import Arc, FramePolicy, Mode
+from streams.playbook.model import Arc, FramePolicy, Mode, Step, Task
 from streams.work.item import WorkItem
 from streams.work.memory import MemoryWorkQueue
 from tests.unit.planner.world import World, loop, playbook, step
@@ -399,3 +400,32 @@ async def test_what_a_broker_that_was_down_did_not_take_is_sent_again_as_soon_as
     await world.after(1)
 
     assert [(one.entity_id, one.attempt) for one in world.take()] == [(item.entity_id, 2)]
+
+
+async def test_an_execution_that_is_cancelled_takes_its_children_along() -> None:
+    call = Task(label="call", kind="playbook", config=compile_value({"path": "tests/child"}))
+    world = World(playbook(replace(step("call"), tasks=(call,))))
+    world.playbooks.all[8] = replace(playbook(step("inner")), path="tests/child")
+    await world.start()
+    (item,) = world.take()
+    await world.append("execution.cancelled", status="CANCELLED", meta={"by": "someone"})
+    await world.pump()
+    child = await world.plan(item.execution_id)
+    assert child.status == "CANCELLED"
+    assert str(world.execution_id) in (child.error or "")
+    assert not world.planner.plans
+
+
+async def test_a_child_that_ended_stays_as_it_is() -> None:
+    call = Task(label="call", kind="playbook", config=compile_value({"path": "tests/child"}))
+    fails = Step(name="after", when=compile_value("{{ call.nothing.there }}"))
+    calls = replace(step("call", "after"), tasks=(call,))
+    world = World(playbook(calls, fails))
+    world.playbooks.all[8] = replace(playbook(step("inner")), path="tests/child")
+    await world.start()
+    parent_id = world.execution_id
+    (item,) = world.take()
+    world.execution_id = item.execution_id
+    await world.complete(item, 1)
+    assert (await world.plan(parent_id)).status == FAILED
+    assert (await world.plan(item.execution_id)).status == COMPLETED

@@ -102,6 +102,7 @@ class World:
         return Planner(
             Ports(
                 store=self.store,
+                families=self.store,
                 payloads=self.payloads,
                 queue=self.queue,
                 playbooks=self.playbooks,

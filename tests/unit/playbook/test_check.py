@@ -88,10 +88,6 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
         ),
         ("workflow:\n  - {step: a, tool: {kind: workbook, name: x}}\n", "no action 'x'"),
         ("workflow:\n  - {step: a, tool: {kind: python, code: 'def ('}}\n", "is no Python"),
-        (
-            "workflow:\n  - {step: a, loop: {in: [1]}, tool: {kind: playbook, path: p}}\n",
-            "a playbook is called by a step of its own",
-        ),
         ("workflow:\n  - {step: a, when: 'x > 1'}\n", "is a text, which always holds"),
         ("workflow:\n  - {step: a, when: '{{ ctx.x }} > 1'}\n", "is a text, which always holds"),
         ("workflow:\n  - {step: a, set: x}\n", "is a text, not a mapping"),

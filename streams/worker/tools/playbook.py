@@ -1,0 +1,102 @@
+"""The tool that calls another playbook and waits for what it returns."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from streams.envelope.model import Event, Json
+from streams.errors import Refused
+from streams.payload.errors import PayloadCorrupt, PayloadMissing
+from streams.payload.port import ARROW, PayloadStore
+from streams.payload.rows import decode_rows
+from streams.worker.children import Called, Children
+from streams.worker.endings import Endings
+from streams.worker.errors import BadConfig
+from streams.worker.port import Call, Config, Outcome
+from streams.worker.tools.failure import failed, mapping, text
+
+_WELL = ("COMPLETED", "PARTIAL")
+
+
+class PlaybookTool:
+    """Runs the playbook at `path` (its `version`, or the newest) with `workload` or `args`.
+
+    While it waits, its frame does not count against the worker's slots: the child may need
+    them. A call whose own execution ends, or that takes longer than its `spec.timeout_s`,
+    cancels the child.
+    """
+
+    def __init__(self, children: Children, endings: Endings, payloads: PayloadStore) -> None:
+        self._children, self._endings, self._payloads = children, endings, payloads
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Run it to its end.
+
+        Raises:
+            Unavailable: the log, the catalog or the payload store is down.
+        """
+        try:
+            called = _called(config)
+        except BadConfig as error:
+            return failed("playbook.config", str(error))
+        try:
+            child = await self._children.start(call, called)
+        except Refused as error:
+            return failed("playbook.start", str(error))
+        with call.aside():
+            try:
+                async with asyncio.timeout(call.timeout_s):
+                    end = await self._endings.first_of(child, call.execution_id)
+            except TimeoutError:
+                why = f"it took longer than {call.timeout_s:g} s"
+                await self._children.cancel(child, call, why)
+                said = f"{_named(called, child)} is cancelled: {why}"
+                return failed("playbook.timeout", said, detail=_detail(child, "CANCELLED"))
+        if end.root.id != child:
+            why = f"execution {call.execution_id}, which called it, ended {end.status}"
+            await self._children.cancel(child, call, why)
+            return failed("playbook.caller", why)
+        return await self._outcome(called, end)
+
+    async def close(self) -> None:
+        """Wait for nothing any more."""
+        await self._endings.close()
+
+    async def _outcome(self, called: Called, end: Event) -> Outcome:
+        child, status = end.root.id, str(end.status)
+        if status not in _WELL:
+            why = f"{_named(called, child)} ended {status}: {end.error or 'no reason was given'}"
+            return failed(f"playbook.{status.lower()}", why, detail=_detail(child, status))
+        result: Any = end.result if isinstance(end.result, dict) else {}
+        data = result.get("data")
+        if end.payload_ref is not None:
+            try:
+                content = await self._payloads.get(end.payload_ref)
+            except (PayloadMissing, PayloadCorrupt) as error:
+                return failed("playbook.result", str(error), detail=_detail(child, status))
+            arrow = end.payload_ref.media_type == ARROW
+            data = decode_rows(content) if arrow else orjson.loads(content)
+        meta: dict[str, Json] = {"execution_id": str(child), "status": status}
+        return Outcome(status="success", data=data, meta=meta, detail=_detail(child, status))
+
+
+def _called(config: Config) -> Called:
+    version = config.get("version")
+    if version is not None:
+        try:
+            version = int(version)
+        except (TypeError, ValueError):
+            raise BadConfig(f"'version' must be a whole number, not {version!r}") from None
+    name = "workload" if "workload" in config else "args"
+    return Called(text(config, "path"), version, mapping(config, name))
+
+
+def _named(called: Called, child: int) -> str:
+    return f"playbook {called.path} (execution {child})"
+
+
+def _detail(child: int, status: str) -> dict[str, Json]:
+    return {"playbook": {"execution_id": str(child), "status": status}}
