@@ -168,6 +168,9 @@ def _finish(draft: Draft) -> None:
     except ExpressionFailed as error:
         _fail(draft, {"step": "return", "error": f"the playbook's return: {error}", "rows": 0})
         return
+    if value["status"] == "error" and draft.playbook.returns is not None:
+        _fail(draft, _returned_error(value))
+        return
     status = PARTIAL if plan.setbacks else COMPLETED
     draft.emit("workflow.completed", "1", status=status)
     draft.emit(
@@ -185,9 +188,9 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     """Return the execution's result envelope, and where its data is if that is elsewhere."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
-        data = render(returns, plan, draft.moment, {})
-        inline, ref = draft.externalize(data)
-        return {"status": "success", **({"data": inline} if ref is None else {})}, ref
+        given = _enveloped(render(returns, plan, draft.moment, {}))
+        inline, ref = draft.externalize(given.pop("data", None))
+        return {**given, **({"data": inline} if ref is None else {})}, ref
     last = plan.results.get(plan.last_step or "", {"status": "success", "data": None, "meta": {}})
     whole = {k: v for k, v in last.items() if k not in ("_ref", "tasks")}
     if (found := last.get("_ref")) is not None:
@@ -196,6 +199,16 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
         return whole, None
     inline, ref = draft.externalize(whole.get("data"))
     return (whole, None) if ref is None else ({**whole, "data": None}, ref)
+
+
+def _enveloped(value: Any) -> dict[str, Any]:
+    """Return what a playbook's `return` gave as a result envelope, which it may be already."""
+    known = ("status", "data", "meta", "error")
+    if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
+        return {"status": "success", "data": value}
+    if "data" not in value and not value.keys() <= set(known):
+        return {"status": "success", "data": value}
+    return {key: value[key] for key in known if key in value}
 
 
 def _fail(draft: Draft, failure: dict[str, Any]) -> None:
@@ -207,8 +220,20 @@ def _fail(draft: Draft, failure: dict[str, Any]) -> None:
         status=FAILED,
         error=error,
         meta={"failed_step": step, "failed_rows": int(failure.get("rows") or 0)},
-        result={"status": "error", "errors": failure.get("errors", [])},
+        result={
+            "status": "error",
+            "errors": failure.get("errors", []),
+            **({"data": failure["data"]} if "data" in failure else {}),
+        },
     )
+
+
+def _returned_error(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the failure of a playbook that returned an error; data too large is left out."""
+    error = value.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    why = f"the playbook returned an error: {said or 'it gave no reason under `error`'}"
+    return {"step": "return", "error": why, **({"data": value["data"]} if "data" in value else {})}
 
 
 def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:

@@ -231,7 +231,9 @@ def _returns(draft: Draft, top: Mapping[str, Any]) -> Template | None:
     if value is None:
         return None
     made = draft.template(("return",), value)
-    if (isinstance(value, dict) and "status" not in value) or isinstance(made, Constant):
+    if (isinstance(value, dict) and not {"status", "data"} <= value.keys()) or isinstance(
+        made, Constant
+    ):
         what = "it has no envelope, so it is wrapped as {status, data, meta}"
         draft.report(("return",), what, None, Severity.NOTE, at_key=True)
     return made

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import orjson
-
 from streams.envelope.model import Event, Json
 from streams.errors import Refused
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.port import ARROW, PayloadStore
-from streams.payload.rows import decode_rows
+from streams.payload.port import PayloadStore, Scope
+from streams.payload.reading import read_value
+from streams.payload.results import data_of
 from streams.worker.children import Called, Children
 from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig
@@ -72,13 +71,12 @@ class PlaybookTool:
             return failed(f"playbook.{status.lower()}", why, detail=_detail(child, status))
         result: Any = end.result if isinstance(end.result, dict) else {}
         data = result.get("data")
-        if end.payload_ref is not None:
+        ref = end.payload_ref or data_of(result, Scope(end.tenant_id, end.organization_id))
+        if ref is not None:
             try:
-                content = await self._payloads.get(end.payload_ref)
+                data = await read_value(self._payloads, ref)
             except (PayloadMissing, PayloadCorrupt) as error:
                 return failed("playbook.result", str(error), detail=_detail(child, status))
-            arrow = end.payload_ref.media_type == ARROW
-            data = decode_rows(content) if arrow else orjson.loads(content)
         meta: dict[str, Json] = {"execution_id": str(child), "status": status}
         return Outcome(status="success", data=data, meta=meta, detail=_detail(child, status))
 
