@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -37,12 +38,17 @@ from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.payload.buckets import azure_container, gcs_bucket, s3_bucket
 from streams.payload.cloud import CloudObjects
+from streams.payload.counts import TierCounts
+from streams.payload.disk import open_disk_cache
 from streams.payload.keys import found, given
 from streams.payload.local import LocalObjects
+from streams.payload.lru import ByteLru
 from streams.payload.objects import Shelves
 from streams.payload.port import PayloadStore
 from streams.payload.s3 import S3Objects
+from streams.payload.shm.node import Terms, open_shared_memory
 from streams.payload.store import ContentStore
+from streams.payload.tiers import Caches, TieredPayloads
 from streams.resources import folder
 from streams.settings import Loaded, Settings, load
 
@@ -54,6 +60,9 @@ ROLES: Mapping[str, str] = {
     "api": "streams.roles.api:run",
 }
 """Our long-running processes: what `streams run` and `streams up` start for each name."""
+
+
+MB = 1 << 20
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:
@@ -262,3 +271,32 @@ def _s3_objects(session: aiohttp.ClientSession, settings: Settings) -> S3Objects
         large=CloudObjects(s3_bucket(place, encrypt=chosen.encryption_at_rest)),
         encrypt=chosen.encryption_at_rest,
     )
+
+
+@asynccontextmanager
+async def open_tiers(settings: Settings, *, consumer: str) -> AsyncIterator[TieredPayloads]:
+    """Open the payload store with its tiers in front, for a process of this name.
+
+    Raises:
+        NoSuchBackend: this version cannot use the store.
+    """
+    cache, counts = settings.payload_store.cache, TierCounts(consumer)
+    terms = Terms(
+        node_id=settings.runtime.node_id,
+        folder=Path(cache.tier_15_path),
+        budget_bytes=cache.tier_15_node_budget_mb * MB,
+        life_s=settings.frames.lease_seconds + cache.tier_15_grace_seconds,
+    )
+    disk_bytes = cache.tier_2_disk_gb * 1024 * MB
+    caches = Caches(
+        memory=ByteLru(cache.tier_1_memory_mb * MB) if cache.tier_1_memory_mb else None,
+        shared=await asyncio.to_thread(open_shared_memory, terms, SystemClock(), counts),
+        disk=await asyncio.to_thread(
+            open_disk_cache, Path(cache.tier_2_disk_path), disk_bytes, counts
+        ),
+    )
+    async with (
+        open_payloads(settings) as durable,
+        TieredPayloads(durable, caches, counts).tended() as tiers,
+    ):
+        yield tiers

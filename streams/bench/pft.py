@@ -9,8 +9,9 @@ same number of cursor rows, what an execution adds anyway is not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from streams.bench.executions import Ended, Executions, open_executions
 from streams.bench.judge import Judgement, judge
 from streams.bench.mock import Mock, World, mock_server, run_plain
 from streams.bench.report import Figure, Report
+from streams.bench.tiers import hit_ratio, reads_of_others, reads_since
 from streams.bench.watch import Watch, watching
 from streams.resources import folder as assets
 from streams.settings import Settings
@@ -44,6 +46,8 @@ class Run:
     requests: int
     watch: Watch
     cpu_s: dict[str, float]
+    reads: Counter[str] = field(default_factory=Counter)
+    """Reads of frames' rows by processes that did not write them, by tier."""
 
     @property
     def rows_per_s(self) -> float:
@@ -126,6 +130,7 @@ class _Bench:
         text = (assets("examples") / "pft" / "playbook.yaml").read_text("utf-8")
         await register(self.settings, vary(text, path=path, frame_size=frame_size))
         log = self.settings.event_store.canonical_connection.dsn("read")
+        read_before = reads_of_others(self.folder)
         mine = [executions.connection.get_server_pid()]
         async with mock_server(world) as mock:
             workload = {
@@ -144,7 +149,8 @@ class _Bench:
             requests = (await mock.ledger())["requests"]
         counts = await count(executions.connection, ended.execution_id)
         cpu_s = {part: after[part] - before.get(part, 0.0) for part in after}
-        run = Run(ended, counts, judgement, requests, watch, cpu_s)
+        reads = await reads_since(read_before, self.folder, counts.commits)
+        run = Run(ended, counts, judgement, requests, watch, cpu_s, reads)
         self.say(
             f"frames of {name}: {judgement.saved:,} rows in {ended.wall_s:.1f} s, "
             f"{counts.frames:,} frames, {counts.events:,} events, {ended.status}"
@@ -208,6 +214,8 @@ def _figures(
         "failed_rows": counts.failed_rows,
         "tier3_bytes": counts.tier3_bytes,
         "commits": counts.commits,
+        "frame_reads": framed.reads.total(),
+        "tier15_hit_ratio": hit_ratio(framed.reads),
         "peak_db_connections": framed.watch.peak_connections,
         "cpu_us_per_request": {
             part: round(1e6 * used / framed.requests, 1) for part, used in framed.cpu_s.items()

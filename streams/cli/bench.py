@@ -104,6 +104,27 @@ def mirror(
 
 
 @bench.command()
+@_bench_options
+@click.option(
+    "--megabytes", type=COUNT, default=64, show_default=True, help="Size of the batch of rows."
+)
+def ipc(file: Path | None, data: Path | None, rounds: int, as_json: bool, megabytes: int) -> None:
+    """Read one batch in another process: from shared memory, and from the payload store.
+
+    \b
+    Examples:
+      streams bench ipc
+      streams bench ipc --megabytes 256 --json
+    """
+    from streams.bench.ipc import bench_ipc
+
+    async def run(settings: Settings, _: Path) -> Report:
+        return await bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=_say)
+
+    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+
+
+@bench.command()
 @settings_options
 @click.option("--facilities", type=COUNT, default=10, show_default=True)
 @click.option("--patients", type=COUNT, default=200, show_default=True, help="Of each facility.")

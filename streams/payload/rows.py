@@ -3,7 +3,12 @@
 Rows that are all objects become one column per key, in the order the keys first appear;
 other rows become the single column `value`. A column is bool, int64, float64 or utf8 when
 all its values are of that one kind. Any other column (nested values, mixed kinds, integers
-beyond 64 bits) is JSON text, one text a row, and says so in its field's metadata.
+beyond 64 bits) is JSON text, one text a row, and says so in its field's metadata: what a later
+frame brings in another shape changes no column's meaning (`unify` joins such frames).
+
+JSON has no decimals and no times. Rows that hold them all the same become decimals with
+precision and scale, dates, and timestamps of microseconds in UTC; they come back as text, as
+every tool writes them. A time without a zone is not given one: it is text.
 
 A null of Arrow means JSON's null, unless the field says `noetl.null: missing`: then the row
 does not have the key at all. NaN and the infinities are not JSON: only a float64 column keeps
@@ -15,6 +20,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -23,16 +30,19 @@ import pyarrow as pa
 
 from streams.envelope.model import Json
 from streams.payload.errors import PayloadCorrupt
+from streams.payload.times import Unfit, as_json, special_column
 
-_MISSING: Any = object()
-_ROWS, _ENCODING, _NULL = b"noetl.rows", b"noetl.encoding", b"noetl.null"
+MISSING: Any = object()
+ROWS, ENCODING, NULL = b"noetl.rows", b"noetl.encoding", b"noetl.null"
 _TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     int: pa.int64(),
     float: pa.float64(),
     str: pa.string(),
 }
+_SPECIAL = frozenset({Decimal, datetime, date})
 _TEXT = pa.string()
+_PLAIN = frozenset({*_TYPES.values(), pa.int8(), pa.int16(), pa.int32(), pa.large_string()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ def encode_rows(rows: Sequence[Json]) -> EncodedRows:
     objects: Sequence[Any] = rows
     if names := _names(rows):
         shape = b"objects"
-        columns = [[row.get(name, _MISSING) for row in objects] for name in names]
+        columns = [[row.get(name, MISSING) for row in objects] for name in names]
     else:
         shape, names, columns = b"values", ["value"], [list(rows)]
     arrays, fields = [], []
@@ -61,30 +71,57 @@ def encode_rows(rows: Sequence[Json]) -> EncodedRows:
         array, marks = _column(values)
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata=marks))
-    return _written(pa.schema(fields, metadata={_ROWS: shape}), arrays, len(rows))
+    return _written(pa.schema(fields, metadata={ROWS: shape}), arrays, len(rows))
 
 
-def decode_rows(data: bytes) -> list[Json]:
+def decode_rows(data: bytes | pa.Buffer) -> list[Json]:
     """Return the rows of a stream that `encode_rows`, or any Arrow writer, made.
+
+    Raises:
+        PayloadCorrupt: it is no Arrow stream.
+    """
+    return rows_of(read_table(data))
+
+
+def read_table(data: bytes | pa.Buffer, what: str = "rows") -> pa.Table:
+    """Return an Arrow stream as a table that uses the bytes where they are.
 
     Raises:
         PayloadCorrupt: it is no Arrow stream.
     """
     try:
         table = pa.ipc.open_stream(data).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise PayloadCorrupt("rows", f"not an Arrow stream: {error}") from error
+        table.validate()
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        raise PayloadCorrupt(what, f"not an Arrow stream: {error}") from error
+    return table
+
+
+def rows_of(table: pa.Table) -> list[Json]:
+    """Return the rows of a table as JSON."""
     columns = [
-        _values(column, field.metadata or {})
+        column_values(column, field)
         for column, field in zip(table.columns, table.schema, strict=True)
     ]
-    if (table.schema.metadata or {}).get(_ROWS) == b"values":
+    if is_values(table.schema):
         return columns[0]
+    if not columns:
+        return [{} for _ in range(table.num_rows)]
     names = table.schema.names
     rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    if any((field.metadata or {}).get(_NULL) == b"missing" for field in table.schema):
-        rows = [{k: v for k, v in row.items() if v is not _MISSING} for row in rows]
+    if any(means_missing(field) for field in table.schema):
+        rows = [{k: v for k, v in row.items() if v is not MISSING} for row in rows]
     return rows
+
+
+def is_values(schema: pa.Schema) -> bool:
+    """Say whether the table holds bare values, not objects."""
+    return bool((schema.metadata or {}).get(ROWS) == b"values")
+
+
+def means_missing(field: pa.Field) -> bool:
+    """Say whether a null of the column means that the row does not have the key."""
+    return bool((field.metadata or {}).get(NULL) == b"missing")
 
 
 def _names(rows: Sequence[Json]) -> list[str]:
@@ -106,28 +143,33 @@ def _column(values: list[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
     kinds.discard(type(None))
     if len(kinds) <= 1 and not (missing and nulls):
         kind = next(iter(kinds), str)
-        if kind in _TYPES:
-            plain = [None if v is _MISSING else v for v in values] if missing else values
+        if kind in _TYPES or kind in _SPECIAL:
+            plain = [None if v is MISSING else v for v in values] if missing else values
             try:
-                array = pa.array(plain, _TYPES[kind])
-            except OverflowError:
-                pass  # an integer beyond 64 bits: as text
+                array = special_column(plain) if kind in _SPECIAL else pa.array(plain, _TYPES[kind])
+            except (OverflowError, Unfit):
+                pass  # an integer beyond 64 bits, a time without a zone: as text
             else:
-                return array, {_NULL: b"missing"} if missing else None
-    return _as_text(values, missing)
+                return array, {NULL: b"missing"} if missing else None
+    return as_text(values, missing)
 
 
-def _as_text(values: list[Any], missing: bool) -> tuple[pa.Array, dict[bytes, bytes]]:
-    marks = {_ENCODING: b"json"}
+def as_text(values: list[Any], missing: bool) -> tuple[pa.Array, dict[bytes, bytes]]:
+    """Return values as JSON text, with the marks that say so."""
+    marks = {ENCODING: b"json"}
     if missing:
-        marks[_NULL] = b"missing"
+        marks[NULL] = b"missing"
     try:
-        texts = [None if v is _MISSING else orjson.dumps(v).decode() for v in values]
+        texts = [None if v is MISSING else _dumped(v) for v in values]
     except orjson.JSONEncodeError:
         # `wide` warns readers: most JSON parsers would read such integers as floats.
-        marks[_ENCODING] = b"json.wide"
-        texts = [None if v is _MISSING else _wide(v) for v in values]
+        marks[ENCODING] = b"json.wide"
+        texts = [None if v is MISSING else _wide(v) for v in values]
     return pa.array(texts, _TEXT), marks
+
+
+def _dumped(value: Any) -> str:
+    return orjson.dumps(value, default=as_json, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
 
 
 def _wide(value: Json) -> str:
@@ -138,15 +180,19 @@ def _wide(value: Json) -> str:
     return text
 
 
-def _values(column: pa.ChunkedArray, marks: dict[bytes, bytes]) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    absent = _MISSING if marks.get(_NULL) == b"missing" else None
-    encoding = marks.get(_ENCODING)
+def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """Return a column's values as JSON; MISSING where the row does not have it."""
+    marks = field.metadata or {}
+    encoding = marks.get(ENCODING)
+    absent = MISSING if marks.get(NULL) == b"missing" else None
     if encoding is not None:
         read = json.loads if encoding == b"json.wide" else orjson.loads
-        return [absent if text is None else read(text) for text in values]
-    if absent is _MISSING:
-        return [_MISSING if value is None else value for value in values]
+        return [absent if text is None else read(text) for text in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    if field.type not in _PLAIN:
+        values = [as_json(value) for value in values]
+    if absent is MISSING:
+        return [MISSING if value is None else value for value in values]
     return values
 
 
@@ -164,4 +210,4 @@ def _digest(schema: pa.Schema) -> str:
         for field in schema
         for marks in (field.metadata or {},)
     ]
-    return sha256(orjson.dumps([said, schema.metadata[_ROWS].decode()])).hexdigest()
+    return sha256(orjson.dumps([said, schema.metadata[ROWS].decode()])).hexdigest()

@@ -12,6 +12,7 @@ from streams.errors import PoisonRecord, Unavailable
 from streams.feed.port import Feed, Place, Record
 from streams.log.port import EventStore
 from streams.mirror.records import event_of_record
+from streams.projector.outputs import Outputs
 from streams.projector.port import Checkpoint, ProjectionStore
 from streams.projector.views import Views, by_root
 
@@ -34,11 +35,12 @@ class Projector:
         shard_id: str,
         topic_ids: Mapping[str, str],
         set_aside: SetAside | None = None,
+        outputs: Outputs | None = None,
     ) -> None:
         self._feed, self._store, self._codec = feed, store, codec
         self._views = Views(log)
         self._shard_id, self._topic_ids = shard_id, topic_ids
-        self._set_aside = set_aside
+        self._set_aside, self._outputs = set_aside, outputs
 
     async def run(self, stop: asyncio.Event) -> None:
         """Project until told to stop, without a shell around it: a batch is held while it must."""
@@ -56,7 +58,7 @@ class Projector:
         """Project one batch: decode, fold, save, keep, acknowledge, in that order.
 
         Raises:
-            Unavailable: the log or the tables cannot be reached; nothing was done, and the
+            Unavailable: log, tables or payloads cannot be reached; nothing was done, and the
                 same batch handled again gives the same rows.
         """
         events: list[Event] = []
@@ -67,6 +69,8 @@ class Projector:
             checkpoints.append(self._checkpoint(place, records[-1].offset + 1, position))
             events += found
         folded = await self._views.fold(by_root(events))
+        if self._outputs is not None:
+            folded.changes.add(await self._outputs.rows(events))
         await self._store.save(folded.changes, checkpoints)
         self._views.keep(folded)
         self._feed.acknowledge(record for records in batch.values() for record in records)

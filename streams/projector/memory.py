@@ -11,11 +11,19 @@ from streams.projector.rows import (
     CommandRow,
     ExecutionRow,
     FrameRow,
+    OutputRow,
     Row,
     StageRow,
 )
 
-KINDS: tuple[type[Row], ...] = (ExecutionRow, StageRow, FrameRow, CommandRow, CatalogRow)
+KINDS: tuple[type[Row], ...] = (
+    ExecutionRow,
+    StageRow,
+    FrameRow,
+    OutputRow,
+    CommandRow,
+    CatalogRow,
+)
 
 
 class MemoryProjections:

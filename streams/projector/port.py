@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import pyarrow as pa
+
+from streams.envelope.model import PayloadRef
 from streams.errors import Unavailable
 from streams.projector.rows import Changes
 
@@ -25,6 +28,19 @@ class Checkpoint:
     partition: int
     next_offset: int
     last_position: int
+
+
+class OutputTables(Protocol):
+    """Reads what frames left, from wherever it is nearest."""
+
+    async def table(self, ref: PayloadRef) -> pa.Table:
+        """Return the rows behind `ref`.
+
+        Raises:
+            PoisonRecord: the payload is missing or damaged.
+            Unavailable: the store is down.
+        """
+        ...
 
 
 class ProjectionStore(Protocol):

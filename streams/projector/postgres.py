@@ -16,6 +16,7 @@ from streams.projector.rows import (
     CommandRow,
     ExecutionRow,
     FrameRow,
+    OutputRow,
     Row,
     StageRow,
 )
@@ -25,6 +26,7 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (ExecutionRow, "save_execution"),
     (StageRow, "save_stage"),
     (FrameRow, "save_frame"),
+    (OutputRow, "save_frame_output"),
     (CommandRow, "save_command"),
 )
 

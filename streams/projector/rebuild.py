@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from streams.log.port import EventStore, Frontier
+from streams.projector.outputs import Outputs
 from streams.projector.port import ProjectionStore
 from streams.projector.views import Views, by_root
 
 
-async def rebuild(log: EventStore, store: ProjectionStore) -> int:
+async def rebuild(log: EventStore, store: ProjectionStore, outputs: Outputs | None = None) -> int:
     """Forget every row and write all of them anew; return how many events were read.
+
+    What frames gave is read again where `outputs` can.
 
     A live projector may go on meanwhile: whichever of the two knows more of a row wins.
 
@@ -22,6 +25,8 @@ async def rebuild(log: EventStore, store: ProjectionStore) -> int:
         if not events:
             return count
         folded = await views.fold(by_root(events))
+        if outputs is not None:
+            folded.changes.add(await outputs.rows(events))
         await store.save(folded.changes, ())
         views.keep(folded)
         count += len(events)

@@ -111,6 +111,30 @@ class FrameRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRow:
+    """What one frame gave, as read from its payload."""
+
+    frame_id: int
+    stage_id: int
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    step_name: str | None
+    schema_digest: str | None
+    row_count: int
+    byte_count: int
+    column_count: int | None
+    null_count: int | None
+    problem: str | None
+    last_seq: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.frame_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRow:
     """One tool step. `events_emitted` is the version of the command's stream."""
 
@@ -162,7 +186,7 @@ class CatalogRow:
         return (self.catalog_id, self.version)
 
 
-Row: TypeAlias = ExecutionRow | StageRow | FrameRow | CommandRow | CatalogRow
+Row: TypeAlias = ExecutionRow | StageRow | FrameRow | OutputRow | CommandRow | CatalogRow
 
 
 class Changes:

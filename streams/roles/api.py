@@ -18,8 +18,8 @@ from streams.app import (
     credentials_of,
     keys_of,
     open_log,
-    open_payloads,
     open_pool,
+    open_tiers,
     producer,
     providers_of,
     worker_token_of,
@@ -60,7 +60,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
     database, runtime = settings.event_store.canonical_connection, settings.runtime
     async with (
         open_log(settings, role="api", lanes=1) as log,
-        open_payloads(settings) as payloads,
+        open_tiers(settings, consumer="api") as payloads,
         open_pool(database.dsn("read")) as pool,
     ):
         who = producer(settings, "api")

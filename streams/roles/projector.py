@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.app import open_pool, open_registry
+from streams.app import open_pool, open_registry, open_tiers
 from streams.clock import SystemClock
 from streams.envelope.codec import Codec
 from streams.feed.agent import Shell
@@ -15,9 +15,11 @@ from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
 from streams.log.postgres import PostgresEventStore
 from streams.projector.loop import Projector
+from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.views import ROOTS
 from streams.roles.start import role_folder
+from streams.roles.tell import TELL_S, tell_of
 from streams.settings import Settings
 from streams.topology.model import event_topic
 from streams.trigger.kafka import KafkaTopicIds
@@ -38,6 +40,7 @@ async def run(
     async with (
         open_registry(settings) as registry,
         open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
+        open_tiers(settings, consumer="projector") as payloads,
         KafkaDeadLetters(bootstrap) as dead_letters,
         KafkaFeed(
             bootstrap, topics, group=GROUP, instance=shard_id, gather_s=GATHER_S, max_records=2000
@@ -59,7 +62,10 @@ async def run(
             shard_id=shard_id,
             topic_ids={topic: await topic_ids.topic_id(topic) for topic in topics},
             set_aside=poison,
+            outputs=Outputs(payloads),
         )
-        shell = Shell("projector", role_folder(settings, data))
+        folder = role_folder(settings, data)
+        shell = Shell("projector", folder)
         shell.attach(feed, projector.handle, set_aside=set_aside)
+        shell.every(TELL_S, tell_of(payloads, folder))
         await shell.run(stop, ready)

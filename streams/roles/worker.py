@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import orjson
 
-from streams.app import catalog_of, open_log, open_payloads, worker_token_of
+from streams.app import catalog_of, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
 from streams.feed.agent import Shell
 from streams.feed.dead_letters import KafkaDeadLetters
@@ -19,6 +19,7 @@ from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
 from streams.local.layout import layout_of
 from streams.roles.start import role_folder
+from streams.roles.tell import TELL_S, tell_of
 from streams.settings import Settings
 from streams.work.topic import work_topic
 from streams.worker.children import Children
@@ -47,7 +48,7 @@ async def run(
     async with (
         aclosing(secrets),
         open_log(settings, role="worker", lanes=1) as log,
-        open_payloads(settings) as payloads,
+        open_tiers(settings, consumer="worker") as payloads,
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
             Surroundings(
@@ -87,7 +88,8 @@ async def run(
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
-        shell = Shell("worker", role_folder(settings, data))
+        folder = role_folder(settings, data)
+        shell = Shell("worker", folder)
         watchdog = shell.attach(feed, worker.take, set_aside=set_aside)
 
         async def look() -> None:
@@ -96,6 +98,7 @@ async def run(
                 watchdog.beat()  # a frame may take longer than the watchdog waits
 
         shell.every(LOOK_S, look)
+        shell.every(TELL_S, tell_of(payloads, folder))
         try:
             await shell.run(stop, ready)
         finally:

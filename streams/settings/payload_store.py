@@ -26,6 +26,8 @@ class Cache(Section):
     tier_1_memory_mb: NotNegative = 512
     tier_15_node_budget_mb: NotNegative = 1024
     tier_15_grace_seconds: NotNegative = 30
+    # Where shared memory is a folder, which all processes of the node must see.
+    tier_15_path: Text = "/dev/shm"  # noqa: S108
     tier_2_disk_gb: NotNegative = 10
     tier_2_disk_path: Text = "/var/cache/noetl/payloads"
 

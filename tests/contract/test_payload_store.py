@@ -23,6 +23,7 @@ from streams.envelope.model import PayloadRef
 from streams.payload.blocks import BLOCK_BYTES, NoCipher, pack
 from streams.payload.cloud import CloudObjects
 from streams.payload.content import describe, key_of, trash_key
+from streams.payload.counts import TierCounts
 from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing, PayloadUnavailable
 from streams.payload.keys import given
 from streams.payload.local import LocalObjects
@@ -31,20 +32,22 @@ from streams.payload.objects import Shelves
 from streams.payload.port import JSON, Compression, PayloadStore, Scope
 from streams.payload.s3 import S3Objects
 from streams.payload.store import ContentStore
+from streams.payload.tiers import TieredPayloads
 from streams.settings import Settings
+from tests.tiers import node_caches
 
 COMPRESSIONS: tuple[Compression, ...] = ("none", "zstd", "lz4", "gzip")
 ACME = Scope("acme", "care")
 
 
-PLACES = ["memory", "local", "obstore-memory", "obstore-local", "s3"]
+PLACES = ["memory", "tiers", "local", "obstore-memory", "obstore-local", "s3"]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A store that packs, and the place its objects lie in."""
 
-    store: ContentStore
+    store: PayloadStore
     shelves: Shelves
 
     async def damage(self, ref: PayloadRef, data: bytes) -> None:
@@ -68,6 +71,7 @@ async def shelves(place: str | Settings, tmp_path: Path) -> AsyncIterator[Shelve
     else:
         made: dict[str, Callable[[], Shelves]] = {
             "memory": MemoryObjects,
+            "tiers": MemoryObjects,
             "local": lambda: LocalObjects(tmp_path),
             "obstore-memory": lambda: CloudObjects(MemoryStore()),
             "obstore-local": lambda: CloudObjects(LocalStore(tmp_path, mkdir=True)),
@@ -76,8 +80,12 @@ async def shelves(place: str | Settings, tmp_path: Path) -> AsyncIterator[Shelve
 
 
 @pytest.fixture
-def subject(shelves: Shelves) -> Subject:
-    return Subject(ContentStore(shelves, compression="zstd", known_s=0), shelves)
+def subject(place: str | Settings, shelves: Shelves, tmp_path: Path) -> Subject:
+    store: PayloadStore = ContentStore(shelves, compression="zstd", known_s=0)
+    if place == "tiers":
+        # Without tier 1, or nobody would notice a damaged store.
+        store = TieredPayloads(store, node_caches(tmp_path), TierCounts())
+    return Subject(store, shelves)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 DELETE FROM noetl.execution;
 DELETE FROM noetl.stage;
 DELETE FROM noetl.frame;
+DELETE FROM noetl.frame_output;
 DELETE FROM noetl.command;
 DELETE FROM noetl.catalog;
 DELETE FROM noetl.projection_checkpoint WHERE projection = 'seen'

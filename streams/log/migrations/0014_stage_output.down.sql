@@ -1,0 +1,2 @@
+DROP VIEW IF EXISTS noetl.stage_output;
+DROP TABLE IF EXISTS noetl.frame_output;

@@ -1,0 +1,147 @@
+"""Tier 2: payloads on the node's own disk, bounded, and still there after a restart.
+
+Every process of the node shares the folder. A file's modification time is when it was used
+last; the oldest go first. Everything read is checked against the reference.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+from streams.envelope.model import PayloadRef
+from streams.payload.content import check, key_of
+from streams.payload.counts import TierCounts
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.ledger import Account, Ledger, on_pages
+
+_log = logging.getLogger(__name__)
+_UNFINISHED_S = 3600.0
+
+
+class DiskCache:
+    """Files named by the hash of their key. It never fails: what it cannot do is left undone."""
+
+    def __init__(self, folder: Path, max_bytes: int, counts: TierCounts) -> None:
+        self._folder, self._max_bytes, self._counts = folder, max_bytes, counts
+        self._ledger = Ledger(
+            folder / "ledger", lambda: sum(size for _, size, _ in self._files()), wait_s=1.0
+        )
+
+    def get(self, ref: PayloadRef) -> bytes | None:
+        """Return the bytes, checked; a damaged file is removed and not handed out."""
+        path = self._path(ref)
+        try:
+            if path.stat().st_size != ref.byte_length:
+                raise PayloadCorrupt(ref.uri, "another length")
+            data = check(ref, path.read_bytes())
+            os.utime(path)
+        except FileNotFoundError:
+            return None
+        except PayloadCorrupt:
+            self._counts.fell_through["disk corrupt"] += 1
+            self.drop(ref)
+            return None
+        except OSError as error:
+            self._counts.fell_through["disk unreadable"] += 1
+            _log.debug("%s: %s", path, error)
+            return None
+        return data
+
+    def put(self, ref: PayloadRef, data: bytes) -> None:
+        """Keep a copy, if there is or can be room for it."""
+        path, size = self._path(ref), on_pages(len(data))
+        if size > self._max_bytes:
+            return
+        unfinished = path.with_name(f"{path.name}.{uuid4().hex}.new")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._ledger.hold() as account:
+                if path.exists():
+                    return
+                self._make_room(account, size)
+                account.used += size
+            try:
+                unfinished.write_bytes(data)
+                unfinished.rename(path)
+            except OSError:
+                unfinished.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            self._counts.events["disk refused"] += 1
+            _log.debug("%s is not kept on disk: %s", ref.uri, error)
+
+    def drop(self, ref: PayloadRef) -> None:
+        """Remove the copy, if there is one."""
+        path = self._path(ref)
+        with suppress(OSError), self._ledger.hold() as account:
+            size = on_pages(path.stat().st_size)
+            path.unlink()
+            account.used -= size
+
+    @property
+    def bytes_in_use(self) -> int:
+        """What all processes of the node keep here."""
+        with suppress(OSError), self._ledger.hold() as account:
+            return account.used
+        return 0
+
+    def recount(self) -> None:
+        """Count what is there, as a crash may have left another number; make it fit the bound."""
+        with suppress(OSError), self._ledger.hold() as account:
+            self._evict(account, self._max_bytes)
+
+    def _make_room(self, account: Account, size: int) -> None:
+        if account.used + size > self._max_bytes:
+            # A tenth more than asked for, or a full folder would be counted for every file.
+            self._evict(account, self._max_bytes - max(size, self._max_bytes // 10))
+
+    def _evict(self, account: Account, bound: int) -> None:
+        """Remove the oldest files until what is left fits `bound`."""
+        files = sorted(self._files())
+        used, now = sum(size for _, size, _ in files), time.time()
+        for at, size, path in files:
+            abandoned = path.endswith(".new") and at < now - _UNFINISHED_S
+            if used <= bound and not abandoned:
+                continue
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            used -= size
+            self._counts.events["evicted"] += 1
+        account.used = used
+
+    def _files(self) -> Iterator[tuple[float, int, str]]:
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                if name != "ledger":
+                    path = os.path.join(folder, name)
+                    with suppress(FileNotFoundError):
+                        found = os.stat(path)
+                        yield found.st_mtime, on_pages(found.st_size), path
+
+    def _path(self, ref: PayloadRef) -> Path:
+        name = sha256(key_of(ref).encode()).hexdigest()
+        return self._folder / name[:2] / name
+
+
+def open_disk_cache(folder: Path, max_bytes: int, counts: TierCounts) -> DiskCache | None:
+    """Return the node's disk cache; None where its folder cannot be used, or has no room."""
+    if not max_bytes:
+        return None
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _log.warning("%s cannot be used: payloads are not cached on disk: %s", folder, error)
+        return None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        _log.warning("%s cannot be written: payloads are not cached on disk", folder)
+        return None
+    cache = DiskCache(folder, max_bytes, counts)
+    cache.recount()
+    return cache

@@ -1,0 +1,87 @@
+"""One region: a file in the shared memory folder, written once and mapped by its readers.
+
+Plain files there are what `shm_open` makes, so a worker in another language finds them by the
+same names. Python's own `shared_memory` is not used: its tracker unlinks what others still read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+
+from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
+
+NAME = re.compile(r"/noetl-[A-Za-z0-9._-]{1,200}")
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class NotHere(Exception):
+    """A region that cannot be used; `reason` is one word, to be counted."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def write(number: int, header: Header, data: bytes) -> None:
+    """Fill a region: the payload first, then the header that says it is whole.
+
+    Writing a file and not into a mapping: where memory is short this is an error, not a signal.
+    """
+    _write_at(number, data, SIZE)
+    _write_at(number, header.pack(), 0)
+
+
+def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
+    """Map a region and return its payload, without a copy; it stays mapped while it is used.
+
+    Raises:
+        NotHere: it is gone, not ours, not sealed, or not what is wanted.
+    """
+    if not NAME.fullmatch(name):
+        raise NotHere("name")
+    number = _open(folder / name[1:])
+    try:
+        return _mapped(number, wanted)
+    except OSError as error:
+        raise NotHere("unreadable") from error
+    finally:
+        os.close(number)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, _READ)
+    except FileNotFoundError:
+        raise NotHere("gone") from None
+    except OSError as error:
+        raise NotHere("unreadable") from error
+
+
+def _mapped(number: int, wanted: Header) -> pa.Buffer:
+    found = os.fstat(number)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise NotHere("foreign")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise NotHere("foreign")
+    try:
+        header = unpack(os.pread(number, SIZE, 0))
+    except BadHeader:
+        raise NotHere("header") from None
+    if header.length != wanted.length or found.st_size != SIZE + header.length:
+        raise NotHere("length")
+    if header.sha256 != wanted.sha256:
+        raise NotHere("digest")
+    return pa.py_buffer(mmap.mmap(number, found.st_size, access=mmap.ACCESS_READ))[SIZE:]
+
+
+def _write_at(number: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(number, rest, offset)
+        rest, offset = rest[count:], offset + count

@@ -1,0 +1,106 @@
+"""The memory and disk caches stay within their bounds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from streams.envelope.model import PayloadRef
+from streams.payload.content import describe
+from streams.payload.counts import TierCounts
+from streams.payload.disk import DiskCache, open_disk_cache
+from streams.payload.ledger import Ledger
+from streams.payload.lru import ByteLru
+from streams.payload.port import JSON
+from tests.tiers import ACME
+
+
+def payload(number: int, size: int = 4096) -> tuple[PayloadRef, bytes]:
+    data = number.to_bytes(4, "big") * (size // 4)
+    return describe(ACME, data, media_type=JSON), data
+
+
+def test_the_memory_keeps_what_was_used_last() -> None:
+    lru = ByteLru(40)
+    for name in "abcd":
+        lru.put(name, name.encode() * 10)
+    assert lru.get("a") == b"a" * 10
+    lru.put("e", b"e" * 10)
+    assert lru.get("b") is None
+    assert lru.get("a") is not None
+    assert lru.bytes_in_use == 40
+
+
+def test_the_memory_keeps_nothing_that_would_push_the_rest_out() -> None:
+    lru = ByteLru(40)
+    lru.put("a", b"a")
+    lru.put("b", b"b" * 11)
+    assert lru.get("b") is None
+    assert lru.bytes_in_use == 1
+
+
+def test_the_disk_keeps_what_was_used_last(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 10 * 4096, TierCounts())
+    kept = [payload(number) for number in range(10)]
+    for age, (ref, data) in enumerate(kept):
+        cache.put(ref, data)
+        (new,) = [p for p in tmp_path.glob("*/*") if p.stat().st_mtime > 10_000]
+        os.utime(new, (age, age))
+    first, last = kept[0], kept[9]
+    assert cache.get(first[0]) == first[1]
+    more = payload(99)
+    cache.put(*more)
+    assert cache.get(more[0]) == more[1]
+    assert cache.get(first[0]) == first[1]
+    assert cache.get(last[0]) == last[1]
+    assert cache.get(kept[1][0]) is None
+    assert cache.bytes_in_use <= 10 * 4096
+
+
+def test_the_disk_is_still_there_after_a_restart_and_bounded_by_its_new_bound(
+    tmp_path: Path,
+) -> None:
+    cache = DiskCache(tmp_path, 1 << 20, TierCounts())
+    kept = [payload(number) for number in range(4)]
+    for one in kept:
+        cache.put(*one)
+    again = open_disk_cache(tmp_path, 1 << 20, TierCounts())
+    assert again is not None
+    assert all(again.get(ref) == data for ref, data in kept)
+    smaller = open_disk_cache(tmp_path, 8192, TierCounts())
+    assert smaller is not None
+    assert smaller.bytes_in_use == 8192
+    assert sum(smaller.get(ref) is not None for ref, _ in kept) == 2
+
+
+def test_a_file_that_was_never_finished_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "ab" / "abc.123.new"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    assert open_disk_cache(tmp_path, 1 << 20, TierCounts()) is not None
+    assert not left.exists()
+
+
+def test_a_disk_that_cannot_be_used_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert open_disk_cache(tmp_path / "file" / "below", 4096, TierCounts()) is None
+    assert open_disk_cache(tmp_path, 0, TierCounts()) is None
+
+
+def test_threads_share_a_ledger_without_losing_a_byte(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", lambda: 0, wait_s=60)
+
+    def add() -> None:
+        for _ in range(100):
+            with ledger.hold() as account:
+                account.used += 1
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with ledger.hold() as account:
+        assert account.used == 400

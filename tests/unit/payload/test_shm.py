@@ -1,0 +1,302 @@
+"""Regions: bounded, sealed, removed in time, and never believed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streams.clock import SettableClock
+from streams.envelope.model import PayloadRef
+from streams.payload.content import describe
+from streams.payload.counts import TierCounts
+from streams.payload.port import ARROW
+from streams.payload.rows import decode_rows
+from streams.payload.shm import node
+from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
+from streams.payload.shm.node import SharedMemory, Terms, open_shared_memory
+from streams.payload.shm.region import NotHere
+from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows
+
+DATA = encoded().data
+REF = describe(ACME, DATA, media_type=ARROW, schema_digest=encoded().schema_digest)
+
+
+def shared(memory: SharedMemory, data: bytes = DATA) -> PayloadRef | None:
+    """Offer data; return the reference with its hint, or None if it was not taken."""
+    ref = describe(ACME, data, media_type=ARROW, schema_digest=REF.schema_digest)
+    hint = memory.offer(ref, data)
+    return None if hint is None else replace(ref, ipc=hint)
+
+
+def regions(folder: Path) -> list[Path]:
+    return sorted(folder.glob("noetl-*-*"))
+
+
+def reason(memory: SharedMemory, ref: PayloadRef) -> str:
+    with pytest.raises(NotHere) as caught:
+        memory.attach(ref)
+    return caught.value.reason
+
+
+def test_the_header_has_the_fields_of_the_format_in_order() -> None:
+    packed = Header(5, bytes(range(32))).pack()
+    assert len(packed) == SIZE == 64
+    assert packed[:8] == b"NOETLIPC"
+    assert packed[8:12] == (1).to_bytes(4, "little")
+    assert packed[12:20] == (5).to_bytes(8, "little")
+    assert packed[20:52] == bytes(range(32))
+    assert packed[52:] == bytes(12)
+    assert unpack(packed) == Header(5, bytes(range(32)))
+
+
+@given(st.binary(max_size=80))
+def test_other_bytes_are_no_header(data: bytes) -> None:
+    with pytest.raises(BadHeader):
+        unpack(data)
+
+
+def test_what_is_mapped_outlives_its_name(tmp_path: Path) -> None:
+    writer, reader = shared_memory(tmp_path), shared_memory(tmp_path)
+    ref = shared(writer)
+    assert ref is not None
+    buffer = reader.attach(ref)
+    writer.close()
+    assert not regions(tmp_path)
+    assert decode_rows(buffer) == some_rows()
+    assert reason(reader, ref) == "gone"
+
+
+def test_a_reader_gets_the_pages_themselves_and_not_a_copy(tmp_path: Path) -> None:
+    writer, reader = shared_memory(tmp_path), shared_memory(tmp_path)
+    ref = shared(writer)
+    assert ref is not None
+    assert ref.ipc is not None
+    buffer = reader.attach(ref)
+    region = tmp_path / ref.ipc.shm_name[1:]
+    with region.open("r+b") as file:
+        file.seek(SIZE)
+        file.write(b"#")
+    assert buffer[0:1].to_pybytes() == b"#"
+
+
+def test_the_same_bytes_are_shared_once_and_live_on(tmp_path: Path) -> None:
+    clock = SettableClock()
+    one, other = shared_memory(tmp_path, clock=clock), shared_memory(tmp_path, clock=clock)
+    shared(one)
+    clock.advance(LIFE_S - 1)
+    ref = shared(other)
+    assert len(regions(tmp_path)) == 1
+    clock.advance(2)
+    one.tend()  # its own time is over, the other's is not
+    assert ref is not None
+    assert decode_rows(other.attach(ref)) == some_rows()
+    clock.advance(LIFE_S)
+    one.tend()
+    assert not regions(tmp_path)
+    assert one.bytes_in_use == 0
+
+
+def test_the_budget_is_the_nodes_not_the_process_s(tmp_path: Path) -> None:
+    counts = TierCounts()
+    one = shared_memory(tmp_path, budget_bytes=3 * 8192)
+    other = shared_memory(tmp_path, budget_bytes=3 * 8192, counts=counts)
+    taken = [shared(one, bytes([n]) * 5000) for n in range(2)]
+    taken += [shared(other, bytes([n]) * 5000) for n in range(2, 4)]
+    assert [ref is not None for ref in taken] == [True, True, True, False]
+    assert counts.events["exhausted"] == 1
+    assert one.bytes_in_use == other.bytes_in_use == 3 * 8192
+    one.close()
+    assert shared(other, b"again" * 1000) is not None
+
+
+def test_what_is_larger_than_the_budget_is_not_shared(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path, budget_bytes=4096)
+    assert shared(memory, bytes(5000)) is None
+    assert not regions(tmp_path)
+
+
+def test_a_full_folder_is_swept_before_anything_is_refused(tmp_path: Path) -> None:
+    clock = SettableClock()
+    crashed = shared_memory(tmp_path, budget_bytes=8192, clock=clock)
+    shared(crashed, bytes(5000))
+    clock.advance(LIFE_S + 1)
+    alive = shared_memory(tmp_path, budget_bytes=8192, clock=clock)
+    assert shared(alive, b"x" * 5000) is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"?", b"\xff" * 8])
+def test_a_damaged_ledger_is_counted_anew(tmp_path: Path, content: bytes) -> None:
+    memory = shared_memory(tmp_path)
+    shared(memory)
+    used = memory.bytes_in_use
+    (ledger,) = tmp_path.glob("*.ledger")
+    ledger.write_bytes(content)
+    assert shared_memory(tmp_path).bytes_in_use == used
+    ledger.unlink()
+    assert memory.bytes_in_use == used
+
+
+def test_a_ledger_that_somebody_else_holds_stalls_nobody(tmp_path: Path) -> None:
+    import fcntl
+
+    memory = shared_memory(tmp_path)
+    shared(memory)
+    (ledger,) = tmp_path.glob("*.ledger")
+    with ledger.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert shared(memory, b"other") is None
+    assert shared(memory, b"other") is not None
+
+
+def test_a_start_removes_what_a_crash_left_and_nothing_else(tmp_path: Path) -> None:
+    clock = SettableClock()
+    shared(shared_memory(tmp_path, clock=clock), b"left by a crash")
+    clock.advance(LIFE_S / 2)
+    shared(shared_memory(tmp_path, clock=clock), b"in use")
+    unfinished = tmp_path / f"noetl-{os.geteuid()}-new-1-1"
+    unfinished.write_bytes(bytes(100))
+    old = clock.now().timestamp() - 61
+    os.utime(unfinished, (old, old))
+    (tmp_path / "somebody-elses").write_bytes(b"")
+    clock.advance(LIFE_S / 2 + 1)
+    counts = TierCounts()
+    terms = Terms(node_id="n", folder=tmp_path, budget_bytes=1 << 20, life_s=LIFE_S)
+    memory = open_shared_memory(terms, clock, counts)
+    assert memory is not None
+    assert (counts.events["sweeps"], counts.events["swept"]) == (1, 2)
+    assert len(regions(tmp_path)) == 1
+    assert (tmp_path / "somebody-elses").exists()
+    assert memory.bytes_in_use == 4096
+
+
+def test_where_there_is_no_shared_memory_there_is_none(tmp_path: Path) -> None:
+    terms = Terms(node_id="n", folder=tmp_path / "not", budget_bytes=1 << 20, life_s=LIFE_S)
+    assert open_shared_memory(terms, SettableClock(), TierCounts()) is None
+    terms = Terms(node_id="n", folder=tmp_path, budget_bytes=0, life_s=LIFE_S)
+    assert open_shared_memory(terms, SettableClock(), TierCounts()) is None
+
+
+def test_no_room_left_on_the_device_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = shared_memory(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(node, "write", full)
+    assert shared(memory) is None
+    assert not regions(tmp_path)
+    assert memory.bytes_in_use == 0
+
+
+MUTATIONS = st.one_of(
+    st.tuples(st.just("flip"), st.integers(0, SIZE * 8 - 1)),
+    st.tuples(st.just("cut"), st.integers(0, SIZE + len(DATA) - 1)),
+    st.tuples(st.just("grow"), st.integers(1, 10_000)),
+    st.tuples(st.just("length"), st.integers(0, 2**64 - 1).filter(lambda n: n != len(DATA))),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(mutation=MUTATIONS)
+def test_a_mutated_region_never_gives_wrong_bytes(
+    mutation: tuple[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("shm")
+    writer, reader = shared_memory(folder), shared_memory(folder)
+    ref = shared(writer)
+    assert ref is not None
+    (region,) = regions(folder)
+    region.write_bytes(mutated(region.read_bytes(), *mutation))
+    with pytest.raises(NotHere):
+        reader.attach(ref)
+
+
+def mutated(whole: bytes, kind: str, number: int) -> bytes:
+    if kind == "cut":
+        return whole[:number]
+    if kind == "grow":
+        return whole + bytes(number)
+    changed = bytearray(whole)
+    if kind == "flip":
+        changed[number // 8] ^= 1 << number % 8
+    else:
+        changed[12:20] = number.to_bytes(8, "little")
+    return bytes(changed)
+
+
+def test_what_is_no_plain_file_of_ours_is_refused(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path)
+    ref = shared(memory)
+    assert ref is not None
+    (region,) = regions(tmp_path)
+    whole = region.read_bytes()
+    region.unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(whole)
+    region.symlink_to(elsewhere)
+    assert reason(memory, ref) == "unreadable"
+    region.unlink()
+    os.mkfifo(region)
+    assert reason(memory, ref) == "foreign"
+    region.unlink()
+    region.write_bytes(whole)
+    region.chmod(0o666)
+    assert reason(memory, ref) == "foreign"
+    region.chmod(0o600)
+    memory.attach(ref)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.unit.payload.test_shm import shared
+from tests.tiers import shared_memory
+write = os.pwrite
+def half(number, data, offset):
+    write(number, data[: len(data) // 2], offset)
+    print("half", flush=True)
+    sys.stdin.read()
+os.pwrite = half
+shared(shared_memory(Path(sys.argv[1])))
+"""
+
+
+def test_a_writer_killed_half_way_leaves_what_readers_refuse_and_the_sweep_removes(
+    tmp_path: Path,
+) -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    with writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"half\n"
+        writer.send_signal(signal.SIGKILL)
+    (left,) = regions(tmp_path)
+    clock = SettableClock()
+    clock.set(SettableClock().now().fromtimestamp(time.time(), tz=clock.now().tzinfo))
+    memory = shared_memory(tmp_path, clock=clock)
+    ref = shared(memory)
+    assert ref is not None
+    assert ref.ipc is not None
+    half = replace(ref, ipc=replace(ref.ipc, shm_name=f"/{left.name}"))
+    assert reason(memory, half) == "header"
+    assert memory.sweep() == 0  # it might still be written
+    clock.advance(61)
+    assert memory.sweep() == 1
+    assert not left.exists()
+    assert decode_rows(memory.attach(ref)) == some_rows()
+    assert memory.bytes_in_use == -(-(len(DATA) + SIZE) // 4096) * 4096

@@ -1,0 +1,225 @@
+"""Reads come from the nearest tier that has the right bytes, and always come."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from streams.clock import SettableClock
+from streams.envelope.model import IpcHint, PayloadRef
+from streams.payload.content import key_of
+from streams.payload.errors import PayloadCorrupt, PayloadMissing
+from streams.payload.memory import MemoryPayloadStore
+from streams.payload.port import ARROW, JSON
+from streams.payload.rows import encode_rows, rows_of
+from tests.tiers import ACME, NODE, Process, encoded, some_rows
+
+
+@pytest.fixture
+def store() -> MemoryPayloadStore:
+    return MemoryPayloadStore()
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+def writer(tmp_path: Path, store: MemoryPayloadStore, clock: SettableClock) -> Process:
+    return Process(tmp_path, store, clock=clock)
+
+
+@pytest.fixture
+def reader(tmp_path: Path, store: MemoryPayloadStore, clock: SettableClock) -> Process:
+    return Process(tmp_path, store, clock=clock, memory_bytes=1 << 20)
+
+
+async def put_rows(process: Process, count: int = 100) -> PayloadRef:
+    rows = encoded(count)
+    return await process.payloads.put(
+        ACME,
+        rows.data,
+        media_type=ARROW,
+        row_count=rows.row_count,
+        schema_digest=rows.schema_digest,
+    )
+
+
+def hint_of(ref: PayloadRef) -> IpcHint:
+    assert ref.ipc is not None
+    return ref.ipc
+
+
+async def test_another_process_reads_rows_from_shared_memory(
+    writer: Process, reader: Process
+) -> None:
+    ref = await put_rows(writer)
+    assert rows_of(await reader.payloads.table(ref)) == some_rows()
+    assert await reader.payloads.get(ref) == encoded().data
+    assert reader.counts.reads == {("1.5", False): 2}
+
+
+async def test_what_the_writer_reads_itself_is_counted_apart(writer: Process) -> None:
+    await writer.payloads.table(await put_rows(writer))
+    assert writer.counts.reads == {("1.5", True): 1}
+
+
+async def test_the_durable_store_is_written_first(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def down(*_: object, **__: object) -> PayloadRef:
+        raise PayloadMissing("the store")
+
+    monkeypatch.setattr(store, "put", down)
+    with pytest.raises(PayloadMissing):
+        await put_rows(writer)
+    assert not list((tmp_path / "shm").glob("noetl-*-*"))
+
+
+async def test_only_arrow_goes_to_shared_memory(writer: Process, reader: Process) -> None:
+    ref = await writer.payloads.put(ACME, b"{}", media_type=JSON)
+    assert ref.ipc is None
+    assert await reader.payloads.get(ref) == b"{}"
+    assert reader.served_by() == {"3": 1}
+
+
+async def test_without_a_hint_the_store_is_asked_once_and_then_the_disk_and_the_memory(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process, reader: Process
+) -> None:
+    ref = replace(await put_rows(writer), ipc=None)
+    for _ in range(2):
+        await reader.payloads.get(ref)
+    assert reader.served_by() == {"3": 1, "1": 1}
+    restarted = Process(tmp_path, store)
+    assert await restarted.payloads.get(ref) == encoded().data
+    assert restarted.served_by() == {"2": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"node_id": "elsewhere"}, "node"),
+        ({"schema_digest": "0" * 64}, "schema"),
+        ({"shm_name": "/noetl-0-nobody"}, "gone"),
+        ({"shm_name": "/etc/passwd"}, "name"),
+        ({"shm_name": "/noetl-/../../x"}, "name"),
+        ({"shm_name": "/noetl-\0"}, "name"),
+        ({"shm_name": ""}, "name"),
+    ],
+)
+async def test_a_hint_that_does_not_hold_falls_through(
+    writer: Process, reader: Process, change: dict[str, str], reason: str
+) -> None:
+    ref = await put_rows(writer)
+    lying = replace(ref, ipc=replace(hint_of(ref), **change))  # type: ignore[arg-type]
+    assert rows_of(await reader.payloads.table(lying)) == some_rows()
+    assert reader.served_by() == {"3": 1}
+    assert reader.counts.fell_through == {reason: 1}
+
+
+async def test_a_hint_of_another_payload_falls_through(writer: Process, reader: Process) -> None:
+    ref, other = await put_rows(writer), await put_rows(writer, 200)
+    mixed = replace(ref, ipc=hint_of(other))
+    assert rows_of(await reader.payloads.table(mixed)) == some_rows()
+    same_length = encode_rows([{"id": n, "name": f"n{n}", "tags": [n]} for n in range(100)][::-1])
+    reversed_ref = await writer.payloads.put(
+        ACME, same_length.data, media_type=ARROW, schema_digest=same_length.schema_digest
+    )
+    assert reversed_ref.byte_length == ref.byte_length
+    lying = replace(ref, ipc=hint_of(reversed_ref))
+    reader.payloads._memory = None  # type: ignore[attr-defined]
+    assert rows_of(await reader.payloads.table(lying)) == some_rows()
+    assert reader.counts.fell_through == {"length": 1, "digest": 1}
+
+
+async def test_a_hint_is_not_used_after_its_time(
+    writer: Process, reader: Process, clock: SettableClock
+) -> None:
+    ref = await put_rows(writer)
+    assert hint_of(ref).node_id == NODE
+    assert hint_of(ref).valid_until == clock.now() + timedelta(seconds=90)
+    clock.advance(90)
+    await reader.payloads.table(ref)
+    assert reader.served_by() == {"3": 1}
+    assert reader.counts.fell_through == {"expired": 1}
+
+
+async def test_a_region_that_holds_no_arrow_falls_through(
+    tmp_path: Path, writer: Process, reader: Process
+) -> None:
+    ref = await put_rows(writer)
+    region = tmp_path / "shm" / hint_of(ref).shm_name[1:]
+    whole = region.read_bytes()
+    region.write_bytes(whole[:64] + bytes(len(whole) - 64))
+    assert rows_of(await reader.payloads.table(ref)) == some_rows()
+    assert reader.counts.fell_through == {"arrow": 1}
+
+
+async def test_losing_every_cache_during_reads_changes_no_result(
+    tmp_path: Path, writer: Process, reader: Process
+) -> None:
+    refs = [await put_rows(writer, count) for count in range(1, 9)]
+    first = [await reader.payloads.table(ref) for ref in refs]
+    shutil.rmtree(tmp_path / "shm")
+    shutil.rmtree(tmp_path / "disk")
+    again = [await reader.payloads.table(ref) for ref in refs]
+    for count, (one, other) in enumerate(zip(first, again, strict=True), start=1):
+        assert rows_of(one) == rows_of(other) == some_rows(count)
+    assert (await put_rows(writer)).ipc is None  # and storing goes on without them
+
+
+async def test_a_damaged_file_on_disk_is_replaced(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process
+) -> None:
+    ref = replace(await put_rows(writer), ipc=None)
+    one = Process(tmp_path, store)
+    await one.payloads.get(ref)
+    (copy,) = [path for path in (tmp_path / "disk").glob("*/*") if path.is_file()]
+    copy.write_bytes(b"x" * ref.byte_length)
+    other = Process(tmp_path, store)
+    assert await other.payloads.get(ref) == encoded().data
+    assert other.counts.fell_through["disk corrupt"] == 1
+    assert copy.read_bytes() == encoded().data
+
+
+async def test_a_damaged_store_is_still_noticed(
+    store: MemoryPayloadStore, writer: Process, reader: Process
+) -> None:
+    ref = replace(await put_rows(writer), ipc=None)
+    store.objects[key_of(ref)] = b"x" * ref.byte_length
+    with pytest.raises(PayloadCorrupt):
+        await reader.payloads.table(ref)
+
+
+async def test_a_reference_that_lies_about_its_length_is_corrupt(
+    writer: Process, reader: Process
+) -> None:
+    ref = await put_rows(writer)
+    with pytest.raises(PayloadCorrupt):
+        await reader.payloads.get(replace(ref, byte_length=ref.byte_length + 1))
+
+
+async def test_a_deleted_payload_leaves_no_copy_on_the_node(
+    tmp_path: Path, writer: Process, reader: Process
+) -> None:
+    ref = await put_rows(writer)
+    await reader.payloads.get(replace(ref, ipc=None))
+    await reader.payloads.delete(ref)
+    for process in (writer, reader):
+        with pytest.raises(PayloadMissing):
+            await process.payloads.get(ref)
+    assert not list((tmp_path / "shm").glob("noetl-*-*"))
+
+
+async def test_the_counters_are_told_as_json(writer: Process, reader: Process) -> None:
+    ref = await put_rows(writer)
+    await reader.payloads.table(ref)
+    told = reader.payloads.snapshot()
+    assert told["consumer"] == "test"
+    assert told["reads"] == [{"tier": "1.5", "own": False, "count": 1}]
+    assert told["bytes_in_use"]["1.5"] == -(-(ref.byte_length + 64) // 4096) * 4096
