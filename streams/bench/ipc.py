@@ -1,7 +1,9 @@
 """Tier 1.5 beside tier 3: one batch, written by this process and read by another.
 
-Reading means: from the reference to the sum of every column, so that every byte was touched.
-Both ways are taken in turn, in the same process and over the same bytes.
+Reading means: from the reference to the extremes of every column, so that every value was
+looked at.
+Both ways are taken in turn, in the same process and over the same bytes, and the
+best time of each counts; of attaching, the median.
 """
 
 from __future__ import annotations
@@ -27,25 +29,26 @@ from streams.payload.rows import read_table
 from streams.settings import Settings
 
 COLUMNS = 8
-ATTACHES = 50
+ATTACHES = 200
 Say = Callable[[str], None]
+Extremes = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What the reading process measured, in seconds, and the sums it came to."""
+    """What the reading process measured, in seconds, and what it saw."""
 
     attach_s: tuple[float, ...]
     tier15_s: tuple[float, ...]
     tier3_s: tuple[float, ...]
-    sums: frozenset[int]
+    seen: frozenset[Extremes]
     tiers: frozenset[str]
     """Which tiers served what should have come from shared memory."""
 
 
 async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say) -> Report:
     """Write one batch and let another process read it both ways."""
-    data, total = batch(megabytes)
+    data, expected = batch(megabytes)
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_tiers(settings, consumer="bench") as payloads:
         ref = await payloads.put(
@@ -61,26 +64,27 @@ async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say
                 found = await loop.run_in_executor(other, read_both, settings, ref, rounds)
         finally:
             await payloads.delete(ref)
-    return _report(found, len(data), total)
+    return _report(found, len(data), expected)
 
 
-def batch(megabytes: int) -> tuple[bytes, int]:
-    """Return a batch of random numbers as an Arrow stream, and the sum of all of them."""
-    count = megabytes * (1 << 20) // (8 * COLUMNS)
+def batch(megabytes: int) -> tuple[bytes, Extremes]:
+    """Return a batch of random numbers as an Arrow stream, and what reading it must find."""
+    count = megabytes * (1 << 20) // (4 * COLUMNS)
     columns = [
-        pa.Array.from_buffers(pa.int32(), 2 * count, [None, pa.py_buffer(os.urandom(8 * count))])
+        pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(os.urandom(4 * count))])
         for _ in range(COLUMNS)
     ]
     table = pa.table(columns, names=[f"c{number}" for number in range(COLUMNS)])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes(), sum_of(table)
+    return sink.getvalue().to_pybytes(), extremes(table)
 
 
-def sum_of(table: pa.Table) -> int:
-    """Touch every value."""
-    return sum(pc.sum(column).as_py() for column in table.columns)
+def extremes(table: pa.Table) -> Extremes:
+    """Look at every value; return the least and the greatest of each column."""
+    found = (pc.min_max(column).as_py() for column in table.columns)
+    return tuple((one["min"], one["max"]) for one in found)
 
 
 def read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readings:
@@ -89,17 +93,17 @@ def read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readings:
 
 
 async def _read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readings:
-    sums: set[int] = set()
+    seen: set[Extremes] = set()
     async with (
         open_tiers(settings, consumer="bench") as tiers,
         open_payloads(settings) as durable,
     ):
 
         async def shared() -> None:
-            sums.add(sum_of(await tiers.table(ref)))
+            seen.add(extremes(await tiers.table(ref)))
 
         async def stored() -> None:
-            sums.add(sum_of(read_table(await durable.get(ref))))
+            seen.add(extremes(read_table(await durable.get(ref))))
 
         async def attach() -> None:
             await tiers.table(ref)
@@ -111,7 +115,7 @@ async def _read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readin
             near.append(await _timed(shared))
             far.append(await _timed(stored))
         served = {one["tier"] for one in tiers.snapshot()["reads"]}
-    return Readings(tuple(attached), tuple(near), tuple(far), frozenset(sums), frozenset(served))
+    return Readings(tuple(attached), tuple(near), tuple(far), frozenset(seen), frozenset(served))
 
 
 async def _timed(call: Callable[[], Awaitable[None]]) -> float:
@@ -120,8 +124,8 @@ async def _timed(call: Callable[[], Awaitable[None]]) -> float:
     return perf_counter() - began
 
 
-def _report(found: Readings, size: int, total: int) -> Report:
-    near, far = median(found.tier15_s), median(found.tier3_s)
+def _report(found: Readings, size: int, expected: Extremes) -> Report:
+    near, far = min(found.tier15_s), min(found.tier3_s)
     figures: dict[str, Figure] = {
         "bytes": size,
         "attach_us": round(median(found.attach_s) * 1e6, 1),
@@ -131,8 +135,8 @@ def _report(found: Readings, size: int, total: int) -> Report:
         "ratio_tier15_to_tier3": round(far / near, 1),
     }
     faults = []
-    if found.sums != {total}:
-        faults.append(f"the batch sums up to {total}, what was read to {sorted(found.sums)}")
+    if found.seen != {expected}:
+        faults.append("what was read is not what was written")
     if found.tiers != {"1.5"}:
         faults.append(f"what should come from tier 1.5 came from {', '.join(sorted(found.tiers))}")
     return Report(figures, tuple(faults))

@@ -104,11 +104,14 @@ def mirror(
 
 
 @bench.command()
-@_bench_options
+@settings_options
+@click.option(
+    "--rounds", type=COUNT, default=5, show_default=True, help="Rounds; the best is shown."
+)
 @click.option(
     "--megabytes", type=COUNT, default=64, show_default=True, help="Size of the batch of rows."
 )
-def ipc(file: Path | None, data: Path | None, rounds: int, as_json: bool, megabytes: int) -> None:
+def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megabytes: int) -> None:
     """Read one batch in another process: from shared memory, and from the payload store.
 
     \b

@@ -16,7 +16,7 @@ from streams.projector.memory import KINDS, MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
-from streams.projector.rows import CatalogRow, Changes, ExecutionRow, StageRow
+from streams.projector.rows import CatalogRow, Changes, ExecutionRow, OutputRow, StageRow
 from streams.settings import Settings
 from tests.events import full_payload
 from tests.logs import dsn
@@ -54,6 +54,7 @@ async def bench(place: Settings | None) -> AsyncIterator[Bench]:
 
 async def _look_in_memory(store: MemoryProjections) -> Seen:
     names = {kind: kind.__name__.removesuffix("Row").lower() for kind in KINDS}
+    names[OutputRow] = "frame_output"
     seen: Seen = {
         name: [{field: getattr(row, field) for field in row.__slots__} for row in store.of(kind)]
         for kind, name in names.items()
@@ -65,7 +66,7 @@ async def _look_in_memory(store: MemoryProjections) -> Seen:
 
 
 async def _look_in_postgres(pool: asyncpg.Pool) -> Seen:
-    tables = (*TABLES, "catalog", "projection_checkpoint")
+    tables = (*TABLES, "catalog", "frame_output", "projection_checkpoint")
     return {
         table: [dict(row) for row in await pool.fetch(f"SELECT * FROM noetl.{table} ORDER BY 1, 2")]
         for table in tables
@@ -133,6 +134,33 @@ async def test_many_small_batches_end_as_one_large_one(bench: Bench) -> None:
         await bench.store.save(changes, ())
 
     assert await bench.look() == at_once
+
+
+async def test_what_a_frame_gave_is_written_once(bench: Bench) -> None:
+    row = OutputRow(
+        frame_id=1010,
+        stage_id=1001,
+        execution_id=1000,
+        tenant_id="acme",
+        organization_id="care",
+        step_name="load",
+        schema_digest="0" * 64,
+        row_count=5,
+        byte_count=600,
+        column_count=2,
+        null_count=0,
+        problem=None,
+        last_seq=7,
+    )
+    for one in (row, replace(row, row_count=6)):
+        changes = Changes()
+        changes.add([one])
+        await bench.store.save(changes, ())
+
+    assert [seen["row_count"] for seen in (await bench.look())["frame_output"]] == [5]
+
+    await bench.store.clear()
+    assert (await bench.look())["frame_output"] == []
 
 
 async def test_dropped_and_rebuilt_equals_live(bench: Bench) -> None:
