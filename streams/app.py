@@ -116,6 +116,8 @@ class Log:
     ids: Snowflakes
     codec: Codec
     pool: asyncpg.Pool
+    sealer: str
+    """What seals its events: native or python."""
 
 
 @asynccontextmanager
@@ -139,7 +141,8 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
                 producer=producer(settings, role),
                 lanes=lanes,
             ) as appender:
-                yield Log(PostgresEventStore(appender, pool, codec), ids, codec, pool)
+                store = PostgresEventStore(appender, pool, codec)
+                yield Log(store, ids, codec, pool, appender.sealer)
 
 
 def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from hypothesis import strategies as st
@@ -107,3 +108,31 @@ def _draw_meta(draw: st.DrawFn, kind: EventType) -> Mapping[str, Any]:
         for field in kind.meta.values()
         if field.required or draw(st.booleans())
     }
+
+
+JUNK: list[Any] = [
+    None, "", "\x00", "\n", "\ud800", "x" * 201, "x" * 600, "0", "01", "９", "9" * 19, -1, 0, 2**63,
+    2**53, True, 1.5, float("nan"), [], {}, {"\x00": 1}, {1: 2}, {"a": float("inf")}, ["\ud800"],
+]  # fmt: skip
+TIMES = [datetime(2026, 5, 16), datetime(2026, 5, 16, tzinfo=timezone(timedelta(hours=2)))]
+NAMES = sorted(f.name for f in fields(NewEvent) if f.name not in ("root", "type", "payload_ref"))
+
+
+@st.composite
+def damaged_events(draw: st.DrawFn) -> NewEvent:
+    """An event that kept every rule until one of its values was exchanged."""
+    event = draw(new_events())
+    where = draw(st.sampled_from([*NAMES, "meta value", "meta key", "root"]))
+    junk = draw(st.sampled_from(JUNK))
+    if where == "event_time":
+        return replace(event, event_time=draw(st.sampled_from(TIMES)))
+    if where == "root":
+        return replace(event, root=Root(draw(st.sampled_from(["tenant", "moon"])), 1))
+    if where == "meta key":
+        return replace(event, meta={**event.meta, "surprise": 1})
+    if where in ("meta value", "meta"):
+        if not event.meta:
+            return event
+        name = draw(st.sampled_from(sorted(event.meta)))
+        return replace(event, meta={**event.meta, name: junk})
+    return replace(event, **{where: junk})

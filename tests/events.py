@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -11,13 +12,16 @@ from streams.envelope.codec import Codec, event_schema
 from streams.envelope.locator import Locator
 from streams.envelope.model import Assigned, IpcHint, NewEvent, PayloadRef, Root
 from streams.envelope.registry import MemoryRegistry
-from streams.envelope.seal import Sealed, seal
+from streams.envelope.seal import Sealed
+from streams.envelope.sealer import Sealer
 
 PRODUCER = "noetl://tenant/acme/org/care/cluster/test/workers/1"
 AT = datetime(2026, 5, 16, 12, 34, 56, 789000, tzinfo=UTC)
 SHA256 = "ab" * 32
 ASSIGNED = Assigned(seq=1, position=1, stream_version=1, ingest_time=AT, chain="00" * 32)
 TYPES = tuple(catalogue().types)
+NATIVELY = ContextVar("natively", default=False)
+"""Whether `sealed` may use the native sealer; see the fixture `either_sealer`."""
 _META = {"id": "7001", "int": 3, "text": "some text", "bool": True, "digest": "cd" * 32}
 _TIME = "2026-05-16T12:34:56.789Z"
 _COLUMNS = {"node_name": "load", "node_type": "tool", "status": "completed", "error": "it broke"}
@@ -71,7 +75,13 @@ def example(type: str, **changes: Any) -> NewEvent:
 
 def sealed(event: NewEvent, event_id: int = 5001, producer: str = PRODUCER) -> Sealed:
     """Seal an event with a fixed id and producer."""
-    return seal(event, event_id=event_id, producer=producer, codec=codec(), catalogue=catalogue())
+    return sealer(producer, NATIVELY.get())(event, event_id)
+
+
+@lru_cache
+def sealer(producer: str = PRODUCER, natively: bool = False) -> Sealer:
+    """Return a sealer of a producer."""
+    return Sealer(producer=producer, codec=codec(), catalogue=catalogue(), natively=natively)
 
 
 def _example_value(field: MetaField) -> object:

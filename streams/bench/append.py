@@ -50,13 +50,15 @@ async def bench_append(
             found.append(await _round(log, dsn, folder, events))
             say(f"round {number} of {rounds}: {_line(found[-1])}")
         stored, gaps = await _count(dsn)
+        sealer = log.sealer
     figures = middle(found)
     figures["ratio_to_copy"] = figures["batch_events_per_s"] / figures["copy_rows_per_s"]
     figures["ratio_single_to_fsync"] = figures["single_events_per_s"] / figures["fsync_per_s"]
     expected = rounds * (events + events // 4)
     faults = [f"{expected} events appended, {stored} stored"] if stored != expected else []
     faults += [f"{gaps} gaps in seq"] if gaps else []
-    return Report({name: round(value, 3) for name, value in figures.items()}, tuple(faults))
+    rounded = {name: round(value, 3) for name, value in figures.items()}
+    return Report({**rounded, "sealer": sealer}, tuple(faults))
 
 
 async def _round(log: Log, dsn: str, folder: Path, events: int) -> dict[str, float]:

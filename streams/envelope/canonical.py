@@ -26,7 +26,7 @@ IDS = (
 NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace")
 """What may differ between two tellings of the same fact; the IPC hint may, too."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -79,12 +79,12 @@ def semantic_digest(fields: Mapping[str, Any]) -> bytes:
 
 def millis(at: datetime) -> int:
     """Return `at` in whole milliseconds since 1970, without a float on the way."""
-    return (at - _EPOCH) // _MILLISECOND
+    return (at - EPOCH) // _MILLISECOND
 
 
 def from_millis(value: int) -> datetime:
     """Return the UTC time of `value` milliseconds since 1970."""
-    return _EPOCH + timedelta(milliseconds=value)
+    return EPOCH + timedelta(milliseconds=value)
 
 
 def utc_text(value: int) -> str:

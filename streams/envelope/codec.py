@@ -55,7 +55,8 @@ class Codec:
     def __init__(self, schema_id: int, schema: str, registry: SchemaRegistry) -> None:
         self.schema_id = schema_id
         self._registry = registry
-        self._prefix = _HEADER.pack(0, schema_id)
+        self.schema = schema
+        self.header = _HEADER.pack(0, schema_id)
         self._reader = _parse(schema)
         self._write = compile_record(orjson.loads(schema))
         self._writers = {schema_id: self._reader}
@@ -69,7 +70,7 @@ class Codec:
 
     def encode(self, record: Mapping[str, Any]) -> bytes:
         """Return the wire bytes of an envelope."""
-        return self._prefix + self._write(record)
+        return self.header + self._write(record)
 
     async def learn(self, data: bytes) -> None:
         """Fetch the schema `data` was written with, if it is new to this process."""

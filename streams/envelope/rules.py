@@ -170,7 +170,7 @@ def check_payload_ref(event_type: str, tenant: str, organization: str, ref: Payl
     """Refuse a reference whose bytes could change or belong to someone else."""
     if not _DIGEST.fullmatch(ref.sha256):
         raise BadField(event_type, "payload_ref.sha256", f"is {ref.sha256!r}, not 64 hex digits")
-    expected = _payload_prefix(tenant, organization) + ref.sha256
+    expected = payload_prefix(tenant, organization) + ref.sha256
     if ref.uri != expected:
         if ref.uri.startswith(SCHEME) and ref.uri.endswith(_PAYLOAD_PATH + ref.sha256):
             why = f"is {ref.uri!r}, not below this event's tenant and organization"
@@ -193,7 +193,7 @@ def check_payload_ref(event_type: str, tenant: str, organization: str, ref: Payl
 
 
 @lru_cache(maxsize=1024)
-def _payload_prefix(tenant: str, organization: str) -> str:
+def payload_prefix(tenant: str, organization: str) -> str:
     return str(Locator.payload(tenant, organization, "0" * 64))[:-64]
 
 

@@ -1,9 +1,12 @@
-"""Sealing: from a new event to the row and the bytes that will never change."""
+"""Sealing: from a new event to the row and the bytes that will never change.
+
+This is the reference. `streams.envelope.sealer` seals the same way, natively where it can.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -23,9 +26,40 @@ from streams.envelope.rules import check
 INLINE_MAX_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(Protocol):
     """An event ready for the log: the searchable fields and the encoded envelope."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The envelope's fields, as Avro carries them."""
+        ...
+
+    @property
+    def kind(self) -> EventType: ...
+    @property
+    def event_id(self) -> int: ...
+    @property
+    def root_id(self) -> int: ...
+    @property
+    def idempotency_key(self) -> str: ...
+    @property
+    def expected_version(self) -> int | None: ...
+    @property
+    def claim(self) -> str | None: ...
+    @property
+    def reference(self) -> str | None:
+        """The payload reference as JSON."""
+        ...
+
+    @property
+    def digest(self) -> bytes: ...
+    @property
+    def envelope(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEvent:
+    """A sealed event as this module makes it."""
 
     record: dict[str, Any]
     kind: EventType
@@ -35,10 +69,22 @@ class Sealed:
     digest: bytes
     envelope: bytes
 
+    @property
+    def event_id(self) -> int:
+        return int(self.record["event_id"])
+
+    @property
+    def root_id(self) -> int:
+        return int(self.record["root_id"])
+
+    @property
+    def idempotency_key(self) -> str:
+        return str(self.record["idempotency_key"])
+
 
 def seal(
     event: NewEvent, *, event_id: int, producer: str, codec: Codec, catalogue: Catalogue
-) -> Sealed:
+) -> SealedEvent:
     """Check `event` against the catalogue, and freeze it.
 
     Raises:
@@ -53,7 +99,7 @@ def seal(
     except TypeError as error:
         raise BadField(event.type, "text", f"is not valid Unicode: {error}") from error
     reference = fields.get("payload_ref")
-    return Sealed(
+    return SealedEvent(
         record=record,
         kind=kind,
         expected_version=event.expected_version,

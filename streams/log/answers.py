@@ -27,14 +27,14 @@ def receipt(batch: Sequence[Sealed], answers: Sequence[Mapping[str, Any]]) -> Re
     """
     by_event = {row["event_id"]: row for row in answers}
     for sealed in batch:
-        row = by_event.get(sealed.record["event_id"])
+        row = by_event.get(sealed.event_id)
         if row is None:
             continue
         if row["outcome"] == "refused":
             raise refusal(sealed, row["reason"], row["found"])
         if row["outcome"] == "claimed":
             return Receipt((), claimed_by=row["stored_id"])
-    return Receipt(tuple(_appended(by_event[sealed.record["event_id"]]) for sealed in batch))
+    return Receipt(tuple(_appended(by_event[sealed.event_id]) for sealed in batch))
 
 
 def _appended(row: Mapping[str, Any]) -> Appended:
@@ -72,11 +72,8 @@ def check_batch(batch: Sequence[Sealed]) -> None:
         raise BadBatch("an append needs at least one event")
     seen = set()
     for sealed in batch:
-        root = sealed.record["root_id"]
-        for what in (
-            ("idempotency_key", sealed.record["idempotency_key"]),
-            ("claim", sealed.claim),
-        ):
+        root = sealed.root_id
+        for what in (("idempotency_key", sealed.idempotency_key), ("claim", sealed.claim)):
             if what[1] is not None and (root, what) in seen:
                 raise BadBatch(f"the batch has {what[0]} {what[1]!r} twice for root {root}")
             seen.add((root, what))

@@ -14,12 +14,12 @@ from streams.envelope.catalogue import catalogue
 from streams.envelope.codec import Codec
 from streams.envelope.locator import Locator, parse
 from streams.envelope.model import NewEvent
-from streams.envelope.seal import Sealed, seal
+from streams.envelope.seal import Sealed
+from streams.envelope.sealer import Sealer
 from streams.log.answers import check_batch, receipt
 from streams.log.errors import BadBatch, LogUnavailable
 from streams.log.lane import Lane
 from streams.log.port import Receipt
-from streams.log.rows import new_event_row
 
 LANES = 2
 MAX_CALL_EVENTS = 500
@@ -60,11 +60,11 @@ class Appender:
     ) -> None:
         if not isinstance(parse(producer), Locator):
             raise BadBatch(f"producer {producer!r} is not a resource locator")
-        self._codec, self._take_ids, self._producer = codec, take_ids, producer
-        self._catalogue = catalogue()
+        self._take_ids = take_ids
+        self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
-        self._lanes = [Lane(dsn, patience_s) for _ in range(lanes)]
+        self._lanes = [Lane(dsn, patience_s, self._seal.native) for _ in range(lanes)]
         self._tasks: list[asyncio.Task[None]] = []
         self._open = False
 
@@ -81,6 +81,11 @@ class Appender:
         self._wake.set()
         await asyncio.gather(*self._tasks)
 
+    @property
+    def sealer(self) -> str:
+        """What seals events here: `native` or `python`."""
+        return "python" if self._seal.native is None else "native"
+
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
         """Append `batch` as a whole or not at all, and return once it is durable."""
         ids = self._take_ids(len(batch))
@@ -92,15 +97,6 @@ class Appender:
         self._waiting.append(waiting)
         self._wake.set()
         return await waiting.answer
-
-    def _seal(self, event: NewEvent, event_id: int) -> Sealed:
-        return seal(
-            event,
-            event_id=event_id,
-            producer=self._producer,
-            codec=self._codec,
-            catalogue=self._catalogue,
-        )
 
     async def _run(self, lane: Lane) -> None:
         while self._open or self._waiting:
@@ -150,11 +146,8 @@ async def _blame(lane: Lane, taken: list[_Waiting], error: asyncpg.PostgresError
 
 
 async def _execute(lane: Lane, batches: Sequence[Sequence[Sealed]]) -> list[list[Any]]:
-    rows = [
-        new_event_row(sealed, number) for number, batch in enumerate(batches) for sealed in batch
-    ]
     answers: list[list[Any]] = [[] for _ in batches]
-    for row in await lane.call(rows):
+    for row in await lane.call(batches):
         answers[row["batch"]].append(row)
     return answers
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import asyncpg
 
+from streams.envelope.seal import Sealed
 from streams.log.errors import LogUnavailable
+from streams.log.raw_rows import RawRows
+from streams.log.rows import new_event_rows
 
 APPEND = "SELECT * FROM noetl.append($1)"
 CONNECTION_LOST = (
@@ -25,14 +29,15 @@ CONNECTION_LOST = (
 class Lane:
     """Calls the database's append, one call at a time."""
 
-    def __init__(self, dsn: str, patience_s: float) -> None:
-        self._dsn, self._patience_s = dsn, patience_s
+    def __init__(self, dsn: str, patience_s: float, native: Any | None = None) -> None:
+        self._dsn, self._patience_s, self._native = dsn, patience_s, native
         self.is_busy = False
+        self._rows: Callable[[Sequence[Sequence[Sealed]]], Any] = new_event_rows
         self._connection: asyncpg.Connection | None = None
         self._append: Any = None
 
-    async def call(self, rows: list[Any]) -> list[Any]:
-        """Append `rows` and return the database's answers; repeats itself on a new connection.
+    async def call(self, batches: Sequence[Sequence[Sealed]]) -> list[Any]:
+        """Append `batches` and return the database's answers; repeats itself when cut off.
 
         Raises:
             LogUnavailable: no connection could be had, or no answer, in `patience_s`.
@@ -45,6 +50,7 @@ class Lane:
             try:
                 if self._append is None:
                     await self._connect()
+                rows = self._rows(batches)
                 return list(await self._append.fetch(rows, timeout=self._patience_s))
             except CONNECTION_LOST as error:
                 await self.close()
@@ -67,4 +73,7 @@ class Lane:
         self._connection = await asyncpg.connect(
             self._dsn, timeout=5, server_settings={"application_name": "streams-appender"}
         )
+        self._rows = new_event_rows
+        if self._native is not None:
+            self._rows = await RawRows.open(self._native, self._connection) or new_event_rows
         self._append = await self._connection.prepare(APPEND)

@@ -13,7 +13,8 @@ from streams.envelope.canonical import from_millis, millis
 from streams.envelope.catalogue import catalogue
 from streams.envelope.codec import Codec, event_of
 from streams.envelope.model import Assigned, Event, NewEvent, Root
-from streams.envelope.seal import Sealed, seal
+from streams.envelope.seal import Sealed
+from streams.envelope.sealer import Sealer
 from streams.ids import siblings_of
 from streams.log.answers import check_batch, refusal
 from streams.log.port import Appended, Frontier, Outcome, Receipt
@@ -55,7 +56,8 @@ class MemoryEventStore:
         mirror: Callable[[Event, bytes], None] | None = None,
     ) -> None:
         """`mirror` is told each event stored, with its envelope's bytes."""
-        self._codec, self._next_id, self._producer, self._clock = codec, next_id, producer, clock
+        self._next_id, self._clock = next_id, clock
+        self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._mirror = mirror
         self._roots: dict[int, _RootState] = {}
         self._log: list[tuple[Event, Frontier]] = []
@@ -64,16 +66,7 @@ class MemoryEventStore:
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
         """Append a batch as a whole or not at all."""
-        sealed = [
-            seal(
-                event,
-                event_id=self._next_id(),
-                producer=self._producer,
-                codec=self._codec,
-                catalogue=catalogue(),
-            )
-            for event in batch
-        ]
+        sealed = [self._seal(event, self._next_id()) for event in batch]
         check_batch(sealed)
         ahead = _Ahead()
         for one in sealed:

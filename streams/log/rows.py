@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -62,6 +62,13 @@ def new_event_row(sealed: Sealed, batch: int) -> Row:
         kind.reopens,
         kind.after_end,
     )
+
+
+def new_event_rows(batches: Sequence[Sequence[Sealed]]) -> list[Row]:
+    """Return the rows of `batches`, numbered from 0."""
+    return [
+        new_event_row(sealed, number) for number, batch in enumerate(batches) for sealed in batch
+    ]
 
 
 def assigned(row: Mapping[str, Any]) -> Assigned:

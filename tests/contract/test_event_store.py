@@ -45,10 +45,21 @@ async def postgres(settings: Settings) -> AsyncIterator[Settings]:
         yield database
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest) -> Settings | None:
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("postgres", marks=pytest.mark.stack),
+        pytest.param("postgres, sealed in Python", marks=pytest.mark.stack),
+    ]
+)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings | None:
     """Which adapter; the servers are started only where they are needed."""
-    return None if request.param == "memory" else request.getfixturevalue("postgres")
+    if request.param == "memory":
+        return None
+    if request.param == "postgres, sealed in Python":
+        monkeypatch.setattr("streams.envelope.sealer.native", lambda: None)
+    settings: Settings = request.getfixturevalue("postgres")
+    return settings
 
 
 @pytest.fixture

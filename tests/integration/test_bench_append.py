@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from streams.bench.append import bench_append
+from streams.envelope.native import native
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack
@@ -25,5 +26,7 @@ async def test_a_small_bench_has_every_figure_and_no_fault(
         "single_events_per_s",
         "fsync_per_s",
         "ratio_single_to_fsync",
+        "sealer",
     }
+    assert report.figures["sealer"] == ("python" if native() is None else "native")
     assert said[0].startswith("round 1 of 1")

@@ -26,6 +26,8 @@ from streams.envelope.model import NewEvent
 from tests.event_strategies import new_events
 from tests.events import AT, example, sealed
 
+pytestmark = pytest.mark.usefixtures("either_sealer")
+
 FIELDS = [field["name"] for field in orjson.loads(event_schema())["fields"]]
 MAY_DIFFER = {"event_id", "event_time", "producer", "trace"}
 """What one fact told twice may say otherwise; beside the hint inside `payload_ref`."""

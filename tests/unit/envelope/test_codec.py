@@ -22,6 +22,8 @@ from tests.event_strategies import new_events
 from tests.events import ASSIGNED, codec, example, sealed
 from tests.histories.envelopes import event_of, recorded
 
+pytestmark = pytest.mark.usefixtures("either_sealer")
+
 RECORDED = recorded()
 HEADER = b"\x00" + (100001).to_bytes(4)
 NOT_IN_EVENT = {"schema_version", "expected_version", "correlation_id"}

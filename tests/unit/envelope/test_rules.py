@@ -25,6 +25,8 @@ from streams.envelope.rules import check
 from streams.envelope.seal import INLINE_MAX_BYTES
 from tests.events import AT, SHA256, TYPES, example, payload, sealed
 
+pytestmark = pytest.mark.usefixtures("either_sealer")
+
 NAIVE = AT.replace(tzinfo=None)
 ABROAD = AT.astimezone(timezone(timedelta(hours=2)))
 FRAME = dict(example("frame.committed").meta)

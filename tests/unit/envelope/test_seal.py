@@ -16,6 +16,8 @@ from tests.event_strategies import new_events
 from tests.events import AT, TYPES, example, full_payload, payload, sealed
 from tests.histories.envelopes import event_of, recorded
 
+pytestmark = pytest.mark.usefixtures("either_sealer")
+
 RECORDED = recorded()
 
 

@@ -19,6 +19,8 @@ from streams.envelope.upcast import (
 )
 from tests.events import ASSIGNED, TYPES, codec, example, sealed
 
+pytestmark = pytest.mark.usefixtures("either_sealer")
+
 SCHEMA = "noetl.tea.made"
 
 

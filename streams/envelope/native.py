@@ -1,0 +1,53 @@
+"""The native module (crates/sealer), where it was built. Nothing needs it.
+
+It does what this room does, byte for byte, for events that are plainly right; about anything
+else it says nothing, and the Python code decides. `STREAMS_SEALER=python` leaves it alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+INTERFACE = 1
+"""Which version of the module this code understands; another one is left alone."""
+
+
+@lru_cache(maxsize=1)
+def native() -> Any | None:
+    """Return the native module, or None where there is none that fits this code."""
+    if os.environ.get("STREAMS_SEALER", "") == "python":
+        return None
+    try:
+        found = importlib.import_module("streams_native")
+    except ImportError:
+        return None
+    return found if getattr(found, "INTERFACE", None) == INTERFACE else None
+
+
+def understands(module: Any, schema: str) -> bool:
+    """Say whether `module` was written for this Avro schema."""
+    return bool(shape(schema) == module.SHAPE)
+
+
+@lru_cache(maxsize=8)
+def shape(schema: str) -> str:
+    """Return the names and types of a schema's fields, in order and without anything else."""
+    return _fields(orjson.loads(schema))
+
+
+def _fields(record: Mapping[str, Any]) -> str:
+    return " ".join(f"{field['name']}:{_type(field['type'])}" for field in record["fields"])
+
+
+def _type(schema: Any) -> str:
+    if isinstance(schema, list):
+        return "|".join(_type(inner) for inner in schema).removeprefix("null|") + "?"
+    if isinstance(schema, dict):
+        return f"({_fields(schema)})" if schema["type"] == "record" else _type(schema["type"])
+    return str(schema)
