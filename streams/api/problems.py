@@ -14,6 +14,7 @@ from streams.catalog.errors import UnknownPath, UnknownVersion
 from streams.credential.errors import NoCredential, NotHeld, NotNamed
 from streams.envelope.errors import BadEvent
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
+from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadMissing
 
@@ -30,6 +31,9 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NotAllowed, 401),
     (NotNamed, 403),
     (NotHeld, 409),
+    (NoSuchResult, 404),
+    (ForeignResult, 403),
+    (ResultExpired, 410),
     (NotYours, 409),
     (RootEnded, 409),
     (VersionConflict, 409),

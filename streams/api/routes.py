@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.api import catalog, commands, credentials, executions, frames, payloads, starts
+from streams.api import (
+    catalog,
+    commands,
+    credentials,
+    executions,
+    frames,
+    payloads,
+    results,
+    starts,
+)
 from streams.api.bodies import (
     Cancel,
     ClaimCommands,
@@ -204,5 +213,31 @@ ROUTES = (
             404: "not there",
             409: "the worker does not hold the task",
         },
+    ),
+    Route(
+        method="GET",
+        path="/api/result/resolve",
+        handle=results.resolve,
+        summary="Fetch the data behind a result's name, or a range of its bytes",
+        query={
+            "ref": "the name, noetl://execution/…",
+            "form": "data (default), or ref: the reference itself",
+        },
+        answers={
+            200: "the data",
+            206: "the range asked for",
+            403: "another tenant's",
+            404: "not there",
+            410: "expired",
+            416: "no such range",
+        },
+    ),
+    Route(
+        method="GET",
+        path="/api/executions/{id}/results",
+        handle=results.of_execution,
+        summary="List the references of an execution's results",
+        query={"step": "only of this step", "task": "only of this task"},
+        answers={200: "references", 404: "not there"},
     ),
 )

@@ -30,7 +30,6 @@ def result_reference(
     store: str,
     scope: str,
     expires_at: datetime | None = None,
-    compression: str | None = None,
     extracted: Mapping[str, Json] | None = None,
     preview: Json = None,
 ) -> dict[str, Any]:
@@ -40,8 +39,8 @@ def result_reference(
         "bytes": payload.byte_length,
         "sha256": payload.sha256,
     }
-    if codec := compression or payload.compression:
-        meta["compression"] = codec
+    if payload.compression is not None:
+        meta["compression"] = payload.compression
     return {
         "kind": KIND,
         "ref": uri,

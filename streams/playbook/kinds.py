@@ -15,8 +15,10 @@ TOOLS = "streams.tools"
 
 SQL_KEYS = ("command", "query", "sql", "statement")
 _SQL = (*SQL_KEYS, "params", "rows", "auth", "dsn", "timeout")
+_ARTIFACT = ("action", "args", "ref", "data", "execution_id", "step", "task")
 USUAL: Mapping[str, tuple[str, ...]] = {
-    "artifact": ("action", "args", "ref", "data"),
+    "artifact": _ARTIFACT,
+    "result": _ARTIFACT,
     "duckdb": (*_SQL, "database"),
     "http": (
         *("method", "url", "params", "headers", "json", "data", "body", "auth", "timeout"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from jsonpath_rfc9535 import JSONPathError, JSONPathQuery
 from jsonpath_rfc9535 import compile as compile_path
@@ -21,7 +21,7 @@ STORES = (
     *("db", "duckdb", "eventlog", "minio", "pvc"),
 )
 SCOPES = ("step", "execution", "workflow", "permanent")
-CODECS = ("none", "gzip", "zstd")
+CODECS = ("none", "gzip", "zstd", "lz4")
 INLINE_BYTES = 32 * 1024
 """What an event carries of a result, however much more the author would allow."""
 PREVIEW_BYTES = 1024
@@ -54,7 +54,8 @@ class ResultPolicy:
     kind: str = AUTO
     scope: str = "permanent"
     ttl: timedelta | None = None
-    compression: str | None = None
+    compression: Literal["gzip", "zstd", "lz4", "none"] | None = None
+    """How it is packed; None: as the payload store is set up to."""
     inline_max_bytes: int = INLINE_BYTES
     preview_max_bytes: int = PREVIEW_BYTES
     select: tuple[Selection, ...] = ()
@@ -104,7 +105,7 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
         kind=str(store.get("kind", AUTO)),
         scope=str(store.get("scope", usual)),
         ttl=ttl,
-        compression=None if codec in (None, "none") else str(codec),
+        compression=codec if codec in CODECS else None,
         inline_max_bytes=_number(given.get("inline_max_bytes"), INLINE_BYTES),
         preview_max_bytes=_number(given.get("preview_max_bytes"), PREVIEW_BYTES),
         select=_selections(draft, given.get("select"), (*path, "select")),

@@ -10,6 +10,7 @@ from streams.execution.evolve import evolve
 from streams.execution.fact import number
 from streams.execution.frame import absorb_frame
 from streams.execution.plan import Plan
+from streams.projector.results import result_rows
 from streams.projector.rows import ExecutionRow, Row
 from streams.projector.shapes import command_row, execution_row, frame_row, stage_row
 
@@ -61,7 +62,9 @@ def _parts(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
         yield from _left_open(before, view, event)
         return
     entity = event.type.partition(".")[0]
-    if entity == "frame":
+    if entity == "result":
+        yield from result_rows(event)
+    elif entity == "frame":
         yield from _frame_rows(before, view, event)
     elif entity == "stage" and (stage := plan.stages.get(number(event, "stage_id"))):
         yield stage_row(stage, view.parents.get(stage.stage_id), event)

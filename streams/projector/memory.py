@@ -12,6 +12,8 @@ from streams.projector.rows import (
     ExecutionRow,
     FrameRow,
     OutputRow,
+    ResultEndRow,
+    ResultRefRow,
     Row,
     StageRow,
 )
@@ -23,6 +25,8 @@ KINDS: tuple[type[Row], ...] = (
     OutputRow,
     CommandRow,
     CatalogRow,
+    ResultRefRow,
+    ResultEndRow,
 )
 
 

@@ -17,6 +17,8 @@ from streams.projector.rows import (
     ExecutionRow,
     FrameRow,
     OutputRow,
+    ResultEndRow,
+    ResultRefRow,
     Row,
     StageRow,
 )
@@ -28,6 +30,9 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (FrameRow, "save_frame"),
     (OutputRow, "save_frame_output"),
     (CommandRow, "save_command"),
+    (ResultRefRow, "save_result_ref"),
+    (ResultRefRow, "save_result_parts"),
+    (ResultEndRow, "save_result_end"),
 )
 
 

@@ -186,7 +186,61 @@ class CatalogRow:
         return (self.catalog_id, self.version)
 
 
-Row: TypeAlias = ExecutionRow | StageRow | FrameRow | OutputRow | CommandRow | CatalogRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRefRow:
+    """One result that lives outside the event that made it; `ref` is its name."""
+
+    ref_id: int
+    ref: str
+    execution_id: int
+    tenant_id: str
+    organization_id: str
+    parent_ref_id: int | None
+    step_name: str | None
+    task_label: str | None
+    store_tier: str
+    physical_uri: str | None
+    scope: str
+    content_type: str | None
+    byte_length: int | None
+    sha256: str | None
+    compression: str | None
+    extracted: Any
+    preview: Any
+    expires_at: str | None
+    created_at: datetime
+    last_seq: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.ref_id,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultEndRow:
+    """The end of a result: what changes of its row."""
+
+    ref_id: int
+    expired_at: datetime
+    last_seq: int
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What the table knows the row by."""
+        return (self.ref_id,)
+
+
+Row: TypeAlias = (
+    ExecutionRow
+    | StageRow
+    | FrameRow
+    | OutputRow
+    | CommandRow
+    | CatalogRow
+    | ResultRefRow
+    | ResultEndRow
+)
 
 
 class Changes:

@@ -13,6 +13,7 @@ import orjson
 
 from streams.app import catalog_of, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
+from streams.execution.lookup import Results
 from streams.feed.agent import Shell
 from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.kafka import KafkaFeed
@@ -58,6 +59,7 @@ async def run(
                 bootstrap=bootstrap,
                 children=Children(log.store, catalog_of(log, payloads), payloads, SystemClock()),
                 endings=Endings(log.store),
+                results=Results(log.store, SystemClock()),
             )
         ) as tools,
         KafkaFeed(

@@ -70,7 +70,9 @@ class Keeper:
             kind = "object"
         scope = Scope(self._item.tenant_id, self._item.organization_id)
         payload: PayloadRef = await self._insist(
-            lambda: self._payloads.put(scope, encoded, media_type=JSON)
+            lambda: self._payloads.put(
+                scope, encoded, media_type=JSON, compression=policy.compression
+            )
         )
         result_id = derive_id(
             self._item.entity_id, self._item.attempt, f"result/{task}/{partition}"
@@ -83,9 +85,8 @@ class Keeper:
             store=kind,
             scope=policy.scope,
             expires_at=expires_at,
-            compression=policy.compression,
             extracted=extracted,
-            preview=plain(preview_of(data, policy.preview_max_bytes)),
+            preview=_look(data, policy.preview_max_bytes),
         )
         await self._copies.put(
             kind,
@@ -156,6 +157,12 @@ def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no tuples."""
     return orjson.loads(encode(value))
+
+
+def _look(data: Json, limit: int) -> Json:
+    look = encode(preview_of(data, limit))
+    found: Json = orjson.loads(look) if _NUL not in look else None
+    return found
 
 
 def _small(extracted: dict[str, Json]) -> dict[str, Json]:

@@ -232,7 +232,9 @@ async def test_a_later_attempt_adopts_the_answer_and_writes_nothing(
     )
     first = await tool.run(config, call)
     second = await tool.run(config, replace(call, attempt=2))
-    assert first.data == second.data == {"rows": [{"id": 1}, {"id": 2}, {"id": 3}], "row_count": 3}
+    told = {"rows": [{"id": 1}, {"id": 2}, {"id": 3}], "row_count": 3}
+    told |= {"store": "db", "key": "t", "range": "id:1-3"}
+    assert first.data == second.data == told
     assert second.meta == {"fence": "adopted"}
     assert await db.fetchval("SELECT count(*) FROM t") == 3
 
@@ -268,7 +270,8 @@ async def test_rows_of_one_call_are_written_at_once(
 ) -> None:
     config = sql(INSERT, params={"v": "same"}, rows=[{"id": n} for n in range(100)])
     data: Any = (await tool.run(config, call)).data
-    assert data == {"rows": [], "row_count": 100}
+    where = {"store": "db", "key": "t", "range": "rows:100"}
+    assert data == {"rows": [], "row_count": 100, **where}
     assert await db.fetchval("SELECT count(*) FROM t WHERE v = 'same'") == 100
 
 

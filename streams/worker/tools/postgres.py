@@ -14,6 +14,7 @@ from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
 from streams.worker.tools import pg_fence
 from streams.worker.tools.failure import failed, seconds, text
 from streams.worker.tools.pg_pools import MAX_CONNECTIONS, Database, PostgresPools, target_of
+from streams.worker.tools.pg_reference import written
 from streams.worker.tools.pg_save import COMMAND, rows_in, save
 from streams.worker.tools.pg_statement import Statement, statements
 from streams.worker.tools.pg_values import as_text, rows_of
@@ -28,7 +29,8 @@ class PostgresTool:
 
     `params` is a mapping for placeholders like :name, or a list for $1, $2 …; `rows` is a list
     of such mappings, written at once. Values are always bound, never pasted into the text.
-    The answer is {"rows": [...], "row_count": n}.
+    The answer is {"rows": [...], "row_count": n}; of a statement that changes rows it says where
+    they are, too: {"store": "db", "key": table, "range": "id:1-100"}.
 
     A statement that changes rows is fenced: it and a row of `noetl_fence` go in one
     transaction, and the same call of a later attempt gets the first one's answer and changes
@@ -170,9 +172,11 @@ async def _execute(
             async with connection.transaction():
                 count = await write_anyhow(database, connection, command, rows_in(config))
             data = {"rows": [], "row_count": count}
+            data |= written(command, data)
             continue
         sql, values = await _bound(database, connection, command, config)
         data = await _answer(connection, command, sql, values, limit)
+        data |= written(command, data)
     return data
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
+from streams.execution.lookup import Results
 from streams.payload.port import PayloadStore
 from streams.worker.children import Children
 from streams.worker.endings import Endings
@@ -38,6 +39,8 @@ class Surroundings:
     """Begins the executions that tasks call."""
     endings: Endings
     """Sees them end."""
+    results: Results | None = None
+    """Where results are looked up by name."""
     python_in_process: bool = False
 
 
@@ -51,8 +54,9 @@ _OURS: Mapping[str, Factory] = {
     "python": lambda around: PythonTool(in_process=around.python_in_process),
     "duckdb": lambda _: DuckdbTool(),
     "kafka": lambda around: KafkaTool(around.bootstrap),
-    "artifact": lambda around: ArtifactTool(around.payloads),
     "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
+    "artifact": lambda around: ArtifactTool(around.payloads, around.results),
+    "result": lambda around: ArtifactTool(around.payloads, around.results),
 }
 
 

@@ -1,0 +1,133 @@
+"""Results by their names, as the log has them: never behind, and never another tenant's.
+
+Refused
+├── NoSuchResult    nothing was stored under the name
+├── ForeignResult   it belongs to another tenant or organization
+└── ResultExpired   its life has ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from streams.clock import Clock
+from streams.envelope.locator import Locator, ResultUri, parse
+from streams.envelope.model import Event, PayloadRef, Root
+from streams.errors import Refused
+from streams.execution.fact import body, text
+from streams.log.port import EventStore
+from streams.payload.port import Scope
+from streams.payload.results import result_reference
+
+
+class NoSuchResult(Refused):
+    """Nothing was stored under this name."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"there is no result {uri}; take the name from `_ref` of a result that is stored"
+        )
+
+
+class ForeignResult(Refused):
+    """A result of another tenant or organization."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"{uri} does not belong to this tenant and organization")
+
+
+class ResultExpired(Refused):
+    """A result whose life has ended."""
+
+    def __init__(self, uri: str, at: str, why: str) -> None:
+        super().__init__(f"{uri} expired at {at} ({why}); run the step again to have it anew")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A result: its reference, and the payload that has it."""
+
+    ref: Mapping[str, Any]
+    payload: PayloadRef
+
+
+class Results:
+    """Looks results up in the log."""
+
+    def __init__(self, log: EventStore, clock: Clock) -> None:
+        self._log, self._clock = log, clock
+
+    async def find(self, uri: str, owner: Scope) -> Found:
+        """Return the result with this name.
+
+        Raises:
+            BadLocator: it is no name.
+            NoSuchResult, ForeignResult, ResultExpired: it cannot be had.
+            Unavailable: the log is down.
+        """
+        name = parse(uri)
+        if isinstance(name, Locator):
+            if (name.tenant, name.org) != (owner.tenant_id, owner.organization_id):
+                raise ForeignResult(uri)
+            raise NoSuchResult(uri)
+        if not (name.key.isascii() and name.key.isdigit()):
+            raise NoSuchResult(uri)
+        return await self._stored(uri, name, owner) or await self._frame(uri, name, owner)
+
+    async def of_execution(
+        self, execution_id: int, owner: Scope, *, step: str | None = None, task: str | None = None
+    ) -> list[Mapping[str, Any]]:
+        """Return the references of an execution's results that have not ended, the oldest first.
+
+        Raises:
+            ForeignResult: the execution is another tenant's.
+            Unavailable: the log is down.
+        """
+        found: dict[str, Mapping[str, Any]] = {}
+        async for event in self._log.read_root(Root("execution", execution_id)):
+            _check_owner(event, f"execution {execution_id}", owner)
+            if event.type == "result.expired":
+                found.pop(str(event.meta["result_id"]), None)
+            elif event.type == "result.stored":
+                is_wanted = step in (None, event.node_name) and task in (None, text(event, "task"))
+                if is_wanted:
+                    found[str(event.meta["result_id"])] = body(event.result)
+        return list(found.values())
+
+    async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> Found | None:
+        root = Root("execution", name.execution_id)
+        stored: Event | None = None
+        async for event in self._log.read_stream(root, f"{root}/result/{name.key}"):
+            _check_owner(event, uri, owner)
+            if event.type == "result.stored":
+                stored = event
+            elif event.type == "result.expired":
+                raise ResultExpired(uri, event.ingest_time.isoformat(), str(event.meta["reason"]))
+        if stored is None or stored.payload_ref is None:
+            return None
+        ref = body(stored.result)
+        if (ref.get("ref") or uri) != uri:
+            raise NoSuchResult(uri)
+        end = text(stored, "expires_at")
+        if end is not None and datetime.fromisoformat(end) <= self._clock.now():
+            raise ResultExpired(uri, end, "ttl")
+        return Found(ref, stored.payload_ref)
+
+    async def _frame(self, uri: str, name: ResultUri, owner: Scope) -> Found:
+        """Return a frame's rows, which are part of its loop's result."""
+        root = Root("execution", name.execution_id)
+        async for event in self._log.read_stream(root, f"{root}/frame/{name.key}"):
+            _check_owner(event, uri, owner)
+            if event.type == "frame.committed" and event.payload_ref is not None:
+                payload = event.payload_ref
+                ref = result_reference(uri, payload, store="object", scope="permanent")
+                return Found(ref, payload)
+        raise NoSuchResult(uri)
+
+
+def _check_owner(event: Event, what: str, owner: Scope) -> None:
+    if (event.tenant_id, event.organization_id) != (owner.tenant_id, owner.organization_id):
+        raise ForeignResult(what)
