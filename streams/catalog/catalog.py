@@ -126,7 +126,8 @@ class Catalog:
         found = self._compiled.get((catalog_id, version))
         if found is None:
             name = f"catalog {catalog_id} version {version}"
-            found = parse(await self.content(catalog_id, version), name)
+            # What this process lacks, the worker that needs it may have.
+            found = parse(await self.content(catalog_id, version), name, clients=False)
             self._compiled[catalog_id, version] = found
         return found
 

@@ -163,6 +163,10 @@ def _finish(draft: Draft) -> None:
     if plan.failure is not None:
         _fail(draft, plan.failure)
         return
+    last = draft.playbook.last
+    if last is not None and not plan.visits.get(last):
+        enter(draft, last, {"last_step": plan.last_step or ""}, plan.last_step)
+        return
     try:
         value, ref = _outcome(draft)
     except ExpressionFailed as error:

@@ -38,7 +38,9 @@ def name_in(auth: object) -> str | None:
 
 def _named(step: Step) -> Iterator[str | None]:
     """Yield the names that the step's tasks and cursor give; None: it depends."""
-    configs: list[Template] = [task.config for task in step.tasks]
+    configs: list[Template] = [
+        task.config if task.sink is None else task.sink.address for task in step.tasks
+    ]
     if step.loop is not None and step.loop.cursor is not None:
         configs.append(step.loop.cursor.config)
     for config in configs:

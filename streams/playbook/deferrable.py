@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from streams.playbook.draft import IN_SINKS
 from streams.playbook.kinds import SQL_KEYS
 from streams.playbook.model import Do, Rule, Task
 
@@ -37,14 +38,19 @@ def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
         after = outside.union(
             *(names_of(other) for other in later), *(names_of_rule(rule) for rule in task.rules)
         )
-        read = task.label in after or "_prev" in after
+        read = task.label in after or ("_prev" in after and task.sink is None)
+        read = read or any(other.sink.of == task.label for other in tasks if other.sink)
         made.append(replace(task, deferrable=task.deferrable and not read))
     return tuple(made)
 
 
 def names_of(task: Task) -> frozenset[str]:
     """Return the names that a task's templates mention."""
-    return task.config.names.union(*(names_of_rule(rule) for rule in task.rules))
+    own = task.config.names.union(*(names_of_rule(rule) for rule in task.rules))
+    if task.sink is None:
+        return own
+    parts = (task.sink.when, task.sink.subject)
+    return own.union(*(part.names for part in parts if part is not None)) - IN_SINKS
 
 
 def names_of_rule(rule: Rule) -> frozenset[str]:

@@ -23,6 +23,8 @@ ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
 """Names that every template of a step can read."""
 IN_PIPELINES = ("outcome", "_prev", "_loop")
 """Names that templates of a running pipeline can read beside the labels of its tasks."""
+IN_SINKS = frozenset({"result", "data", "this"})
+"""Names that templates of a sink can read: what it persists, twice, and its envelope."""
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -37,6 +39,8 @@ class Draft:
     """Names of the arguments that arcs give to a step."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """The playbook's own: alias to stored name."""
+    clients: bool = True
+    """Whether what is not installed here is a problem: a worker may have what we have not."""
 
     def report(
         self,
@@ -95,6 +99,8 @@ class Draft:
         """Warn of names that are nothing; `known` says by path what a step adds."""
         for path, template in self.mentions:
             names = {*ALWAYS, *self.steps, *known.get(path[:2], ())}
+            if "sink" in path:
+                names |= IN_SINKS
             for name in sorted(template.names - names):
                 self.report(
                     path,

@@ -3,6 +3,7 @@
 Refused
 ├── BadTemplate        a text is no template: it cannot be compiled
 ├── ExpressionFailed   a template cannot be rendered in this scope, or passed a limit
+├── BadSink            what a sink should persist has not the form its storage needs
 └── BadPlaybook        a playbook has errors; it carries every problem found
 """
 
@@ -30,6 +31,10 @@ class ExpressionFailed(Refused):
     def __init__(self, text: str, why: str) -> None:
         super().__init__(f"{shown(text)}: {why}")
         self.text, self.why = text, why
+
+
+class BadSink(Refused):
+    """What a sink should persist, rendered, has not the form its storage needs."""
 
 
 class BadPlaybook(Refused):

@@ -22,6 +22,7 @@ from streams.playbook.shape import (
     Text,
     schema,
 )
+from streams.playbook.storages import FORMATS, MODES, ON, STORAGES
 
 VERSIONS = ("noetl.io/v1", "noetl.io/v2")
 BACKOFFS = ("fixed", "linear", "exponential")
@@ -80,6 +81,33 @@ _result = Fields(
 _spec = Fields(
     "spec", {"result": _result}, "Settings of the runtime for this task.", rest=Anything()
 )
+_storage = Choice(tuple(STORAGES), "Where it goes; event_log: nowhere else.")
+SINK = Fields(
+    "sink",
+    {
+        "when": _condition,
+        "on": Choice(ON, "Which results are persisted; success unless said."),
+        "storage": _storage,
+        "tool": _storage,
+        "auth": Text("The name of a credential."),
+        "credential": Text("As auth."),
+        "credentialRef": Text("As auth; deprecated."),
+        "spec": Fields("sink spec", {}, "What this storage needs to know.", rest=Anything()),
+        "format": Choice(FORMATS, "How files and objects are written."),
+        "mode": Choice(MODES, "What becomes of what is there already."),
+        "key": Either((Text(), Items(Text())), "Columns that tell rows apart."),
+        "table": Text("The table, which must be there."),
+        "data": Anything("What to persist; the result unless said."),
+        "args": Anything("As data."),
+        "statement": Text("Done instead of `data`; values are bound to its parameters."),
+        "params": Fields("sink params", {}, rest=Anything()),
+        "batch": Flag("Whether the rows of a list go together."),
+        "chunk_size": Number("Rows that go together at most.", 1),
+        "concurrency": Number("Writes at the same time.", 1),
+        "eval": _rules,
+    },
+    "Persists a result beside the log.",
+)
 _task = Fields(
     "task",
     {
@@ -87,6 +115,7 @@ _task = Fields(
         "action": Text("A named action of the workbook."),
         "eval": _rules,
         "spec": _spec,
+        "sink": SINK,
     },
     "One call of a tool; every other key is the tool's own.",
     rest=Anything("A key of the tool; texts in it are templates."),
@@ -183,7 +212,7 @@ _step = Fields(
         "spec": Fields(
             "step spec", {"loop_mode": Choice(tuple(Mode)), "result": _result}, rest=Anything()
         ),
-        "sink": Anything("Not yet: write it as a task."),
+        "sink": SINK,
     },
     required=("step",),
     rest=Anything("A key of the tool that `tool` or `type` names."),
@@ -224,7 +253,7 @@ PLAYBOOK = Fields(
         ),
         "workflow": Items(_step),
         "return": Anything("The execution's result."),
-        "sink": Anything("Not yet: write it as a task."),
+        "sink": SINK,
     },
     required=("apiVersion", "kind", "workflow"),
 )

@@ -41,6 +41,28 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """When a task that a `sink:` block was compiled into runs, and what it persists.
+
+    Its templates see what they persist as `result` and `data`, and the envelope as `this`.
+    """
+
+    of: str | None
+    """The label of the task it follows; None: it follows the whole step."""
+    address: Template
+    """The part of the configuration that names the database: it reads nothing of a row."""
+    on: str = "success"
+    """success | error | always"""
+    when: Template | None = None
+    subject: Template | None = None
+    """Gives the envelope to persist where no task of this step does."""
+    passes: bool = False
+    """Whether the step gives what was persisted, not the reference to it."""
+    is_exact: bool = True
+    """Whether an attempt that comes again leaves what one attempt would have left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One labelled call of a tool.
 
@@ -59,6 +81,8 @@ class Task:
     is_read: bool = False
     """Templates of other steps name its result."""
     deferrable: bool = False
+    sink: Sink | None = None
+    """What makes it a sink's task; None: an author's own."""
     line: int = 0
 
 
@@ -169,4 +193,6 @@ class Playbook:
     """The execution's result; None: the result of the last step that ended."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """Alias to the name of a stored credential."""
+    last: str | None = None
+    """The step of the playbook's own sink, which is entered when nothing else is left."""
     pool: str = "default"

@@ -11,6 +11,7 @@ from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import Constant, Template
 from streams.playbook.flow import check_jumps, check_steps
+from streams.playbook.follow_up import comes_after, with_sinks
 from streams.playbook.grammar import PLAYBOOK, is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Playbook, Step
@@ -19,44 +20,40 @@ from streams.playbook.readers import ways_of, with_readers
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
 from streams.playbook.source import Document, Path, read
-from streams.playbook.tasks import tasks_of
-
-SINK = "sink blocks come later; write it as a task"
+from streams.playbook.tasks import step_sink, tasks_of
 
 
-def parse(text: str, name: str = "playbook") -> Playbook:
-    """Read a playbook.
+def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playbook:
+    """Read a playbook; without `clients` it may name what only others have installed.
 
     Raises:
         BadPlaybook: it has errors; `problems` names all of them.
     """
-    playbook, problems = check(text)
+    playbook, problems = check(text, clients=clients)
     if playbook is None:
         raise BadPlaybook(name, problems)
     return playbook
 
 
-def check(text: str) -> tuple[Playbook | None, tuple[Problem, ...]]:
+def check(text: str, *, clients: bool = True) -> tuple[Playbook | None, tuple[Problem, ...]]:
     """Read a playbook and say all that is wrong with it; None where an error is among it."""
     document = read(text)
     if not document.problems and not isinstance(document.value, dict):
         document.report((), "is no mapping", "a playbook begins with `apiVersion: noetl.io/v2`")
-    made = _playbook(document) if isinstance(document.value, dict) else None
+    made = _playbook(document, clients) if isinstance(document.value, dict) else None
     problems = tuple(sorted(document.problems, key=lambda one: (one.line, one.column)))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
     return made, problems
 
 
-def _playbook(document: Document) -> Playbook:
+def _playbook(document: Document, clients: bool) -> Playbook:
     top: dict[str, Any] = document.value
     fit(document, PLAYBOOK, top, ())
     metadata = _mapping(top.get("metadata"))
     names = _step_names(document)
     credentials = _credentials(top.get("credentials"))
-    draft = Draft(document, steps=tuple(names), credentials=credentials)
-    if "sink" in top:
-        draft.report(("sink",), SINK, at_key=True)
+    draft = Draft(document, steps=tuple(names), credentials=credentials, clients=clients)
     pool = str(metadata.get("pool") or "default")
     workbook = _workbook(draft, top.get("workbook"))
     steps = {
@@ -66,11 +63,13 @@ def _playbook(document: Document) -> Playbook:
         draft.report(("workflow",), "has no steps", at_key=True)
     first = "start" if "start" in steps else next(iter(steps), "")
     places: dict[str, Path] = {name: ("workflow", at) for name, at in names.items()}
+    own = steps
     if steps:
         check_steps(draft, steps, first, places)
     returns = _returns(draft, top)
+    steps, last = with_sinks(draft, top, steps, places, returns)
     steps = with_readers(steps, returns)
-    draft.check_names(_names_by_step(draft, steps, places))
+    draft.check_names(_names_by_step(draft, own, places))
     path = str(metadata.get("path") or top.get("path") or "")
     if not path:
         draft.report(("metadata",), "the playbook has no path", "add metadata: {path: …}")
@@ -83,6 +82,7 @@ def _playbook(document: Document) -> Playbook:
         returns=returns,
         credentials=credentials,
         pool=pool,
+        last=last,
     )
 
 
@@ -107,8 +107,6 @@ def _step(
     path: Path = ("workflow", place)
     name = str(step["step"])
     _check_name(draft, name, path)
-    if "sink" in step:
-        draft.report((*path, "sink"), SINK, at_key=True)
     if "result" in _mapping(step.get("spec")) and not is_flat(step):
         what = "says nothing here; a step may have many tasks"
         at: Path = (*path, "spec", "result")
@@ -117,8 +115,12 @@ def _step(
     arcs, inclusive = _arcs(draft, step.get("next"), (*path, "next"))
     sets = draft.changes(path, step, "set")
     outside = _names([sets, *(arc.when for arc in arcs), *(arc.args for arc in arcs)])
-    tasks = unread(tasks_of(draft, step, path, workbook), outside)
-    check_jumps(draft, tasks, (*path, "tool"))
+    tasks = tasks_of(draft, step, path, workbook)
+    check_jumps(draft, [task for task in tasks if task.sink is None], (*path, "tool"))
+    if isinstance(sink := step.get("sink"), dict) and not comes_after(loop, tasks):
+        labels = [task.label for task in tasks]
+        tasks = (*tasks, step_sink(draft, sink, (*path, "sink"), labels))
+    tasks = unread(tasks, outside)
     if loop is not None and not tasks:
         draft.report((*path, "loop"), "a loop without a tool does nothing", at_key=True)
     reads = frozenset().union(*(names_of(task) for task in tasks))

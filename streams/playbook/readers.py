@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from streams.playbook.compiled import Way
+from streams.playbook.draft import IN_SINKS
 from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
 from streams.playbook.views import reads_rows, reads_task
@@ -15,11 +16,15 @@ def ways_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[Way]:
     """Return what the templates that a worker renders for a step read."""
     rules = [rule for task in tasks for rule in task.rules]
     found: list[Template | None] = [task.config for task in tasks]
+    sinks = [task.sink for task in tasks if task.sink is not None]
+    for sink in sinks:
+        found += [sink.when, sink.subject]
     for rule in rules:
         found += [rule.when, rule.set_iter, rule.set_vars, rule.set_ctx]
     if loop is not None and loop.cursor is not None:
         found.append(loop.cursor.config)
-    return _ways(found)
+    ways = _ways(found)
+    return frozenset(way for way in ways if way[0] not in IN_SINKS) if sinks else ways
 
 
 def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[str, Step]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
@@ -18,47 +19,83 @@ from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
 from streams.playbook.results import policy_of
 from streams.playbook.shape import nearest
+from streams.playbook.sink_check import check_rules
+from streams.playbook.sinks import Place, sink_task
 from streams.playbook.source import Path
 
-_ASIDE = frozenset({"kind", "eval", "spec"})
+_ASIDE = frozenset({"kind", "eval", "spec", "sink"})
 _RETRY_KEYS = ("attempts", "backoff", "delay")
 
 
 def tasks_of(
     draft: Draft, step: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
 ) -> tuple[Task, ...]:
-    """Return the tasks of a step, in order; none for a routing step."""
+    """Return the tasks of a step, in order; none for a routing step.
+
+    A sink of a task comes after it; the step's own is not among them.
+    """
+    is_row = "loop" in step
     tool, name = step.get("tool"), step.get("step")
     label = name if isinstance(name, str) else "tool"
     if is_flat(step):
-        return _flat(draft, step, path, label, workbook)
+        return _flat(draft, step, path, _Label(label, frozenset({label}), is_row), workbook)
     if isinstance(tool, dict):
-        return (_task(draft, label, tool, (*path, "tool"), workbook, frozenset({label})),)
+        one = _Label(label, frozenset({label}), is_row=is_row)
+        return _task(draft, one, tool, (*path, "tool"), workbook)
     if isinstance(tool, list):
-        return _pipeline(draft, tool, (*path, "tool"), workbook)
+        return _pipeline(draft, tool, (*path, "tool"), workbook, is_row)
     return ()
 
 
+def step_sink(
+    draft: Draft, block: Mapping[str, Any], path: Path, labels: Collection[str], **place: Any
+) -> Task:
+    """Return the task of a step's sink; a name that is taken gets a longer one."""
+    label = "sink"
+    while label in labels:
+        label = f"step_{label}"
+    return _sink(draft, block, path, Place(of=None, label=label, **place))
+
+
+def _sink(draft: Draft, block: Mapping[str, Any], path: Path, place: Place) -> Task:
+    at = (*path, "eval")
+    check_rules(draft, block.get("eval"), at)
+    rules = _rules(draft, block.get("eval"), at, frozenset({place.label}))
+    return sink_task(draft, block, path, place, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """A task's label, among those of its pipeline."""
+
+    name: str
+    all: frozenset[str]
+    is_row: bool = False
+    """Whether it runs for every row of a loop."""
+
+
 def _flat(
-    draft: Draft, step: Mapping[str, Any], path: Path, label: str, workbook: Mapping[str, Any]
+    draft: Draft, step: Mapping[str, Any], path: Path, label: _Label, workbook: Mapping[str, Any]
 ) -> tuple[Task, ...]:
     kind = step.get("tool") or step.get("type")
     config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
     config |= {key: step[key] for key in ("eval", "action", "spec") if key in step}
     if kind is not None:
         config["kind"] = kind
+    if kind == "python" and config.keys().isdisjoint(("args", "input")):
+        config["args"] = "{{ args }}"  # what the arc gave, as the first version has it
     where = "tool" if "tool" in step else "type"
-    made = _task(draft, label, config, path, workbook, frozenset({label}), kind_key=where)
-    return (made,)
+    return _task(draft, label, config, path, workbook, kind_key=where)
 
 
 def _pipeline(
-    draft: Draft, tool: list[Any], path: Path, workbook: Mapping[str, Any]
+    draft: Draft, tool: list[Any], path: Path, workbook: Mapping[str, Any], is_row: bool
 ) -> tuple[Task, ...]:
     if not tool:
         draft.report(path, "has no tasks", "leave `tool` out of a step that only routes")
     labels = [next(iter(item)) for item in tool if isinstance(item, dict) and len(item) == 1]
     made: list[Task] = []
+    seen: list[str] = []
     for place, item in enumerate(tool):
         here = (*path, place)
         if not isinstance(item, dict):
@@ -68,28 +105,30 @@ def _pipeline(
             draft.report(here, "is not one label with its task", hint)
             continue
         ((label, config),) = item.items()
-        if label in labels[: len(made)]:
+        if label in seen:
             draft.report((*here, label), f"label {label!r} is there twice", at_key=True)
         if not re.fullmatch(IDENTIFIER, label):
             draft.report((*here, label), f"label {label!r} is no name for templates", at_key=True)
+        seen.append(label)
         if isinstance(config, dict):
-            made.append(_task(draft, label, config, (*here, label), workbook, frozenset(labels)))
+            one = _Label(label, frozenset(labels), is_row)
+            made.extend(_task(draft, one, config, (*here, label), workbook))
     return tuple(made)
 
 
 def _task(
     draft: Draft,
-    label: str,
+    label: _Label,
     config: Mapping[str, Any],
     path: Path,
     workbook: Mapping[str, Any],
-    labels: frozenset[str],
     kind_key: str = "kind",
-) -> Task:
+) -> tuple[Task, ...]:
+    """Return the task, and the one of its sink behind it."""
     config = _resolved(draft, config, path, workbook)
     kind = config.get("kind")
     if not isinstance(kind, str):
-        draft.report(path, f"task {label!r} has no kind", f"there are {', '.join(kinds())}")
+        draft.report(path, f"task {label.name!r} has no kind", f"there are {', '.join(kinds())}")
         kind = ""
     elif kind not in kinds():
         hint = nearest(kind, kinds()) or f"there are {', '.join(kinds())}"
@@ -100,9 +139,9 @@ def _task(
         draft.report(where, f"at least once: {what}", hint, Severity.NOTE)
     spec = config.get("spec")
     mark = draft.document.keys.get(path) or draft.document.marks.get(path)
-    rules = _rules(draft, config.get("eval"), (*path, "eval"), labels)
-    return Task(
-        label=label,
+    rules = _rules(draft, config.get("eval"), (*path, "eval"), label.all)
+    task = Task(
+        label=label.name,
         kind=kind,
         config=_config(draft, kind, config, path),
         rules=rules,
@@ -111,6 +150,10 @@ def _task(
         result=policy_of(draft, spec, path),
         line=mark.line if mark else 0,
     )
+    if not isinstance(block := config.get("sink"), dict):
+        return (task,)
+    place = Place(of=label.name, label=f"{label.name}_sink", is_per_row=label.is_row)
+    return task, _sink(draft, block, (*path, "sink"), place)
 
 
 def _resolved(

@@ -60,6 +60,7 @@ async def run(
                 children=Children(log.store, catalog_of(log, payloads), payloads, SystemClock()),
                 endings=Endings(log.store),
                 results=Results(log.store, SystemClock()),
+                sink_folder=Path(settings.sinks.folder or data / "sinks"),
             )
         ) as tools,
         KafkaFeed(

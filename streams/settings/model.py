@@ -89,6 +89,12 @@ class Api(Section):
     url: Text | None = None
 
 
+class Sinks(Section):
+    """Where sinks put files; without a folder, in `sinks` of the data folder."""
+
+    folder: Text | None = None
+
+
 class Settings(Section):
     """Everything a process of this deployment may need to know."""
 
@@ -105,6 +111,7 @@ class Settings(Section):
     frame_policy_defaults: FramePolicyDefaults = FramePolicyDefaults()
     frames: Frames = Frames()
     api: Api = Api()
+    sinks: Sinks = Sinks()
     # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
     credential_store: CredentialStore = CredentialStore()

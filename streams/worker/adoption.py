@@ -34,7 +34,8 @@ async def find_saved(
         if saver is None:
             continue
         try:
-            config = _config(task.config.render(blank))
+            template = task.config if task.sink is None else task.sink.address
+            config = _config(template.render(blank))
             found = await saver.find(config, [deferral.fence(task.label)])
         except Refused:
             continue

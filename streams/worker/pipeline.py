@@ -12,10 +12,11 @@ from streams.clock import Clock
 from streams.envelope.model import Json
 from streams.errors import Refused, Unavailable
 from streams.playbook.expressions import Template
-from streams.playbook.model import Do, Rule, Task
+from streams.playbook.model import Do, Rule, Sink, Task
 from streams.worker.deferred import Deferral
 from streams.worker.errors import UnknownTool
 from streams.worker.patience import patiently
+from streams.worker.persist import envelope_for, reference_in, sink_scope
 from streams.worker.port import Aside, Call, Config, Outcome, Saver, Tool
 from streams.worker.rules import delay, matching, usual
 from streams.worker.secrets import concealed, concealed_value
@@ -94,6 +95,12 @@ class Ran:
     task: str = ""
     """The label of the last task."""
 
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The result as sinks see it."""
+        whole = {"status": self.status, "data": self.data, "meta": self.meta}
+        return whole if self.error is None else {**whole, "error": self.error}
+
 
 class Pipeline:
     """Runs the tasks of one step. Reused for all rows of a frame; keeps nothing of a row."""
@@ -116,19 +123,36 @@ class Pipeline:
         self._known = tuple(tools)
         self._savers = [saver_of(task, tools) if deferral else None for task in self._tasks]
         self._labels = {task.label: place for place, task in enumerate(self._tasks)}
+        self._sinks: dict[str | None, list[int]] = {}
+        for place, task in enumerate(self._tasks):
+            if task.sink is not None:
+                self._sinks.setdefault(task.sink.of, []).append(place)
 
     async def run(self, row: Row) -> Ran:
-        """Run the pipeline once.
+        """Run the pipeline once, its sinks included.
 
         Raises:
             Unavailable: what a tool itself needs stayed down; the row is neither done nor failed.
         """
+        if None not in self._sinks:
+            return await self._run(row)
+        return await self._persist(None, row, await self._run(row))
+
+    async def _run(self, row: Row) -> Ran:
         place, outcome, label = 0, Outcome(status="success"), ""
         while place < len(self._tasks):
             task = self._tasks[place]
+            if task.sink is not None:
+                place += 1
+                continue
             label = task.label
             try:
                 outcome, rule = await self._task(place, row)
+                if task.label in self._sinks:
+                    ended = Ran(outcome.status, outcome.data, outcome.meta, outcome.error)
+                    kept = await self._persist(task.label, row, ended)
+                    if kept.status == "error" and outcome.status == "success":
+                        return kept
                 do = usual(outcome.status) if rule is None else rule.do
                 if do is Do.CONTINUE:
                     place += 1
@@ -144,6 +168,45 @@ class Pipeline:
             except Refused as refused:
                 return _failed(task, "expression", str(refused))
         return Ran("success", outcome.data, outcome.meta, task=label)
+
+    async def _persist(self, of: str | None, row: Row, ran: Ran) -> Ran:
+        """Run the sinks of a task, or of the step, and return how that ended.
+
+        A reference goes to `meta.sink`; where nothing but the sink ran, it is the data.
+        """
+        for place in self._sinks[of]:
+            task = self._tasks[place]
+            if (sink := task.sink) is None:
+                continue
+            try:
+                if sink.passes:
+                    ran = _passed(sink, row)
+                kept = await self._sink(place, sink, row, ran)
+            except Refused as refused:
+                return _failed(task, "sink", str(refused))
+            if kept is None:
+                continue
+            if kept.status == "error":
+                return kept if ran.status == "success" else ran
+            is_alone = of is None and len(self._tasks) == 1
+            data = kept.data if is_alone and not sink.passes else ran.data
+            ran = replace(ran, data=data, meta={**ran.meta, "sink": kept.data})
+        return ran
+
+    async def _sink(self, place: int, sink: Sink, row: Row, ran: Ran) -> Ran | None:
+        """Run one sink for what a task or the step came to; None: it has nothing to do."""
+        envelope = envelope_for(sink, row.scope, ran.envelope)
+        if envelope is None:
+            return None
+        inner = replace(row, scope=sink_scope(row.scope, envelope))
+        outcome, rule = await self._task(place, inner)
+        label = self._tasks[place].label
+        row.retries, row.scope[label], row.left = inner.retries, inner.scope[label], inner.left
+        do = usual(outcome.status) if rule is None else rule.do
+        if do is not Do.FAIL:
+            return Ran("success", outcome.data, outcome.meta)
+        error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
+        return Ran("error", ran.data, ran.meta, {**error, "task": label})
 
     async def _jump(self, rule: Rule, row: Row) -> int:
         """Return the place to go on from; let others run now and then."""
@@ -199,13 +262,23 @@ class Pipeline:
         try:
             config = task.config.render(row.scope)
         except Refused as error:
-            return _error("expression", str(error))
+            return _error("expression" if task.sink is None else "sink", str(error))
         if not isinstance(config, dict):
             return _error("config", f"the configuration of {task.label} is no mapping")
-        saver, call = self._savers[place], self._name(task, f"{row.number}.{count}", tries)
+        call = self._name(task, f"{row.number}.{count}", tries)
+        if task.sink is None:
+            return await self._use(place, row, tool, config, call)
+        told = config.pop("reference", None)
+        outcome = await self._use(place, row, tool, config, call)
+        if outcome.status == "error":
+            return outcome
+        return replace(outcome, data=reference_in(told, outcome.data))
+
+    async def _use(self, place: int, row: Row, tool: Tool, config: Config, call: Call) -> Outcome:
+        saver = self._savers[place]
         try:
             if saver is not None and self._deferral is not None:
-                self._deferral.add(row.number, task, saver, config)
+                self._deferral.add(row.number, self._tasks[place], saver, config)
                 return DEFERRED
             outcome = await tool.run(config, call)
         except Refused as error:
@@ -280,6 +353,13 @@ def _shown(outcome: Outcome, config: Config) -> Outcome:
         return outcome
     data, meta = concealed_value(outcome.data), concealed_value(outcome.meta)
     return replace(outcome, data=data, meta=meta, detail=concealed_value(outcome.detail))
+
+
+def _passed(sink: Sink, row: Row) -> Ran:
+    """Return what a sink persists as what its step gives."""
+    envelope: Any = sink.subject.render(row.scope) if sink.subject is not None else None
+    whole = envelope if isinstance(envelope, Mapping) else {}
+    return Ran("success", whole.get("data"), whole.get("meta") or {})
 
 
 def _given_up(outcome: Outcome, tries: int) -> Outcome:

@@ -65,7 +65,7 @@ def _execute(
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"rows": [], "row_count": 0}
     for command in commands:
-        sql, values = _bound(command, config.get("params"))
+        sql, values = bound(command, config.get("params"))
         answer = session.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
         found = answer.fetchall() if names else []
@@ -77,7 +77,12 @@ def _execute(
     return data
 
 
-def _bound(command: Statement, params: Any) -> tuple[str, Any]:
+def bound(command: Statement, params: Any) -> tuple[str, Any]:
+    """Return a statement as DuckDB reads it, and the values of its parameters.
+
+    Raises:
+        BadConfig: a parameter has no value.
+    """
     if not params:
         return command.text, None
     if isinstance(params, list):

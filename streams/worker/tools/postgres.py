@@ -168,7 +168,7 @@ async def _execute(
     """Run the statements one after the other; the last one's answer counts."""
     data: dict[str, Any] = {"rows": [], "row_count": 0}
     for command in commands:
-        if config.get("rows") is not None:
+        if config.get("rows") is not None and (command.names or len(commands) == 1):
             async with connection.transaction():
                 count = await write_anyhow(database, connection, command, rows_in(config))
             data = {"rows": [], "row_count": count}

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from streams.execution.lookup import Results
 from streams.payload.port import PayloadStore
@@ -13,6 +14,8 @@ from streams.worker.children import Children
 from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Credentials, Tool
+from streams.worker.sinks.port import Around
+from streams.worker.sinks.tool import SinkTool
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.http import HttpTool
@@ -42,6 +45,8 @@ class Surroundings:
     results: Results | None = None
     """Where results are looked up by name."""
     python_in_process: bool = False
+    sink_folder: Path | None = None
+    """Where sinks put files; None: nowhere."""
 
 
 Factory = Callable[[Surroundings], Tool]
@@ -57,6 +62,13 @@ _OURS: Mapping[str, Factory] = {
     "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
     "artifact": lambda around: ArtifactTool(around.payloads, around.results),
     "result": lambda around: ArtifactTool(around.payloads, around.results),
+    "sink": lambda around: SinkTool(
+        Around(
+            credentials=around.credentials,
+            deployment=around.deployment,
+            folder=around.sink_folder,
+        )
+    ),
 }
 
 

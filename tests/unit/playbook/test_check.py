@@ -58,7 +58,7 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
         "10:15 there is no step 'lod' | did you mean 'load'?",
         "15:59 there is no 'jmp' | did you mean 'jump'?",
         "16:54 there is no task 'c' in this step | there are a, b",
-        "17:5 sink blocks come later; write it as a task | None",
+        "17:5 a postgres sink needs a table | add `table`, which must be there already",
     ):
         assert expected in lines
     assert any("11:15 is a text, which always holds" in line for line in lines)

@@ -1,0 +1,183 @@
+"""What can be said about a `sink:` block before it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from streams.playbook.auth import AUTH_KEYS, usual_credential
+from streams.playbook.draft import Draft
+from streams.playbook.model import Do
+from streams.playbook.problem import Severity
+from streams.playbook.shape import nearest
+from streams.playbook.source import Path
+from streams.playbook.storages import DIALECTS, STORAGES, Storage, missing, usual_driver
+
+_QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::", re.S)
+_SQL_NAME = re.compile(r":([A-Za-z_]\w*)")
+_CYPHER_NAME = re.compile(r"\$([A-Za-z_]\w*)")
+_ONE_OF = (("storage", "tool"), ("data", "args"))
+
+
+def mode_of(storage: str, block: Mapping[str, Any]) -> str:
+    """Return the mode a block says, or the storage's usual one."""
+    modes = STORAGES[storage].modes
+    return str(block.get("mode") or (modes[0] if modes else ""))
+
+
+def statement_of(block: Mapping[str, Any]) -> str | None:
+    """Return the statement of a block; None: it is declarative."""
+    statement = block.get("statement")
+    return statement if isinstance(statement, str) else None
+
+
+def check_sink(
+    draft: Draft, storage: str, block: Mapping[str, Any], path: Path, *, is_per_row: bool
+) -> None:
+    """Report all that is wrong with a block of this storage."""
+    known = STORAGES[storage]
+    for where, message, hint in _problems(storage, known, block, is_per_row):
+        draft.report((*path, *where), message, hint, at_key=True)
+    _check_names(draft, storage, known, block, path)
+    statement = statement_of(block)
+    if statement is not None and known.dialects:
+        _check_parameters(draft, known, statement, block, path)
+    if "credentialRef" in block:
+        what = "'credentialRef' is deprecated"
+        draft.report((*path, "credentialRef"), what, "write `auth`", Severity.NOTE, at_key=True)
+
+
+def check_rules(draft: Draft, rules: Any, path: Path) -> None:
+    """Report rules that a sink cannot follow: it has nowhere to go to."""
+    for place, rule in enumerate(rules if isinstance(rules, list) else ()):
+        inner = rule.get("else") if isinstance(rule, dict) else None
+        verdict = {**rule, **(inner if isinstance(inner, dict) else {})} if inner or rule else {}
+        if verdict.get("do") in (Do.JUMP, Do.BREAK):
+            hint = "a sink can retry, continue or fail"
+            draft.report((*path, place), f"a sink cannot {verdict['do']}", hint)
+        for key in ("set_iter", "set_vars", "set_ctx"):
+            if key in verdict:
+                draft.report((*path, place), f"a sink sets nothing: {key!r}")
+
+
+def _problems(
+    storage: str, known: Storage, block: Mapping[str, Any], is_per_row: bool
+) -> Iterator[tuple[Path, str, str | None]]:
+    for names in _ONE_OF:
+        there = [name for name in names if name in block]
+        if len(there) > 1:
+            yield (there[1],), f"{there[1]!r} says again what {there[0]!r} says", "keep one"
+    if statement_of(block) is not None:
+        yield from _of_statement(storage, known, block)
+    else:
+        yield from _of_data(storage, known, block, is_per_row)
+    if "format" in block and not known.has_format:
+        others = ", ".join(name for name, one in STORAGES.items() if one.has_format)
+        yield ("format",), f"{storage} has no format", f"it is for {others}"
+    if storage == "event_log" and is_per_row and not {"data", "args"}.isdisjoint(block):
+        hint = "leave `data` out, or choose a storage"
+        yield (), "the rows of a loop are in the log as they are, and nothing else is", hint
+
+
+def _of_statement(
+    storage: str, known: Storage, block: Mapping[str, Any]
+) -> Iterator[tuple[Path, str, str | None]]:
+    statement = str(block["statement"])
+    if not known.dialects:
+        there = ", ".join(name for name, one in STORAGES.items() if one.dialects)
+        yield ("statement",), f"{storage} takes no statement", f"{there} do; give `data`"
+    for name in ("data", "args", "mode", "key", "table"):
+        if name in block:
+            yield (name,), f"{name!r} means nothing beside a statement", "say it in the statement"
+    if "{{" in statement or "{%" in statement:
+        hint = "bind values: name them in the statement and give them in `params`"
+        yield ("statement",), "is a template, and values are never put into a statement", hint
+    dialect = _spec(block).get("dialect")
+    if dialect is not None and dialect not in DIALECTS:
+        hint = nearest(str(dialect), DIALECTS) or f"there are {', '.join(DIALECTS)}"
+        yield ("spec", "dialect"), f"there is no dialect {dialect!r}", hint
+    elif dialect == "sql" and "sql" not in known.dialects and known.dialects:
+        yield ("spec", "dialect"), f"{storage} does not speak sql", None
+
+
+def _of_data(
+    storage: str, known: Storage, block: Mapping[str, Any], is_per_row: bool
+) -> Iterator[tuple[Path, str, str | None]]:
+    mode = mode_of(storage, block)
+    if known.dialects and not known.is_table:
+        yield (), f"a {storage} sink needs a statement", "write `statement` and `params`"
+    if "params" in block:
+        yield ("params",), "'params' are for a statement", "give `data`, or write a `statement`"
+    if "mode" in block and mode not in known.modes:
+        there = ", ".join(known.modes) or "none"
+        yield ("mode",), f"{storage} has no mode {mode!r}", f"there are {there}"
+    if (known.is_table or storage == "vector") and not _has_table(block):
+        yield (), f"a {storage} sink needs a table", "add `table`, which must be there already"
+    if not known.is_table:
+        return
+    if mode in ("update", "upsert"):
+        yield from _of_key(mode, block)
+    if mode == "overwrite" and is_per_row:
+        hint = "put the sink on the loop's step, or give it mode upsert and a key"
+        yield ("mode",), "every row would empty the table", hint
+
+
+def _of_key(mode: str, block: Mapping[str, Any]) -> Iterator[tuple[Path, str, str | None]]:
+    key = block.get("key")
+    columns = [key] if isinstance(key, str) else key
+    if not columns:
+        yield (), f"mode {mode} needs a key", "name the columns that tell rows apart: key: [id]"
+        return
+    data = block.get("data", block.get("args"))
+    for name in columns if isinstance(data, dict) and isinstance(columns, list) else ():
+        if isinstance(name, str) and name not in data:
+            hint = nearest(name, data) or f"there are {', '.join(data)}"
+            yield ("key",), f"the key {name!r} is no column of `data`", hint
+
+
+def _check_names(
+    draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
+) -> None:
+    """Look at what the storage needs to know of itself: keys of `spec`, driver, address."""
+    spec = _spec(block)
+    for key in spec:
+        if key not in (*known.spec, "driver", "timeout") and known.spec:
+            hint = nearest(key, known.spec) or f"usual are {', '.join(known.spec)}"
+            what = f"{key!r} is not usual for {storage}"
+            draft.report((*path, "spec", key), what, hint, Severity.WARNING, at_key=True)
+    driver = str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
+    if draft.clients and (why := missing(storage, driver)) is not None:
+        at = next((key for key in ("driver", "dialect") if key in spec), None)
+        draft.report((*path, "spec", at) if at else path, why, at_key=True)
+    named = set(AUTH_KEYS) & block.keys() or usual_credential(draft, block)
+    if storage in ("postgres", "vector") and not named and "dsn" not in spec:
+        hint = "name a credential, or give spec: {dsn: …}"
+        draft.report(path, f"a {storage} sink needs `auth`", hint, at_key=True)
+
+
+def _check_parameters(
+    draft: Draft, known: Storage, statement: str, block: Mapping[str, Any], path: Path
+) -> None:
+    """Compare the parameters of a statement with the values given for them."""
+    is_cypher = "cypher" in known.dialects
+    pattern, sign = (_CYPHER_NAME, "$") if is_cypher else (_SQL_NAME, ":")
+    names = set(pattern.findall(_QUOTED.sub(" ", statement)))
+    params = block.get("params") or {}
+    given = set(params) if isinstance(params, dict) else set()
+    for name in sorted(names - given):
+        hint = nearest(name, given) or "add it to `params`"
+        draft.report((*path, "statement"), f"{sign}{name} has no value", hint, at_key=True)
+    for name in sorted(given - names):
+        what = f"{name!r} is not in the statement, which names values as {sign}name"
+        at = (*path, "params", name)
+        draft.report(at, what, nearest(name, names), Severity.WARNING, at_key=True)
+
+
+def _has_table(block: Mapping[str, Any]) -> bool:
+    return "table" in block or "table" in _spec(block)
+
+
+def _spec(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = block.get("spec")
+    return spec if isinstance(spec, dict) else {}

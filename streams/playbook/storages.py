@@ -1,0 +1,155 @@
+"""The storages a sink can name: what each takes, needs and promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+DRIVERS = "streams.sinks"
+"""Entry-point group of further drivers: `<storage>.<driver>` -> what makes it."""
+ON = ("success", "error", "always")
+MODES = ("append", "overwrite", "update", "upsert")
+FORMATS = ("json", "csv", "parquet")
+DIALECTS = ("sql", "cypher", "gremlin", "sparql")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A package that a driver needs; `install` brings it."""
+
+    module: str
+    install: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """What one storage takes; the first of `modes` is the usual one."""
+
+    modes: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
+    """Languages of its statements; none: it takes no statement."""
+    is_table: bool = False
+    has_format: bool = False
+    spec: tuple[str, ...] = ()
+    drivers: Mapping[str, Client | None] = field(default_factory=dict)
+    """Ours, the first being the usual one; None: it needs nothing more."""
+    repeats: tuple[str, ...] = ()
+    """Modes in which an attempt that comes again writes again."""
+
+
+def _extra(name: str, module: str) -> Client:
+    return Client(module, f'pip install "noetl-streams[{name}]"')
+
+
+_TABLE = ("append", "overwrite", "update", "upsert")
+_OBJECT = ("path", "key", "prefix", "bucket")
+STORAGES: Mapping[str, Storage] = {
+    "event_log": Storage(),
+    "postgres": Storage(
+        modes=_TABLE, dialects=("sql",), is_table=True, spec=("table", "dsn", "dialect")
+    ),
+    "duckdb": Storage(
+        modes=_TABLE,
+        dialects=("sql",),
+        is_table=True,
+        spec=("table", "database", "path", "dialect"),
+    ),
+    "bigquery": Storage(
+        modes=_TABLE,
+        dialects=("sql",),
+        is_table=True,
+        spec=("table", "project", "dataset", "location", "endpoint", "dialect"),
+        drivers={"bigquery": _extra("bigquery", "google.cloud.bigquery")},
+    ),
+    "snowflake": Storage(
+        modes=_TABLE,
+        dialects=("sql",),
+        is_table=True,
+        spec=("table", "account", "database", "schema", "warehouse", "role", "dialect"),
+        drivers={"snowflake": _extra("snowflake", "snowflake.connector")},
+        repeats=("append",),
+    ),
+    "s3": Storage(
+        modes=("overwrite", "append"),
+        has_format=True,
+        spec=(*_OBJECT, "endpoint", "region"),
+    ),
+    "gcs": Storage(
+        modes=("overwrite", "append"), has_format=True, spec=(*_OBJECT, "endpoint", "base_url")
+    ),
+    "file": Storage(
+        modes=("overwrite", "append"), has_format=True, spec=("path",), repeats=("append",)
+    ),
+    "kv": Storage(
+        modes=("upsert", "overwrite", "update", "append"),
+        spec=("driver", "namespace", "url", "ttl"),
+        drivers={"redis": _extra("kv", "redis")},
+        repeats=("append",),
+    ),
+    "vector": Storage(
+        modes=("upsert", "append", "update"),
+        spec=("driver", "table", "id_column", "vector_column", "meta_column", "dsn"),
+        drivers={"pgvector": None},
+    ),
+    "graph": Storage(
+        dialects=("cypher",),
+        spec=("driver", "dialect", "url", "database", "path"),
+        drivers={
+            "neo4j": _extra("graph", "neo4j"),
+            "ladybug": Client("ladybug", "pip install ladybug"),
+        },
+    ),
+}
+_KEYED = re.compile(r"\s*(merge|update|delete|match|create\s+or\s+replace)\b", re.I)
+_CYPHER_ADDS = re.compile(r"\bcreate\b|\+\s*=", re.I)
+
+
+def usual_driver(storage: str, dialect: str) -> str:
+    """Return the driver that is meant where none is named."""
+    known = STORAGES[storage]
+    if dialect not in ("", *known.dialects):
+        return dialect
+    return next(iter(known.drivers), "")
+
+
+def missing(storage: str, driver: str) -> str | None:
+    """Say why a driver cannot be used here, and what to do; None: it can."""
+    known = STORAGES[storage].drivers
+    if not driver or f"{storage}.{driver}" in plugged():
+        return None
+    if driver not in known:
+        ours = f"; there are {', '.join(known)}" if known else ""
+        return (
+            f"there is no driver {driver!r} for {storage} here{ours}; "
+            f"a package can bring one by the entry point {storage}.{driver} in the group {DRIVERS}"
+        )
+    client = known[driver]
+    if client is not None and not _is_there(client.module):
+        return f"{storage} needs the package {client.module}, which is not here: {client.install}"
+    return None
+
+
+def is_exact(storage: str, mode: str, statement: str | None) -> bool:
+    """Say whether an attempt that comes again leaves what one attempt would have left."""
+    if statement is None:
+        return mode not in STORAGES[storage].repeats
+    if storage == "snowflake":
+        return bool(_KEYED.match(statement))
+    return storage != "graph" or not _CYPHER_ADDS.search(statement)
+
+
+@lru_cache
+def plugged() -> frozenset[str]:
+    """Return the drivers that packages bring, as `<storage>.<driver>`."""
+    return frozenset(entry.name for entry in entry_points(group=DRIVERS))
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,1 @@
+"""Where sinks write to, beside Postgres: one driver for each storage."""

@@ -1,0 +1,83 @@
+"""Files below one folder of the deployment's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from uuid import uuid4
+
+from streams.worker.errors import BadConfig
+from streams.worker.sinks.format import encoded, lines, numbered, parts
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+
+
+class FileDriver:
+    """Writes a file whole and puts it in its place at once; `append` adds lines to it.
+
+    `spec.path` is below the folder of the setting `sinks.folder`; without one the file is
+    named after the execution, the step and the write.
+    """
+
+    def __init__(self, around: Around) -> None:
+        self._folder = around.folder
+        self._appending = asyncio.Lock()
+
+    async def write(self, job: Job) -> Reference:
+        """Write the value as a file, a list with `chunk_size` as several."""
+        name = str(job.spec.get("path") or f"{job.name}.{job.format}")
+        place = below(self._folder, name)
+        try:
+            if job.mode == "append":
+                async with self._appending:
+                    await asyncio.to_thread(_append, place, job)
+                return {"store": "file", "key": name, "range": "appended"}
+            count = await asyncio.to_thread(_replace, self._folder, name, job)
+        except OSError as error:
+            raise SinkRefused("os", f"{name}: {error.strerror or error}") from error
+        return {"store": "file", "key": name, "range": f"parts:{count}" if count > 1 else ""}
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+def below(folder: Path | None, name: str) -> Path:
+    """Return the place of a file that an author names.
+
+    Raises:
+        BadConfig: there is no folder for files here, or the name leads out of it.
+    """
+    if folder is None:
+        raise BadConfig("this deployment has no folder for files; set `sinks.folder`")
+    if "\0" in name or ".." in Path(name).parts or not name.strip():
+        raise BadConfig(f"{name!r} is no name for a file: it must lie below the folder of sinks")
+    place = (folder / name).resolve()
+    if not place.is_relative_to(folder.resolve()) or place == folder.resolve():
+        raise BadConfig(f"{name!r} leads out of the folder of sinks")
+    return place
+
+
+def _replace(folder: Path | None, name: str, job: Job) -> int:
+    made = parts(job)
+    for number, data in made:
+        place = below(folder, numbered(name, number))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        aside = place.with_name(f".{place.name}.{uuid4().hex}")
+        try:
+            with aside.open("wb") as file:
+                file.write(encoded(data, job.format))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(place)
+        finally:
+            aside.unlink(missing_ok=True)
+    return len(made)
+
+
+def _append(place: Path, job: Job) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not place.exists() or place.stat().st_size == 0
+    with place.open("ab") as file:
+        file.write(lines(job.data, job.format, is_new=is_new))
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,117 @@
+"""Values as files: JSON, CSV, Parquet; and lists in parts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streams.envelope.model import Json
+from streams.worker.errors import BadConfig
+from streams.worker.sinks.port import Job
+
+MEDIA_TYPES: Mapping[str, str] = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+def encoded(data: Json, format: str) -> bytes:
+    """Return the value in this format.
+
+    Raises:
+        BadConfig: it cannot be written so.
+    """
+    if format == "csv":
+        return _csv(rows_in(data, format))
+    if format == "parquet":
+        return _parquet(rows_in(data, format))
+    return orjson.dumps(data, default=str)
+
+
+def lines(data: Json, format: str, *, is_new: bool) -> bytes:
+    """Return the value as lines to add to a file: one for each row.
+
+    Raises:
+        BadConfig: nothing can be added to a file of this format.
+    """
+    if format == "csv":
+        return _csv(rows_in(data, format), has_head=is_new)
+    if format == "json":
+        each = data if isinstance(data, list) else [data]
+        return b"".join(orjson.dumps(one, default=str) + b"\n" for one in each)
+    raise BadConfig(f"nothing can be appended to a {format} file; use mode overwrite")
+
+
+def rows_in(data: Json, what: str) -> list[Mapping[str, Any]]:
+    """Return a value as rows.
+
+    Raises:
+        BadConfig: it is no mapping and no list of mappings.
+    """
+    rows: Any = [data] if isinstance(data, Mapping) else data
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise BadConfig(f"{what} takes a mapping or a list of mappings as `data`")
+    return rows
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns of all rows, in the order they are first seen."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def parts(job: Job) -> list[tuple[int | None, Json]]:
+    """Return what is written at once: a list in chunks, each with its number, else all of it."""
+    if job.chunk_size is None or not isinstance(job.data, list) or not job.data:
+        return [(None, job.data)]
+    return list(enumerate(_chunks(job.data, job.chunk_size)))
+
+
+def numbered(name: str, number: int | None) -> str:
+    """Return the name of a part: `a/b.json` -> `a/b-00003.json`."""
+    if number is None:
+        return name
+    path = PurePosixPath(name)
+    return str(path.with_name(f"{path.stem}-{number:05}{path.suffix}"))
+
+
+def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
+
+
+def _csv(rows: Sequence[Mapping[str, Any]], *, has_head: bool = True) -> bytes:
+    columns, text = columns_of(rows), io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    if has_head:
+        writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return orjson.dumps(value, default=str).decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value
+
+
+def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    columns = columns_of(rows)
+    try:
+        made = {name: pa.array([row.get(name) for row in rows]) for name in columns}
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise BadConfig(f"the rows have no common type for Parquet: {error}") from error
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.table(made), out)
+    written: bytes = out.getvalue().to_pybytes()
+    return written

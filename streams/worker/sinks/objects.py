@@ -1,0 +1,145 @@
+"""Objects in S3, or what speaks it, and in Google Cloud Storage."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import obstore
+from obstore.exceptions import (
+    BaseError,
+    InvalidPathError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import GCSStore, S3Store
+
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+
+_REFUSED = (NotFoundError, PermissionDeniedError, UnauthenticatedError, InvalidPathError)
+_PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+
+
+class _Objects:
+    """Puts each value as an object under a name that every attempt has.
+
+    `spec.key` (or `path`) is the object's name; with mode append it is a prefix, and every
+    write has an object of its own below it.
+    """
+
+    scheme = ""
+
+    def __init__(self, around: Around) -> None:
+        self._stores: dict[str, Any] = {}
+
+    async def write(self, job: Job) -> Reference:
+        """Put the value, a list with `chunk_size` as several objects."""
+        bucket, key = _bucket(job), _key(job)
+        store, made = self._store(job, bucket), parts(job)
+        at_once = asyncio.Semaphore(job.concurrency)
+
+        async def put(number: int | None, data: Any) -> None:
+            content = await asyncio.to_thread(encoded, data, job.format)
+            attributes = {"Content-Type": MEDIA_TYPES[job.format]}
+            async with at_once:
+                await obstore.put_async(
+                    store, numbered(key, number), content, attributes=attributes
+                )
+
+        try:
+            await asyncio.gather(*(put(number, data) for number, data in made))
+        except _REFUSED as error:
+            raise SinkRefused(_code(error), f"{bucket}/{key}: {_first_line(error)}") from error
+        except BaseError as error:
+            raise TargetUnavailable(f"{bucket}: {_first_line(error)}; it is asked again") from error
+        count = f"parts:{len(made)}" if len(made) > 1 else ""
+        return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": count}
+
+    async def close(self) -> None:
+        """Let the stores go."""
+        self._stores.clear()
+
+    def _store(self, job: Job, bucket: str) -> Any:
+        known = f"{bucket} {sorted(job.secret.items())} {job.setting('endpoint', 'base_url')}"
+        if (found := self._stores.get(known)) is None:
+            try:
+                found = self._stores[known] = self._open(job, bucket)
+            except BaseError as error:
+                raise BadConfig(f"{bucket}: {_first_line(error)}") from error
+        return found
+
+    def _open(self, job: Job, bucket: str) -> Any:
+        raise NotImplementedError
+
+
+class S3Driver(_Objects):
+    """S3: `endpoint`, `region`, `access_key`, `secret_key` from the credential or `spec`."""
+
+    scheme = "s3"
+
+    def _open(self, job: Job, bucket: str) -> Any:
+        endpoint = job.setting("endpoint")
+        config: dict[str, Any] = {"region": job.setting("region") or "us-east-1"}
+        if endpoint is not None:
+            config["endpoint"] = endpoint
+        for name, names in (
+            ("access_key_id", ("access_key", "access_key_id", "aws_access_key_id")),
+            ("secret_access_key", ("secret_key", "secret_access_key", "aws_secret_access_key")),
+            ("session_token", ("session_token", "aws_session_token")),
+        ):
+            if (value := job.setting(*names)) is not None:
+                config[name] = value
+        is_plain = (endpoint or "").startswith("http://")
+        return S3Store(
+            bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config
+        )
+
+
+class GcsDriver(_Objects):
+    """Google Cloud Storage: `service_account_key` (JSON) of the credential, else the machine's."""
+
+    scheme = "gs"
+
+    def _open(self, job: Job, bucket: str) -> Any:
+        config: dict[str, Any] = {}
+        key = job.setting("service_account_key", "service_account", "credentials_json")
+        if key is not None:
+            config["service_account_key"] = key
+        endpoint = job.setting("endpoint", "base_url")
+        if endpoint is not None:
+            config |= {"base_url": endpoint, "skip_signature": key is None}
+        is_plain = (endpoint or "").startswith("http://")
+        return GCSStore(
+            bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config
+        )
+
+
+def _bucket(job: Job) -> str:
+    bucket = job.setting("bucket")
+    if bucket is None:
+        raise BadConfig(f"an {job.storage} sink needs a bucket, in `spec` or in its credential")
+    return bucket
+
+
+def _key(job: Job) -> str:
+    named = job.spec.get("key") or job.spec.get("path")
+    own = f"{job.name}.{job.format}"
+    if named is None:
+        prefix = str(job.spec.get("prefix") or "").strip("/")
+        return f"{prefix}/{own}" if prefix else own
+    key = str(named)
+    if key.startswith("/") or ".." in key.split("/") or "\0" in key or not key.strip():
+        raise BadConfig(f"{key!r} is no name for an object")
+    return f"{key.strip('/')}/{own}" if job.mode == "append" else key
+
+
+def _code(error: Exception) -> str:
+    return type(error).__name__.removesuffix("Error").lower()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]

@@ -1,0 +1,112 @@
+"""Keys and values in Redis, or what speaks its protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from redis import asyncio as redis
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ConnectionError,
+    RedisError,
+    TimeoutError,
+)
+
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.format import rows_in
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+
+CHUNK = 1000
+
+
+class RedisDriver:
+    """Sets `key` to `value`, for `ttl` seconds where that is given; `data` may be a list of them.
+
+    A text is kept as it is, anything else as JSON. With mode update only keys that are there
+    are set; with append the value is added to the list at the key.
+    """
+
+    def __init__(self, around: Around) -> None:
+        self._clients: dict[str, redis.Redis] = {}
+
+    async def write(self, job: Job) -> Reference:
+        """Write all pairs, each chunk of them in one transaction."""
+        pairs = [_pair(row, job) for row in rows_in(job.data, "kv")]
+        size = job.chunk_size or CHUNK
+        at_once = asyncio.Semaphore(job.concurrency)
+        client = self._client(job)
+
+        async def send(chunk: list[tuple[str, bytes, int | None]]) -> None:
+            async with at_once, client.pipeline(transaction=True) as batch:
+                for key, value, ttl in chunk:
+                    _queue(batch, job.mode, key, value, ttl)
+                await batch.execute()
+
+        chunks = [pairs[begin : begin + size] for begin in range(0, len(pairs), size)]
+        try:
+            await asyncio.gather(*map(send, chunks))
+        except (AuthenticationError, AuthorizationError) as error:
+            raise SinkRefused("auth", str(error)) from error
+        except (ConnectionError, TimeoutError, OSError) as error:
+            raise TargetUnavailable(f"the kv store: {error}; it is asked again") from error
+        except RedisError as error:
+            raise SinkRefused("refused", str(error)) from error
+        keys = [key for key, _, _ in pairs]
+        span = f"keys:{len(keys)}" if len(keys) != 1 else ""
+        return {"store": "kv", "key": keys[0] if keys else "", "range": span}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    def _client(self, job: Job) -> redis.Redis:
+        url = job.setting("url", "dsn") or _url(job.secret)
+        if (found := self._clients.get(url)) is None:
+            try:
+                found = redis.Redis.from_url(
+                    url, socket_connect_timeout=5, socket_timeout=30, max_connections=16
+                )
+            except ValueError as error:
+                raise BadConfig(f"the address of the kv store cannot be used: {error}") from None
+            self._clients[url] = found
+        return found
+
+
+def _url(secret: Mapping[str, str]) -> str:
+    if "host" not in secret:
+        raise BadConfig("a kv sink needs `auth` whose credential has `url`, or `host` …")
+    user, password = secret.get("username", ""), secret.get("password", "")
+    login = f"{user}:{password}@" if password else ""
+    scheme = "rediss" if secret.get("tls", "").lower() in ("1", "true", "yes") else "redis"
+    return (
+        f"{scheme}://{login}{secret['host']}:{secret.get('port', '6379')}/{secret.get('db', '0')}"
+    )
+
+
+def _pair(row: Mapping[str, Any], job: Job) -> tuple[str, bytes, int | None]:
+    if not {"key", "value"} <= row.keys():
+        raise BadConfig(f"a kv sink takes `key` and `value`: there is {', '.join(row)}")
+    if unknown := row.keys() - {"key", "value", "ttl"}:
+        raise BadConfig(f"a kv sink takes `key`, `value` and `ttl`, not {min(unknown)!r}")
+    namespace = str(job.spec.get("namespace") or "")
+    key, value = str(row["key"]), row["value"]
+    ttl = row.get("ttl", job.spec.get("ttl"))
+    if ttl is not None and (not isinstance(ttl, int) or ttl <= 0):
+        raise BadConfig(f"`ttl` must be a whole number of seconds, not {ttl!r}")
+    content = value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
+    return f"{namespace}:{key}" if namespace else key, content, ttl
+
+
+def _queue(batch: Any, mode: str, key: str, value: bytes, ttl: int | None) -> None:
+    if mode == "append":
+        batch.rpush(key, value)
+        if ttl is not None:
+            batch.expire(key, ttl)
+    else:
+        batch.set(key, value, ex=ttl, xx=mode == "update")

@@ -1,0 +1,104 @@
+"""The tool behind `sink:` blocks: finds the credential and the driver, tells what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from streams.playbook.storages import DRIVERS, missing
+from streams.worker.errors import BadConfig, UnknownCredential
+from streams.worker.port import Call, Config, Outcome
+from streams.worker.sinks.port import Around, Driver, Job, SinkRefused
+from streams.worker.tools.failure import failed, mapping, seconds
+
+_OURS: Mapping[str, str] = {
+    "event_log": "event_log:EventLogDriver",
+    "file": "file:FileDriver",
+}
+Make = Callable[[Around], Driver]
+
+
+class SinkTool:
+    """Runs the task that a `sink:` block was compiled into."""
+
+    def __init__(self, around: Around) -> None:
+        self._around = around
+        self._drivers: dict[str, Driver] = {}
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Persist one value and return the reference to it.
+
+        Raises:
+            TargetUnavailable: the storage cannot be reached.
+        """
+        storage = str(config.get("storage"))
+        try:
+            driver = self._driver(storage, str(config.get("driver") or ""))
+            job = await self._job(storage, config, call)
+            async with asyncio.timeout(seconds(job.spec, call, None)):
+                reference = await driver.write(job)
+        except (BadConfig, UnknownCredential) as error:
+            return failed(f"{storage}.config", str(error))
+        except SinkRefused as error:
+            return failed(f"{storage}.{error.code}", str(error))
+        except TimeoutError:
+            return failed(f"{storage}.timeout", "the storage did not answer in time")
+        return Outcome(status="success", data=dict(reference))
+
+    async def close(self) -> None:
+        """Close every driver that was used."""
+        for driver in self._drivers.values():
+            await driver.close()
+        self._drivers.clear()
+
+    def _driver(self, storage: str, driver: str) -> Driver:
+        name = f"{storage}.{driver}" if driver and driver != storage else storage
+        if (found := self._drivers.get(name)) is None:
+            found = self._drivers[name] = _made(storage, driver, name)(self._around)
+        return found
+
+    async def _job(self, storage: str, config: Config, call: Call) -> Job:
+        secret: Mapping[str, str] = {}
+        if (auth := config.get("auth")) is not None:
+            find = self._around.credentials.find
+            secret = await find(call.tenant_id, call.organization_id, str(auth))
+        table, chunk = config.get("table"), config.get("chunk_size")
+        return Job(
+            storage=storage,
+            mode=str(config.get("mode") or ""),
+            call=call,
+            deployment=self._around.deployment,
+            data=config.get("data"),
+            is_given=bool(config.get("is_given", True)),
+            table=None if table is None else str(table),
+            key=tuple(config.get("key") or ()),
+            statement=config.get("statement"),
+            params=mapping(config, "params"),
+            spec=mapping(config, "spec"),
+            format=str(config.get("format") or "json"),
+            chunk_size=chunk if config.get("batch", True) else 1,
+            concurrency=int(config.get("concurrency") or 1),
+            secret=secret,
+        )
+
+
+def _made(storage: str, driver: str, name: str) -> Make:
+    """Return what makes a driver.
+
+    Raises:
+        BadConfig: it, or the package it needs, is not installed here.
+    """
+    for entry in entry_points(group=DRIVERS):
+        if entry.name == f"{storage}.{driver}":
+            made: Make = entry.load()
+            return made
+    if (why := missing(storage, driver)) is not None:
+        raise BadConfig(why)
+    if name not in _OURS:
+        raise BadConfig(f"there is no storage {name!r}; there are {', '.join(_OURS)}")
+    module, _, kind = _OURS[name].partition(":")
+    found: Any = getattr(import_module(f"streams.worker.sinks.{module}"), kind)
+    return found  # type: ignore[no-any-return]

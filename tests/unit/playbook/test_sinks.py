@@ -1,0 +1,262 @@
+"""`sink:` blocks become tasks; what is wrong with one is said where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams.playbook.errors import BadSink
+from streams.playbook.model import Playbook, Task
+from streams.playbook.parse import check, parse
+from streams.playbook.problem import Severity
+from streams.playbook.sink_rows import quoted, rows_of, statement
+
+HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {path: p/q}\n"
+
+
+def made(body: str) -> Playbook:
+    return parse(HEAD + body)
+
+
+def step(sink: str, *, tool: str = "{kind: noop}", more: str = "") -> str:
+    return f"workflow:\n  - step: load\n    tool: {tool}\n{more}    sink: {sink}\n"
+
+
+def said(sink: str, **rest: Any) -> list[str]:
+    return [str(one) for one in check(HEAD + step(sink, **rest))[1]]
+
+
+def task_of(sink: str) -> Task:
+    return made(step(sink)).steps["load"].tasks[-1]
+
+
+SCOPE: dict[str, Any] = {
+    "execution_id": "7",
+    "result": {"a": 1},
+    "data": {"a": 1},
+    "this": {"status": "success", "data": {"a": 1}, "meta": {}, "error": None},
+}
+
+
+def test_a_declarative_sink_becomes_a_postgres_task_with_bound_values() -> None:
+    task = task_of(
+        "{tool: postgres, auth: pg, table: Hello, mode: upsert, key: [id],"
+        " data: {id: '{{ execution_id }}', payload: '{{ result }}'}}"
+    )
+    assert (task.label, task.kind, task.deferrable) == ("sink", "postgres", True)
+    assert task.config.render(SCOPE) == {
+        "auth": "pg",
+        "command": 'INSERT INTO "hello" ("id", "payload") VALUES (:id, :payload) '
+        'ON CONFLICT ("id") DO UPDATE SET "payload" = EXCLUDED."payload"',
+        "rows": [{"id": "7", "payload": {"a": 1}}],
+        "reference": {"store": "db", "key": "Hello", "range": "id:7"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("append", 'INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v)'),
+        ("update", 'UPDATE "s"."t" SET "v" = :v WHERE "k" = :k'),
+        ("overwrite", 'DELETE FROM "s"."t"; INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v)'),
+        (
+            "upsert",
+            'INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v) '
+            'ON CONFLICT ("k") DO UPDATE SET "v" = EXCLUDED."v"',
+        ),
+    ],
+)
+def test_every_mode_is_one_statement(mode: str, expected: str) -> None:
+    assert statement("s.t", mode, ("k",), ("k", "v")) == expected
+
+
+def test_names_are_quoted_so_that_no_data_is_ever_sql() -> None:
+    assert quoted("a; drop table b; --") == '"a; drop table b; --"'
+    with pytest.raises(BadSink):
+        quoted('a"; drop table b; --')
+    assert quoted('"My Table".T') == '"My Table"."t"'
+    hostile = 'x"); DELETE FROM t; --'
+    made = statement("t", "append", (), (hostile,))
+    assert made == 'INSERT INTO "t" ("x""); DELETE FROM t; --") VALUES (:column_0)'
+
+
+@pytest.mark.parametrize("data", [None, 5, "text", [1], [{}], {}])
+def test_a_table_takes_rows_only(data: Any) -> None:
+    with pytest.raises(BadSink):
+        rows_of(data)
+
+
+def test_only_inserts_wait_for_the_end_of_a_frame() -> None:
+    waits = {
+        mode: task_of(f"{{storage: postgres, auth: pg, table: t, mode: {mode}, key: a}}").deferrable
+        for mode in ("append", "upsert", "update", "overwrite")
+    }
+    assert waits == {"append": True, "upsert": True, "update": False, "overwrite": False}
+
+
+def test_a_statement_is_the_authors_own_with_its_parameters() -> None:
+    task = task_of(
+        "{tool: postgres, auth: pg, statement: 'INSERT INTO t (p) VALUES (:p)',"
+        " params: {p: '{{ tojson(result) }}'}}"
+    )
+    config: Any = task.config.render(SCOPE)
+    assert (config["command"], config["params"]) == (
+        "INSERT INTO t (p) VALUES (:p)",
+        {"p": '{"a":1}'},
+    )
+
+
+def test_vectors_go_to_the_columns_that_the_spec_names() -> None:
+    task = task_of(
+        "{storage: vector, auth: pg, spec: {driver: pgvector, table: e, vector_column: v},"
+        " data: {id: '{{ execution_id }}', vector: [1, 2], meta: {a: 1}}}"
+    )
+    config: Any = task.config.render(SCOPE)
+    assert config["rows"] == [{"id": "7", "v": [1, 2], "meta": {"a": 1}}]
+    assert config["command"].endswith('"meta" = EXCLUDED."meta"')
+    assert config["reference"]["store"] == "vector"
+
+
+def test_a_task_of_a_pipeline_has_a_sink_of_its_own() -> None:
+    body = step(
+        "{storage: event_log}",
+        tool="[{a: {kind: noop, sink: {storage: file, data: '{{ result }}'}}}, {b: {kind: noop}}]",
+    )
+    tasks = made(body).steps["load"].tasks
+    assert [(task.label, task.sink.of if task.sink else "-") for task in tasks] == [
+        ("a", "-"),
+        ("a_sink", "a"),
+        ("b", "-"),
+        ("sink", None),
+    ]
+
+
+def test_a_saved_row_is_not_deferred_when_a_sink_persists_what_came_of_it() -> None:
+    save = "kind: postgres, auth: pg, command: 'INSERT INTO t VALUES (:a)', params: {a: 1}"
+    plain = step("{storage: event_log}", tool=f"[{{a: {{{save}}}}}]")
+    kept = step("{storage: event_log}", tool=f"[{{a: {{{save}, sink: {{storage: file}}}}}}]")
+    assert made(plain).steps["load"].tasks[0].deferrable
+    assert not made(kept).steps["load"].tasks[0].deferrable
+
+
+def test_the_sink_of_a_loop_is_a_step_behind_it_that_takes_over_its_arcs() -> None:
+    playbook = made(
+        "workflow:\n"
+        "  - step: load\n"
+        "    loop: {in: [1, 2]}\n"
+        "    tool: {kind: noop}\n"
+        "    sink: {storage: file, data: '{{ result }}'}\n"
+        "    next: [{step: bad, when: \"{{ load.status == 'error' }}\"}, {step: end}]\n"
+        "  - step: bad\n"
+        "  - step: end\n"
+    )
+    load, after = playbook.steps["load"], playbook.steps["load_sink"]
+    assert [arc.step for arc in load.arcs] == ["load_sink", "bad"]
+    assert [arc.step for arc in after.arcs] == ["bad", "end"]
+    assert "load" in after.reads
+    failed = {"load": {"status": "error"}}
+    assert load.arcs[1].when is not None
+    assert load.arcs[1].when.render(failed) is True
+
+
+def test_the_playbooks_own_sink_comes_last() -> None:
+    playbook = made("workflow:\n  - step: a\n    next: b\n  - step: b\nsink: {storage: file}\n")
+    assert playbook.last == "playbook_sink"
+    assert playbook.steps["playbook_sink"].reads == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("sink", "expected"),
+    [
+        ("{storage: postgress}", "did you mean 'postgres'?"),
+        ("{storage: file, formt: csv}", "unknown key 'formt' (did you mean 'format'?)"),
+        ("{storage: postgres, table: t}", "a postgres sink needs `auth`"),
+        ("{storage: duckdb}", "a duckdb sink needs a table"),
+        ("{storage: duckdb, table: t, mode: upsert}", "mode upsert needs a key"),
+        (
+            "{storage: duckdb, table: t, mode: upsert, key: idd, data: {id: 1}}",
+            "the key 'idd' is no column of `data`",
+        ),
+        ("{storage: file, mode: upsert}", "file has no mode 'upsert'"),
+        ("{storage: kv, format: csv}", "kv has no format"),
+        ("{storage: graph, data: {a: 1}}", "a graph sink needs a statement"),
+        ("{storage: s3, statement: SELECT 1}", "s3 takes no statement"),
+        ("{storage: file, data: 1, args: 2}", "'args' says again what 'data' says"),
+        ("{storage: duckdb, statement: 'SELECT :a', params: {}}", ":a has no value"),
+        ("{storage: duckdb, statement: SELECT 1, mode: append}", "means nothing beside"),
+        ("{storage: duckdb, statement: 'SELECT {{ a }}'}", "values are never put into"),
+        (
+            "{storage: graph, spec: {dialect: gremlin}, statement: g.V()}",
+            "there is no driver 'gremlin' for graph here",
+        ),
+        (
+            "{storage: graph, spec: {dialect: sparql}, statement: SELECT}",
+            "there is no driver 'sparql' for graph here",
+        ),
+        ("{storage: kv, spec: {driver: dynamodb}}", "there is no driver 'dynamodb' for kv"),
+        ("{storage: file, eval: [{else: {do: jump, to: sink}}]}", "a sink cannot jump"),
+        ("{storage: file, when: always}", "is a text, which always holds"),
+    ],
+)
+def test_what_is_wrong_with_a_sink_is_said(sink: str, expected: str) -> None:
+    text = HEAD + step(sink)
+    playbook, problems = check(text)
+    assert playbook is None
+    assert any(expected in str(one) and one.line >= 7 for one in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("sink", "is_noted"),
+    [
+        ("{storage: file, mode: append}", True),
+        ("{storage: file}", False),
+        ("{storage: kv, mode: append, data: {key: a, value: b}}", True),
+        ("{storage: kv, data: {key: a, value: b}}", False),
+        ("{storage: snowflake, table: t}", True),
+        ("{storage: snowflake, table: t, mode: upsert, key: a}", False),
+        ("{storage: graph, statement: 'CREATE (n)'}", True),
+        ("{storage: graph, statement: 'MERGE (n)'}", False),
+    ],
+)
+def test_at_least_once_is_noted(sink: str, is_noted: bool) -> None:
+    assert any("at least once" in one for one in said(sink)) is is_noted
+
+
+def test_a_deprecated_word_is_noted_and_read() -> None:
+    sink = "{storage: postgres, credentialRef: pg, table: t}"
+    _, problems = check(HEAD + step(sink))
+    [note] = [one for one in problems if "credentialRef" in one.message]
+    assert note.severity is Severity.NOTE
+    config: Any = task_of(sink).config.render(SCOPE)
+    assert config["auth"] == "pg"
+
+
+def test_a_client_that_is_not_installed_is_refused_by_check_but_not_by_a_role(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("streams.playbook.storages._is_there", lambda module: False)
+    text = HEAD + step("{storage: kv, data: {key: a, value: b}}")
+    playbook, problems = check(text)
+    assert playbook is None
+    assert 'pip install "noetl-streams[kv]"' in str(problems[0])
+    assert parse(text, clients=False).steps["load"].tasks[-1].kind == "sink"
+
+
+def test_a_row_of_a_loop_cannot_overwrite_a_table() -> None:
+    sink = "{storage: duckdb, table: t, mode: overwrite}"
+    problems = said("{}", tool=f"{{kind: noop, sink: {sink}}}", more="    loop: {in: [1]}\n")
+    assert any("every row would empty the table" in one for one in problems)
+
+
+def test_a_loop_that_fails_cannot_have_its_error_persisted_by_its_own_sink() -> None:
+    more = "    loop: {in: [1]}\n"
+    assert any("ends here" in one for one in said("{storage: file, on: always}", more=more))
+    goes_on = more + "    on_error: continue\n"
+    assert not any("ends here" in one for one in said("{storage: file, on: always}", more=goes_on))
+
+
+def test_names_of_a_sink_are_known_in_it_only() -> None:
+    assert not any("no name that is known" in one for one in said("{data: '{{ this.status }}'}"))
+    outside = said("{}", tool="{kind: noop, data: '{{ this.status }}'}")
+    assert any("'this' is no name that is known" in one for one in outside)
