@@ -10,16 +10,21 @@ import pytest
 import yaml
 
 from streams import settings
+from streams.app import ROLES
 from streams.local.connect import worker_settings
 from streams.local.kafka import server_settings
 from streams.local.layout import Layout
 from streams.local.postgres import ROLE_OPTIONS
 from streams.local.postgres import SETTINGS as POSTGRES_SETTINGS
+from streams.local.roles import ready_path
+from streams.settings.environment import KNOWN
 from streams.topology import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
 OURS = ("migrate", "topics", "connectors")
+DATA = "/var/lib/streams"
+ROLE_SERVICES = tuple(f"{role}-0" for role in ROLES)
 NOT_IN_CONTAINERS = {"listen_addresses", "unix_socket_directories"}
 
 
@@ -50,7 +55,7 @@ def connect_options(services: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 def test_every_part_is_there(services: dict[str, dict[str, Any]]) -> None:
     parts = {"kafka", "postgres", "connect", "minio", "bucket", "apicurio", "mirror"}
-    assert set(services) == parts | set(OURS)
+    assert set(services) == parts | set(OURS) | set(ROLE_SERVICES)
 
 
 def test_every_dependency_exists_and_can_meet_its_condition(
@@ -135,16 +140,54 @@ def test_every_variable_is_explained_at_the_top() -> None:
     assert all(re.search(rf"^#   {name} ", head, re.MULTILINE) for name in names)
 
 
-@pytest.mark.parametrize("name", [*OURS, "mirror"])
+@pytest.mark.parametrize("name", [*OURS, "mirror", *ROLE_SERVICES])
 def test_our_environment_consists_of_real_settings(
     services: dict[str, dict[str, Any]], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {key: filled_in(value) for key, value in services[name]["environment"].items()}
-    assert all(key.startswith("STREAMS__") for key in environment)
+    assert all(key.startswith("STREAMS__") or key in KNOWN for key in environment)
     # Unknown keys and bad values are refused, so loading is the check.
     monkeypatch.chdir(tmp_path)
     loaded = settings.load(env=environment)
     assert loaded.settings.event_store.connection.url == "kafka:19092"
+
+
+def test_there_is_a_service_for_every_role(services: dict[str, dict[str, Any]]) -> None:
+    for role in ROLES:
+        service = services[f"{role}-0"]
+        assert service["command"] == ["run", role, "--data", DATA]
+        assert service["image"] == services["migrate"]["image"]
+        assert service["build"]["dockerfile"] == "deploy/Dockerfile"
+        assert service["restart"] == "unless-stopped"
+        assert {"kafka", "postgres", "minio", "connectors"} <= set(service["depends_on"])
+
+
+def test_every_role_has_a_name_and_a_folder_of_its_own(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    names = [services[name]["environment"]["NOETL_SHARD_ID"] for name in ROLE_SERVICES]
+    assert names == list(ROLE_SERVICES)
+    folders = [services[name]["volumes"] for name in ROLE_SERVICES]
+    assert folders == [[f"{name}:{DATA}"] for name in ROLE_SERVICES]
+    assert set(ROLE_SERVICES) <= set(compose["volumes"])
+    dockerfile = (REPOSITORY / "deploy/Dockerfile").read_text(encoding="utf-8")
+    assert f"VOLUME {DATA}" in dockerfile
+
+
+def test_a_role_is_healthy_when_it_says_so(services: dict[str, dict[str, Any]]) -> None:
+    flag = ready_path(Layout(Path(DATA)), "$$NOETL_SHARD_ID")
+    for name in set(ROLE_SERVICES) - {"api-0"}:
+        assert str(flag) in services[name]["healthcheck"]["test"][1]
+    environment = services["api-0"]["environment"]
+    port = environment["STREAMS__API__PORT"]
+    assert f"http://127.0.0.1:{port}/healthz" in services["api-0"]["healthcheck"]["test"][-1]
+    assert services["api-0"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    url = services["worker-0"]["environment"]["STREAMS__API__URL"]
+    assert url == f"http://api-0:{port}"
+
+
+def test_workers_and_the_api_share_a_token(services: dict[str, dict[str, Any]]) -> None:
+    key = "STREAMS__CREDENTIAL_STORE__WORKER_TOKEN"
+    assert services["worker-0"]["environment"][key] == services["api-0"]["environment"][key]
 
 
 def test_connect_reads_the_password_where_our_settings_say(compose: dict[str, Any]) -> None:
