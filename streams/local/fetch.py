@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -11,8 +12,10 @@ from typing import Protocol
 
 from streams.local.pom import POM, Coordinate
 from streams.local.process import die_with_parent
+from streams.local.room import is_full
 
 _MVN_SECONDS = 900
+_NO_ROOM = "No space left on device"
 # In full: looking up the short name needs the network, and its failure says little.
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
@@ -32,6 +35,7 @@ class Fetcher(Protocol):
 
         Raises:
             FetchError: a file could not be had.
+            OSError: with the number of a full disk, where there is no room for it.
         """
         ...
 
@@ -72,7 +76,10 @@ class Mvn:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise FetchError(str(error)) from error
         if done.returncode != 0:
-            raise FetchError(_first_error(done.stdout + done.stderr))
+            said = done.stdout + done.stderr
+            if _NO_ROOM in said:
+                raise OSError(errno.ENOSPC, _NO_ROOM)
+            raise FetchError(_first_error(said))
 
 
 def _first_error(output: str) -> str:
@@ -105,4 +112,6 @@ class Jgo:
             with ThreadPoolExecutor(max_workers=4) as pool:
                 list(pool.map(bring, coordinates))
         except (OSError, RuntimeError) as error:
+            if is_full(error):
+                raise
             raise FetchError(str(error)) from error

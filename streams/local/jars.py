@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import sys
 import tarfile
 import tempfile
@@ -20,9 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.local.errors import DiskFull, JarsUnavailable
+from streams.local.errors import JarsUnavailable
 from streams.local.fetch import Fetcher, FetchError, choose_fetcher
 from streams.local.pom import POM, Coordinate, read_coordinates
+from streams.local.room import check_room, within
 
 # Raise it when the arrangement of the files below changes.
 _ARRANGEMENT = 2
@@ -88,7 +88,8 @@ def provide_jars(
         with (cache / f"{folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
-                _fetch_into(folder, profile, coordinates, say, fetcher or choose_fetcher())
+                with within(cache, _NEEDED_BYTES):
+                    _fetch_into(folder, profile, coordinates, say, fetcher or choose_fetcher())
     return Jars(folder, coordinates)
 
 
@@ -104,9 +105,7 @@ def _fetch_into(
     say: Callable[[str], None],
     fetcher: Fetcher,
 ) -> None:
-    free = shutil.disk_usage(folder.parent).free
-    if free < _NEEDED_BYTES:
-        raise DiskFull(folder.parent, free_bytes=free, needed_bytes=_NEEDED_BYTES)
+    check_room(folder.parent, _NEEDED_BYTES)
     say(f"fetching {len(coordinates)} files from Maven Central with {fetcher.name}, once per user")
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         fetched, arranged = Path(scratch, "fetched"), Path(scratch, "arranged")

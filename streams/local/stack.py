@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -14,11 +13,11 @@ import psutil
 
 from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
-from streams.local.errors import DiskFull
-from streams.local.layout import Layout, layout_of
+from streams.local.layout import layout_of
 from streams.local.lock import hold, still_held
 from streams.local.part import Part, PartReport
 from streams.local.roles import role_parts
+from streams.local.room import check_room, within
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 
@@ -82,17 +81,18 @@ class Stack:
             StackAlreadyUp: another process supervises this data folder.
             Unavailable: something it needs is missing; nothing is left running.
         """
-        self._lock = hold(self._layout)
-        try:
-            await self._start()
-        except BaseException:
-            await self.stop()
-            raise
+        with within(self._layout.data, _NEEDED_BYTES):
+            self._lock = hold(self._layout)
+            try:
+                await self._start()
+            except BaseException:
+                await self.stop()
+                raise
         assert self._state is not None
         return self._state
 
     async def _start(self) -> None:
-        _check_room(self._layout)
+        check_room(self._layout.data, _NEEDED_BYTES)
         self._assembly = assembly = await asyncio.to_thread(
             assemble, self._layout, self._profile, self._ports, self._say
         )
@@ -208,9 +208,3 @@ async def running(
         yield state
     finally:
         await stack.stop()
-
-
-def _check_room(layout: Layout) -> None:
-    free = shutil.disk_usage(layout.data).free
-    if free < _NEEDED_BYTES:
-        raise DiskFull(layout.data, free_bytes=free, needed_bytes=_NEEDED_BYTES)
