@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import aiohttp
+import orjson
 import pytest
 from obstore.store import LocalStore, MemoryStore
 from pydantic import SecretStr
@@ -40,7 +41,9 @@ COMPRESSIONS: tuple[Compression, ...] = ("none", "zstd", "lz4", "gzip")
 ACME = Scope("acme", "care")
 
 
-PLACES = ["memory", "tiers", "local", "obstore-memory", "obstore-local", "s3"]
+HERE = ("memory", "tiers", "local", "obstore-memory", "obstore-local")
+ELSEWHERE = os.environ.get("STREAMS_TEST_PAYLOAD_STORE")
+"""A `payload_store` section as JSON: the suite then runs on that store as well (docs/payloads.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,17 @@ class Subject:
         await self.shelves.write(key_of(ref), data)
 
 
-@pytest.fixture(params=[*PLACES[:-1], pytest.param("s3", marks=pytest.mark.stack)])
+@pytest.fixture(
+    params=[
+        *HERE,
+        pytest.param("s3", marks=pytest.mark.stack),
+        *(["elsewhere"] if ELSEWHERE else []),
+    ]
+)
 def place(request: pytest.FixtureRequest) -> str | Settings:
     """Which adapter; the servers are started only where they are needed."""
+    if request.param == "elsewhere":
+        return Settings.model_validate({"payload_store": orjson.loads(ELSEWHERE or "{}")})
     found: str | Settings = (
         request.getfixturevalue("settings") if request.param == "s3" else request.param
     )
