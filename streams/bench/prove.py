@@ -136,6 +136,17 @@ def claims() -> tuple[Claim, ...]:
             (Bar("frames_per_s", 500),),
         ),
         Claim(
+            "The collector removes nothing live, and every orphan",
+            "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
+            "few contents while the collector runs without a pause, with a grace of 3 s",
+            lambda: _bench("collect", "--minutes", "10"),
+            (
+                Bar("live_removed", 0, at_most=True),
+                Bar("orphans_left", 0, at_most=True),
+                Bar("purged", 1),
+            ),
+        ),
+        Claim(
             "2,000 simulated disasters end as they should, and planted bugs are found",
             "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
             "the number of seeds until it shows",

@@ -21,6 +21,7 @@ COMMANDS = {
     "execution": "streams.cli.execution",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
+    "payloads": "streams.cli.payloads",
     "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",
     "run": "streams.cli.role",

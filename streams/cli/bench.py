@@ -227,6 +227,30 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
     _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
 
 
+@bench.command()
+@settings_options
+@click.option("--minutes", type=SECONDS, default=1.0, show_default=True, help="How long to race.")
+@click.option("--writers", type=COUNT, default=12, show_default=True)
+def collect(
+    file: Path | None, data: Path | None, as_json: bool, minutes: float, writers: int
+) -> None:
+    """Let writers race the payload collector; nothing live may go, and all orphans must.
+
+    It uses a database and a bucket of its own, and a grace of seconds.
+
+    \b
+    Examples:
+      streams bench collect
+      streams bench collect --minutes 10 --json
+    """
+    from streams.bench.collect import bench_collect
+
+    async def run(settings: Settings, _: Path) -> Report:
+        return await bench_collect(settings, seconds=60 * minutes, writers=writers, say=_say)
+
+    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+
+
 async def _on_a_stack(
     file: Path | None,
     data: Path | None,

@@ -43,7 +43,7 @@ ACME = Scope("acme", "care")
 
 HERE = ("memory", "tiers", "local", "obstore-memory", "obstore-local")
 ELSEWHERE = os.environ.get("STREAMS_TEST_PAYLOAD_STORE")
-"""A `payload_store` section as JSON: the suite then runs on that store as well (docs/payloads.md)."""
+"""A `payload_store` section as JSON: the suite then runs on that store, too (docs/payloads.md)."""
 
 
 @dataclass(frozen=True, slots=True)

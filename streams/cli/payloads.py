@@ -1,0 +1,151 @@
+"""`streams payloads`: what lies in the payload store, and taking away what nothing names."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from streams.cli.options import settings_options
+
+if TYPE_CHECKING:
+    from streams.collector.collect import Report
+    from streams.collector.port import Ports
+    from streams.settings import Settings
+
+INCONSISTENT = 5
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class Duration(click.ParamType):
+    """A length of time such as 24h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Read a number and a unit."""
+        found = re.fullmatch(r"(\d{1,6})([smhd])", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no length of time; write 90s, 30m, 24h or 7d", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@click.group()
+def payloads() -> None:
+    """Look after the payload store.
+
+    \b
+    Example:
+      streams payloads report
+    """
+
+
+@payloads.command("collect")
+@settings_options
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="24h",
+    show_default=True,
+    help="How long an object without a reference stays, and then stays in the trash.",
+)
+def collect_command(
+    file: Path | None, data: Path | None, as_json: bool, dry_run: bool, grace: timedelta
+) -> None:
+    """Expire results whose time or scope is over; take away objects that nothing names.
+
+    An object goes to the trash first, where readers still find it, and is deleted by a run that
+    comes a grace later. Run it once a day, or more often. Exits with 5 when a live payload is
+    missing or damaged.
+
+    \b
+    Examples:
+      streams payloads collect --dry-run
+      streams payloads collect --grace 24h --json
+    """
+    _finish(asyncio.run(_collect(file, data, grace=grace, dry_run=dry_run)), as_json)
+
+
+@payloads.command("report")
+@settings_options
+def report_command(file: Path | None, data: Path | None, as_json: bool) -> None:
+    """Count objects, orphans, trash, and references whose object is missing.
+
+    Exits with 5 when a live payload is missing or damaged.
+
+    \b
+    Examples:
+      streams payloads report
+      streams payloads report --json
+    """
+    _finish(asyncio.run(_collect(file, data, grace=timedelta(hours=24), dry_run=True)), as_json)
+
+
+async def _collect(
+    file: Path | None, data: Path | None, *, grace: timedelta, dry_run: bool
+) -> Report:
+    from streams.app import load_settings
+    from streams.collector.collect import collect
+
+    settings = load_settings(file, data).settings
+    gc = settings.payload_store.gc
+    retention = timedelta(days=gc.ttl_days) if gc.strategy == "ttl" else None
+    async with _ports(settings) as ports:
+        return await collect(ports, grace=grace, retention=retention, dry_run=dry_run)
+
+
+@asynccontextmanager
+async def _ports(settings: Settings) -> AsyncIterator[Ports]:
+    from streams.app import open_log, open_shelves
+    from streams.collector.port import Ports
+    from streams.collector.postgres import open_ledger
+
+    dsn = settings.event_store.canonical_connection.dsn("collect")
+    async with (
+        open_log(settings, role="collector", lanes=1) as log,
+        open_ledger(dsn) as ledger,
+        open_shelves(settings) as shelves,
+    ):
+        yield Ports(ledger, log.store, shelves)
+
+
+def _finish(report: Report, as_json: bool) -> None:
+    if as_json:
+        click.echo(orjson.dumps(asdict(report)).decode())
+    else:
+        _say(report)
+    if not report.is_whole:
+        sys.exit(INCONSISTENT)
+
+
+def _say(report: Report) -> None:
+    would = "would be " if report.dry_run else ""
+    click.echo(f"{report.objects:,} objects, {report.object_bytes:,} bytes; {report.live:,} live")
+    for reason, count in report.expired.items():
+        click.echo(f"  {count:,} results {would}expired ({reason})")
+    click.echo(f"  {report.orphans:,} without a reference, {report.orphan_bytes:,} bytes")
+    click.echo(f"    {report.young:,} of them within the grace")
+    click.echo(f"    {report.trashed:,} {would}moved to the trash")
+    click.echo(f"  {report.in_trash:,} wait in the trash")
+    click.echo(f"  {report.restored:,} {would}brought back from it")
+    click.echo(f"  {report.purged:,} {would}deleted, {report.purged_bytes:,} bytes")
+    if report.unknown:
+        click.echo(f"  {report.unknown:,} other objects, left alone")
+    for key in report.unreadable:
+        click.echo(f"DAMAGED: {key}; restore it from a backup of the bucket")
+    for key in report.dangling:
+        click.echo(f"MISSING: {key}; restore it from a backup of the bucket")
+    if report.dangling_count > len(report.dangling):
+        click.echo(f"  and {report.dangling_count - len(report.dangling):,} more are missing")

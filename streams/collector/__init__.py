@@ -1,0 +1,1 @@
+"""What nothing needs any more: expired results, and payload objects without a reference."""

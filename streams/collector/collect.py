@@ -1,0 +1,121 @@
+"""One run of the collector: end what is over, then sweep; or only tell what there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from streams.collector.errors import BucketOfAnother, GraceTooShort
+from streams.collector.expiry import counts, expire, find_due
+from streams.collector.port import Ports
+from streams.collector.sweep import Plan, Survey, carry_out, plan, survey
+from streams.payload.objects import NoSuchObject
+from streams.payload.store import KNOWN_S
+
+GRACE = timedelta(hours=24)
+OWNER_KEY = "noetl-log-id"
+SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found and done; in a dry run, what would have been done.
+
+    Sizes are those of the stored objects, packed.
+    """
+
+    dry_run: bool
+    objects: int
+    object_bytes: int
+    live: int
+    orphans: int
+    orphan_bytes: int
+    young: int
+    """Orphans within the grace: perhaps a writer is about to name them."""
+    trashed: int
+    in_trash: int
+    restored: int
+    purged: int
+    purged_bytes: int
+    unknown: int
+    """Objects whose keys are not those of payloads; they are left alone."""
+    dangling_count: int
+    dangling: tuple[str, ...]
+    """References of the log to objects that are not there; the first hundred."""
+    unreadable: tuple[str, ...]
+    """Live payloads that are damaged; nothing of their organizations is taken away."""
+    expired: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether every live payload is there."""
+        return not self.dangling_count and not self.unreadable
+
+
+async def collect(
+    ports: Ports,
+    *,
+    grace: timedelta = GRACE,
+    retention: timedelta | None = None,
+    dry_run: bool = False,
+    known: timedelta = timedelta(seconds=KNOWN_S),
+) -> Report:
+    """Expire what is over and sweep what nothing names.
+
+    `retention` ends every reference of executions that ended so long ago; without it only
+    results end that say so themselves. `known` is how long writers take for granted what they
+    stored.
+
+    Raises:
+        GraceTooShort: the grace is shorter than `known`.
+        CollectorBusy: another collector is at work.
+        BucketOfAnother: the objects belong to another log.
+    """
+    if grace < known:
+        raise GraceTooShort(grace, known)
+    async with ports.ledger.alone():
+        await _own(ports, claim=not dry_run)
+        found, now = await find_due(ports, grace=grace, retention=retention)
+        if not dry_run:
+            await expire(ports, found, now)
+        seen = await survey(ports)
+        wanted = plan(seen, grace=grace)
+        if not dry_run:
+            await carry_out(ports, wanted, seen)
+        return _report(seen, wanted, counts(found), dry_run=dry_run)
+
+
+async def _own(ports: Ports, *, claim: bool) -> None:
+    """Make sure that the objects are this log's; the first collector marks them."""
+    ours = await ports.ledger.log_id()
+    try:
+        found = (await ports.shelves.read(OWNER_KEY, at_most=200)).decode()
+    except NoSuchObject:
+        if claim:
+            await ports.shelves.write(OWNER_KEY, ours.encode())
+        return
+    if found != ours:
+        raise BucketOfAnother(found, ours, OWNER_KEY)
+
+
+def _report(seen: Survey, wanted: Plan, expired: dict[str, int], *, dry_run: bool) -> Report:
+    orphans = seen.orphans
+    return Report(
+        dry_run=dry_run,
+        objects=len(seen.objects),
+        object_bytes=sum(stat.byte_length for stat in seen.objects.values()),
+        live=len(seen.objects) - len(orphans),
+        orphans=len(orphans),
+        orphan_bytes=sum(stat.byte_length for stat in orphans),
+        young=len(wanted.young),
+        trashed=len(wanted.to_trash),
+        in_trash=len(wanted.held),
+        restored=len(wanted.to_restore),
+        purged=len(wanted.to_purge),
+        purged_bytes=sum(stat.byte_length for stat in wanted.to_purge),
+        unknown=seen.unknown,
+        dangling_count=len(seen.dangling),
+        dangling=seen.dangling[:SHOWN],
+        unreadable=tuple(sorted(seen.unreadable))[:SHOWN],
+        expired=expired,
+    )

@@ -1,0 +1,205 @@
+"""Which payloads are live, and which results have come to their end: pure rules over the log.
+
+In an execution, a payload that `result.stored` names lives until each of those results has
+expired; one that no result names lives as long as the log. A payload is live while it is live
+in any root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Literal
+
+from streams.envelope.locator import SCHEME, Locator
+from streams.ids import derive_id
+
+Reason = Literal["ttl", "scope", "retention"]
+
+_NAMED = re.compile(rb"sha256\W{1,8}([0-9a-f]{64})(?![0-9a-f])")
+_LOCATED = re.compile(rb"/payloads/sha256/([0-9a-f]{64})(?![0-9a-f])")
+LONGEST_NAME = 6 + 8 + 64
+"""Bytes that a name of a payload can take, for whoever reads in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the collector needs of one event."""
+
+    seq: int
+    type: str
+    step: str | None
+    meta: Mapping[str, Any]
+    digests: frozenset[str]
+    """Of every payload that the event names, in its reference or in its JSON."""
+    sure: frozenset[str] = frozenset()
+    """Those among them that name a payload for certain, and not perhaps a user's own digest."""
+    own: str | None = None
+    """Digest of its own payload reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root as its newest event leaves it."""
+
+    id: int
+    type: str
+    tenant_id: str
+    organization_id: str
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A stored result that has not expired."""
+
+    root: Root
+    result_id: int
+    digest: str | None
+    seq: int
+    step: str | None
+    scope: str
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one root holds."""
+
+    root: Root
+    live: frozenset[str]
+    sure: frozenset[str] = frozenset()
+    results: tuple[Result, ...] = ()
+    exits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A reference that is to expire."""
+
+    root: Root
+    result_id: int
+    reason: Reason
+
+
+def digests_in(text: bytes) -> frozenset[str]:
+    """Return the digests of the payloads that a text names, as a locator or a `sha256` field."""
+    return frozenset([found.decode() for found in _NAMED.findall(text)])
+
+
+def located_in(text: bytes) -> frozenset[str]:
+    """Return the digests of the payloads that a text names by their locators."""
+    return frozenset([found.decode() for found in _LOCATED.findall(text)])
+
+
+@lru_cache(maxsize=1024)
+def folder_of(tenant_id: str, organization_id: str) -> str:
+    """Return where the objects of an organization lie."""
+    name = str(Locator.payload(tenant_id, organization_id, "0" * 64)).removeprefix(SCHEME)
+    _, tenant, _, organization, *_ = name.split("/")
+    return f"{tenant}/{organization}/"
+
+
+def key_in(root: Root, digest: str) -> str:
+    """Return the key of a payload that a root names."""
+    return f"{folder_of(root.tenant_id, root.organization_id)}sha256/{digest}"
+
+
+def hold(root: Root, facts: Iterable[Fact]) -> Holding:
+    """Fold the events of one root, in their order."""
+    named: set[str] = set()
+    sure: set[str] = set()
+    stored: dict[int, Result] = {}
+    governed: dict[str, set[int]] = {}
+    expired: set[int] = set()
+    exits: dict[str, int] = {}
+    for fact in facts:
+        named |= fact.digests
+        sure |= fact.sure
+        if fact.type == "result.stored":
+            result = _result(root, fact)
+            stored[result.result_id] = result
+            if result.digest is not None:
+                governed.setdefault(result.digest, set()).add(result.result_id)
+        elif fact.type == "result.expired":
+            expired.add(int(fact.meta["result_id"]))
+        elif fact.type == "step.exit" and fact.step is not None:
+            exits[fact.step] = fact.seq
+    live = {digest for digest in named if not _is_over(root, digest, governed, expired)}
+    results = tuple(result for id_, result in stored.items() if id_ not in expired)
+    return Holding(root, frozenset(live), frozenset(live & sure), results, exits)
+
+
+def _is_over(root: Root, digest: str, governed: Mapping[str, set[int]], expired: set[int]) -> bool:
+    if not expired:
+        return False
+    results = governed.get(digest)
+    if results is not None:
+        return results <= expired
+    return retained_id(root, digest) in expired
+
+
+def retained_id(root: Root, digest: str) -> int:
+    """Return the id under which a payload expires that no result names."""
+    return derive_id(root.id, 0, f"payload/{digest}")
+
+
+def due(
+    holding: Holding,
+    *,
+    now: datetime,
+    grace: timedelta,
+    workflow_ended_at: datetime | None = None,
+    retention: timedelta | None = None,
+) -> list[Due]:
+    """Return the references of a root that have come to their end.
+
+    An execution counts as ended a grace after its end, because until then it may be redriven.
+    """
+    root = holding.root
+    if root.type != "execution":
+        return []
+    if retention is not None and _before(root.ended_at, now - retention):
+        governed = {result.digest for result in holding.results}
+        ids = [result.result_id for result in holding.results]
+        ids += [retained_id(root, digest) for digest in sorted(holding.live - governed)]
+        return [Due(root, id_, "retention") for id_ in ids]
+    found = []
+    for result in holding.results:
+        if result.scope == "permanent":
+            continue
+        if _before(result.expires_at, now):
+            found.append(Due(root, result.result_id, "ttl"))
+        elif _scope_is_over(result, holding, now - grace, workflow_ended_at):
+            found.append(Due(root, result.result_id, "scope"))
+    return found
+
+
+def _scope_is_over(
+    result: Result, holding: Holding, ended_before: datetime, workflow_ended_at: datetime | None
+) -> bool:
+    if result.scope == "workflow":
+        return _before(workflow_ended_at, ended_before)
+    if _before(result.root.ended_at, ended_before):
+        return True
+    return result.scope == "step" and holding.exits.get(result.step or "", 0) > result.seq
+
+
+def _before(at: datetime | None, limit: datetime) -> bool:
+    return at is not None and at <= limit
+
+
+def _result(root: Root, fact: Fact) -> Result:
+    expires_at = fact.meta.get("expires_at")
+    return Result(
+        root=root,
+        result_id=int(fact.meta["result_id"]),
+        digest=fact.own,
+        seq=fact.seq,
+        step=fact.step,
+        scope=str(fact.meta["scope"]),
+        expires_at=None if expires_at is None else datetime.fromisoformat(str(expires_at)),
+    )

@@ -1,0 +1,86 @@
+"""Payloads that are named only inside other payloads, such as artifacts in a frame's rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import aclosing
+
+from streams.collector.core import LONGEST_NAME, digests_in
+from streams.collector.port import Ledger
+from streams.payload.blocks import BadBlock, Cipher, NoCipher, Unpacker
+from streams.payload.content import trash_key
+from streams.payload.objects import NoSuchObject, Shelves
+from streams.payload.port import Scope
+
+_ASKED_AT_ONCE = 5000
+_READ_AT_ONCE = 8
+_ANY_LENGTH = 1 << 62
+
+
+async def follow(
+    ledger: Ledger, shelves: Shelves, live: Collection[str], present: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """Return what is live because live payloads name it, and those that could not be read.
+
+    A payload is read once in its life: what it names is remembered.
+    """
+    reached, unreadable = set(live), set[str]()
+    ahead = reached & set(present)
+    while ahead:
+        found: set[str] = set()
+        keys = sorted(ahead)
+        for at in range(0, len(keys), _ASKED_AT_ONCE):
+            some = keys[at : at + _ASKED_AT_ONCE]
+            known = dict(await ledger.links(some))
+            new = await _read_all(shelves, [key for key in some if key not in known])
+            await ledger.remember(new)
+            known |= new
+            unreadable |= set(some) - known.keys()
+            found = found.union(*known.values())
+        ahead = (found - reached) & set(present)
+        reached |= found
+    return reached, unreadable
+
+
+async def _read_all(shelves: Shelves, keys: list[str]) -> dict[str, frozenset[str]]:
+    """Read payloads, a few at a time; those that cannot be read are left out."""
+    links: dict[str, frozenset[str]] = {}
+    for at in range(0, len(keys), _READ_AT_ONCE):
+        few = keys[at : at + _READ_AT_ONCE]
+        read = await asyncio.gather(*(_read(shelves, key) for key in few))
+        links |= {key: found for key, found in zip(few, read, strict=True) if found is not None}
+    return links
+
+
+async def _read(shelves: Shelves, key: str) -> frozenset[str] | None:
+    """Return the keys that a payload names; None where it cannot be read."""
+    folder = key.rpartition("sha256/")[0]
+    for place in (key, trash_key(key)):
+        try:
+            return await names_in(shelves, folder, place, NoCipher())
+        except NoSuchObject:
+            continue
+        except BadBlock:
+            return None
+    return None
+
+
+async def names_in(shelves: Shelves, folder: str, place: str, cipher: Cipher) -> frozenset[str]:
+    """Read one payload, a piece at a time, and return the keys it names."""
+    unpacker = Unpacker(_scope(folder), _ANY_LENGTH, cipher)
+    digests: set[str] = set()
+    before = b""
+    async with aclosing(shelves.stream(place)) as pieces:
+        async for piece in pieces:
+            for block in unpacker.feed(piece):
+                digests |= digests_in(before + block)
+                before = (before + block)[-LONGEST_NAME:]
+    for block in unpacker.finish():
+        digests |= digests_in(before + block)
+    return frozenset(f"{folder}sha256/{digest}" for digest in digests)
+
+
+def _scope(folder: str) -> Scope:
+    tenant, organization, _ = folder.split("/")
+    return Scope(tenant, organization)

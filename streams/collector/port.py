@@ -1,0 +1,79 @@
+"""What the collector needs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from streams.collector.core import Holding
+from streams.log.port import EventStore
+from streams.payload.objects import Shelves
+
+
+class Snapshot(Protocol):
+    """The whole log at one moment."""
+
+    @property
+    def now(self) -> datetime:
+        """The database's time, taken before the moment."""
+        ...
+
+    def holdings(self) -> AsyncIterator[Holding]:
+        """Yield what each root holds that names payloads or results."""
+        ...
+
+    async def open_since(self) -> Mapping[str, datetime]:
+        """Return, by organization's folder, when the oldest execution began that has not ended."""
+        ...
+
+    async def workflows_ended(self, execution_ids: Collection[int]) -> Mapping[int, datetime]:
+        """Return when the outermost execution around each of these ended, where it has."""
+        ...
+
+
+class Ledger(Protocol):
+    """The log as the collector reads it, and what it remembers of payloads it has read."""
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """Be the only collector of this log meanwhile.
+
+        Raises:
+            CollectorBusy: another one is at work.
+        """
+        ...
+
+    async def log_id(self) -> str:
+        """Return the name of this log, which no other has."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Look at the log; nothing in it changes meanwhile.
+
+        Raises:
+            LogUnavailable: Postgres cannot be reached.
+        """
+        ...
+
+    async def links(self, keys: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the keys that payloads name, of those that were read before."""
+        ...
+
+    async def remember(self, links: Mapping[str, frozenset[str]]) -> None:
+        """Keep what payloads name."""
+        ...
+
+    async def forget(self, keys: Collection[str]) -> None:
+        """Drop what was kept of payloads that are gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything the collector uses."""
+
+    ledger: Ledger
+    log: EventStore
+    shelves: Shelves

@@ -1,0 +1,158 @@
+"""The collector's view of the log in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import asyncpg
+import orjson
+
+from streams.collector.core import Fact, Holding, Root, digests_in, folder_of, hold, located_in
+from streams.collector.errors import CollectorBusy
+from streams.log.errors import LogUnavailable
+from streams.log.lane import CONNECTION_LOST
+
+_AT_ONCE = 1000
+_LOCK = "SELECT pg_try_advisory_lock(hashtext('noetl.collector'))"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtext('noetl.collector'))"
+_LINKS = "SELECT key, links FROM noetl.payload_link WHERE key = ANY($1)"
+_REMEMBER = (
+    "INSERT INTO noetl.payload_link (key, links) "
+    "SELECT key, ARRAY(SELECT jsonb_array_elements_text(links)) "
+    "FROM unnest($1::text[], $2::jsonb[]) AS new (key, links) ON CONFLICT DO NOTHING"
+)
+_FORGET = "DELETE FROM noetl.payload_link WHERE key = ANY($1)"
+
+
+@lru_cache
+def _query(name: str) -> str:
+    return files("streams.collector").joinpath(f"sql/{name}.sql").read_text("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSnapshot:
+    """A transaction that sees the log as it was when it began."""
+
+    now: datetime
+    connection: asyncpg.Connection
+
+    async def holdings(self) -> AsyncIterator[Holding]:
+        """Yield what each root holds; the events come sorted by root."""
+        root: Root | None = None
+        facts: list[Fact] = []
+        async for row in self.connection.cursor(_query("facts"), prefetch=_AT_ONCE):
+            if root is None or row["root_id"] != root.id:
+                if root is not None:
+                    yield hold(root, facts)
+                root, facts = _root(row), []
+            facts.append(_fact(row))
+        if root is not None:
+            yield hold(root, facts)
+
+    async def open_since(self) -> Mapping[str, datetime]:
+        """Return when the oldest open execution of each organization began."""
+        rows = await self.connection.fetch(_query("open_since"))
+        return {folder_of(row["tenant_id"], row["organization_id"]): row["since"] for row in rows}
+
+    async def workflows_ended(self, execution_ids: Collection[int]) -> Mapping[int, datetime]:
+        """Return when the outermost execution around each of these ended, where it has."""
+        if not execution_ids:
+            return {}
+        rows = await self.connection.fetch(_query("workflows_ended"), list(execution_ids))
+        return {row["execution_id"]: row["ended_at"] for row in rows}
+
+
+class PostgresLedger:
+    """Reads with one connection of its own; `open_ledger` gives it."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Hold the collector's lock; Postgres lets it go when the connection ends."""
+        if not await self._connection.fetchval(_LOCK):
+            raise CollectorBusy
+        try:
+            yield
+        finally:
+            await self._connection.execute(_UNLOCK)
+
+    async def log_id(self) -> str:
+        """Return the name of this log."""
+        return str(await self._connection.fetchval("SELECT log_id FROM noetl.payload_owner"))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
+        """Look at the log in one transaction."""
+        now = await self._connection.fetchval("SELECT clock_timestamp()")
+        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+            # With row security on, rows that are hidden must be an error, not missing references.
+            await self._connection.execute("SET LOCAL row_security = off")
+            yield PostgresSnapshot(now, self._connection)
+
+    async def links(self, keys: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return what payloads name that were read before."""
+        rows = await self._connection.fetch(_LINKS, list(keys))
+        return {row["key"]: frozenset(row["links"]) for row in rows}
+
+    async def remember(self, links: Mapping[str, frozenset[str]]) -> None:
+        """Keep what payloads name."""
+        texts = [orjson.dumps(sorted(found)).decode() for found in links.values()]
+        await self._connection.execute(_REMEMBER, list(links), texts)
+
+    async def forget(self, keys: Collection[str]) -> None:
+        """Drop what was kept of payloads that are gone."""
+        await self._connection.execute(_FORGET, list(keys))
+
+
+@asynccontextmanager
+async def open_ledger(dsn: str) -> AsyncIterator[PostgresLedger]:
+    """Connect as the collector.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached, or is not migrated.
+    """
+    try:
+        connection = await asyncpg.connect(dsn, timeout=10)
+    except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError) as error:
+        why = f"Postgres does not let us in: {error or type(error).__name__}"
+        raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
+    try:
+        yield PostgresLedger(connection)
+    except CONNECTION_LOST as error:
+        raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
+    except asyncpg.PostgresError as error:
+        why = f"Postgres cannot read the log: {error}"
+        raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
+    finally:
+        await connection.close(timeout=10)
+
+
+def _root(row: Mapping[str, Any]) -> Root:
+    return Root(
+        id=row["root_id"],
+        type=row["root_type"],
+        tenant_id=row["tenant_id"],
+        organization_id=row["organization_id"],
+        ended_at=row["ended_at"],
+    )
+
+
+def _fact(row: Mapping[str, Any]) -> Fact:
+    text = row["texts"].encode()
+    return Fact(
+        seq=row["seq"],
+        type=row["event_type"],
+        step=row["node_name"],
+        meta=orjson.loads(row["meta"]),
+        digests=digests_in(text),
+        sure=located_in(text),
+        own=row["own"],
+    )

@@ -1,0 +1,1 @@
+DROP TABLE IF EXISTS noetl.payload_link, noetl.payload_owner;
