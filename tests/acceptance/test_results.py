@@ -1,0 +1,226 @@
+"""Large results on real parts: by reference, once, in the right order, and small everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.clock import SystemClock
+from streams.local.layout import layout_of
+from streams.resources import folder
+from streams.worker.kafka import KafkaPartitions
+from tests.runtime import Runtime, playbook, whole_runtime
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
+PAGE_BYTES = 3 * 2**20
+RECORD_BYTES = 80 * 1024
+PARSE = """
+import re
+def main(html):
+    return {"title": re.search("<title>(.*?)</title>", html)[1], "links": html.count("<a "),
+            "length": len(html)}
+"""
+
+
+@pytest.fixture(scope="module")
+async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runtime]:
+    with pytest.MonkeyPatch.context() as patch:
+        async with whole_runtime(tmp_path_factory.mktemp("results"), patch) as made:
+            yield made
+
+
+async def page(request: web.Request) -> web.Response:
+    """A page of HTML of the size that is asked for."""
+    number, size = int(request.query["n"]), int(request.query["size"])
+    head = f"<html><title>page {number}</title>" + "<a href='x'>link</a>" * number
+    return web.Response(text=head + "x" * (size - len(head)), content_type="text/html")
+
+
+class Pages:
+    """Rows of endpoints, page by page; busy the first time."""
+
+    def __init__(self) -> None:
+        self.busy = True
+        self.asked: list[tuple[str, int]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if self.busy:
+            self.busy = False
+            return web.Response(status=503)
+        name, number = request.match_info["name"], int(request.query["page"])
+        self.asked.append((name, number))
+        last = {"patients": 3, "visits": 2}[name]
+        rows = [{"id": n, "note": "y" * 1000} for n in range(int(request.query["pageSize"]))]
+        return web.json_response(
+            {"rows": rows, "paging": {"hasMore": number < last, "page": number}}
+        )
+
+
+@asynccontextmanager
+async def served(pages: Pages) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_get("/page", page)
+    app.router.add_get("/{name}", pages.answer)
+    async with TestServer(app) as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+def scrape(url: str, size: int) -> dict[str, Any]:
+    fetch = {
+        "step": "fetch",
+        "tool": {"kind": "http", "method": "GET", "url": f"{url}/page?n=7&size={size}"},
+        "next": "parse",
+    }
+    parse = {"kind": "python", "args": {"html": "{{ fetch.data }}"}, "code": PARSE}
+    many = {
+        "step": "many",
+        "loop": {
+            "in": [3, 1, 2],
+            "iterator": "n",
+            "spec": {"mode": "parallel"},
+            "frame_policy": {"size": 1},
+        },
+        "tool": {"kind": "http", "url": f"{url}/page?n={{{{ iter.n }}}}&size={size}"},
+        "next": "titles",
+    }
+    titles = {
+        "kind": "python",
+        "args": {"pages": "{{ many.data }}"},
+        "code": "def main(pages):\n    return [[p[6:20], len(p)] for p in pages]\n",
+    }
+    made = playbook(
+        fetch,
+        {"step": "parse", "tool": parse, "next": "many"},
+        many,
+        {"step": "titles", "tool": titles},
+    )
+    return made | {"return": {"one": "{{ parse.data }}", "many": "{{ titles.data }}"}}
+
+
+async def largest_records(runtime: Runtime, execution_id: int) -> dict[str, int]:
+    """Return the size of the largest record of an execution, by topic."""
+    bootstrap = runtime.settings.event_store.connection.url
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="none"
+    )
+    sizes: dict[str, int] = {}
+    await consumer.start()
+    try:
+        for topic in ("noetl.events.execution", "noetl.work.default"):
+            ranges = await KafkaPartitions(bootstrap, SystemClock()).ranges(topic)
+            places = [TopicPartition(topic, number) for number in ranges]
+            consumer.assign(places)
+            await consumer.seek_to_beginning(*places)
+            ends = await consumer.end_offsets(places)
+            while any([await consumer.position(one) < ends[one] for one in places]):
+                for records in (await consumer.getmany(timeout_ms=200)).values():
+                    for record in records:
+                        if str(execution_id).encode() in (record.key or b"") + (
+                            record.value or b""
+                        ):
+                            size = len(record.value or b"")
+                            sizes[topic] = max(size, sizes.get(topic, 0))
+    finally:
+        await consumer.stop()
+    return sizes
+
+
+@pytest.mark.parametrize("size", [2_000, PAGE_BYTES])
+async def test_pages_of_any_size_are_scraped_alike_and_no_record_is_large(
+    runtime: Runtime, size: int
+) -> None:
+    async with served(Pages()) as url:
+        ended = await runtime.run(scrape(url, size))
+
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    (last,) = await runtime.events(ended.execution_id, "playbook.completed")
+    assert last.result["data"] == {
+        "one": {"title": "page 7", "links": 7, "length": size},
+        "many": [[f"<title>page {n}", size] for n in (3, 1, 2)],
+    }
+    largest = await largest_records(runtime, ended.execution_id)
+    assert largest.keys() == {"noetl.events.execution", "noetl.work.default"}
+    assert max(largest.values()) < RECORD_BYTES
+    (issued,) = [
+        event
+        for event in await runtime.events(ended.execution_id, "command.issued")
+        if event.node_name == "parse"
+    ]
+    sent = issued.context["document"]["input"]
+    assert ("blobs_refs" in sent) is (size == PAGE_BYTES)
+
+
+async def test_pages_are_fetched_until_there_are_no_more(runtime: Runtime) -> None:
+    await runtime.author("DROP TABLE IF EXISTS pagination_test_results")
+    await runtime.author(
+        "CREATE TABLE pagination_test_results (endpoint text, page int, row_count int, ref text)"
+    )
+    text = (folder("examples") / "pagination.yaml").read_text("utf-8")
+    endpoints = [{"path": "/patients", "page_size": 100}, {"path": "/visits", "page_size": 5}]
+    pages = Pages()
+    async with served(pages) as url:
+        path = f"test/{uuid4().hex}"
+        execution_id = await runtime.start(
+            text.replace("examples/pagination\n", f"{path}\n"), api_url=url, endpoints=endpoints
+        )
+        ended = await runtime.finish(execution_id)
+
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    expected = [("patients", n) for n in (1, 2, 3)] + [("visits", n) for n in (1, 2)]
+    assert pages.asked == expected
+    rows = await runtime.author("SELECT * FROM pagination_test_results")
+    assert [(row["endpoint"][1:], row["page"]) for row in rows] == expected
+    assert [row["row_count"] for row in rows] == [100, 100, 100, 5, 5]
+    stored = await runtime.events(execution_id, "result.stored")
+    assert [event.result["ref"] for event in stored] == [row["ref"] for row in rows[:3]]
+    assert {row["ref"] for row in rows[3:]} == {None}
+    for number, event in enumerate(stored, start=1):
+        assert event.result["extracted"] == {"has_more": number < 3, "page": number}
+        assert (event.meta["store"], event.meta["task"]) == ("kv", "fetch_page")
+        assert event.meta["expires_at"] > event.event_time.isoformat()
+    assert await resolved(runtime, rows[1]["ref"]) == 100
+
+
+async def resolved(runtime: Runtime, ref: str) -> int:
+    """Ask the API for a page; return how many rows it has."""
+    told = next(layout_of(runtime.data).roles.glob("api*.json"))
+    url = orjson.loads(told.read_bytes())["url"]
+    async with aiohttp.ClientSession(url) as session:
+        async with session.get("/api/result/resolve", params={"ref": ref}) as answer:
+            assert answer.status == 200
+            return len((await answer.json())["rows"])
+
+
+async def test_a_thousand_equal_results_of_one_fanout_are_one_object(runtime: Runtime) -> None:
+    blob = {"kind": "noop", "data": "{{ workload.blob }}"}
+    blob["spec"] = {"result": {"store": {"kind": "s3", "scope": "permanent"}}}  # type: ignore[assignment]
+    step = {
+        "step": "same",
+        "loop": {
+            "in": "{{ range(1000) | list }}",
+            "iterator": "n",
+            "spec": {"mode": "fanout"},
+            "frame_policy": {"size": 50, "row_concurrency": 8},
+        },
+        "tool": blob,
+        "next": "count",
+    }
+    count = {"step": "count", "tool": {"kind": "noop", "data": "{{ same.total }}"}}
+    made = playbook(step, count) | {"return": "{{ count.data }}"}
+    mark = uuid4().hex * 3_000
+
+    ended = await runtime.run(made, blob=mark)
+
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    stored = await runtime.events(ended.execution_id, "result.stored")
+    assert len({event.meta["result_id"] for event in stored}) == 1000
+    assert len({event.payload_ref.uri for event in stored if event.payload_ref}) == 1
