@@ -38,6 +38,12 @@ from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.payload.buckets import azure_container, gcs_bucket, s3_bucket
 from streams.payload.cloud import CloudObjects
+from streams.payload.copies.disk import DiskTier
+from streams.payload.copies.duckdb import DuckdbTier
+from streams.payload.copies.kafka import KafkaTier
+from streams.payload.copies.memory import MemoryTier
+from streams.payload.copies.port import Copies
+from streams.payload.copies.postgres import PostgresTier
 from streams.payload.counts import TierCounts
 from streams.payload.disk import open_disk_cache
 from streams.payload.keys import found, given
@@ -224,6 +230,28 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
         raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
     async with pool:
         yield pool
+
+
+@asynccontextmanager
+async def open_copies(
+    settings: Settings, pool: asyncpg.Pool, folder: Path
+) -> AsyncIterator[Copies]:
+    """Open the tiers that hold copies of results; files of theirs are in `folder`."""
+    clock, rows = SystemClock(), DuckdbTier(folder / "results.duckdb")
+    async with KafkaTier(settings.event_store.connection.url, clock) as kv:
+        try:
+            yield Copies(
+                {
+                    "memory": MemoryTier(),
+                    "kv": kv,
+                    "db": PostgresTier(pool),
+                    "disk": DiskTier(folder / "results"),
+                    "pvc": DiskTier(folder / "volume"),
+                    "duckdb": rows,
+                }
+            )
+        finally:
+            rows.close()
 
 
 @asynccontextmanager

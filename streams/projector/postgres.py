@@ -33,6 +33,7 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (ResultRefRow, "save_result_ref"),
     (ResultRefRow, "save_result_parts"),
     (ResultEndRow, "save_result_end"),
+    (ResultEndRow, "drop_result_data"),
 )
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import orjson
 
-from streams.app import catalog_of, open_log, open_tiers, worker_token_of
+from streams.app import catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
 from streams.execution.lookup import Results
 from streams.feed.agent import Shell
@@ -50,6 +50,7 @@ async def run(
         aclosing(secrets),
         open_log(settings, role="worker", lanes=1) as log,
         open_tiers(settings, consumer="worker") as payloads,
+        open_copies(settings, log.pool, role_folder(settings, data)) as copies,
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
             Surroundings(
@@ -70,7 +71,8 @@ async def run(
         ports = Ports(
             log=log.store,
             payloads=payloads,
-            documents=Documents(payloads),
+            documents=Documents(payloads, copies=copies),
+            copies=copies,
             playbooks=catalog_of(log, payloads),
             tools=tools,
             clock=SystemClock(),

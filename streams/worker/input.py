@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.execution.missing import filled, keys_from, missing
-from streams.payload.copies import Copies
+from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
 from streams.payload.reading import read_value
 from streams.playbook.views import result_view

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from streams.clock import Clock
 from streams.log.port import EventStore
-from streams.payload.copies import Copies
+from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore
 from streams.worker.input import Documents
 from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool

@@ -12,7 +12,7 @@ from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
 from streams.errors import Refused
 from streams.ids import derive_id
 from streams.log.port import EventStore
-from streams.payload.copies import Copies, Copy
+from streams.payload.copies.port import Copies, Copy
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.payload.results import preview_of, result_reference, result_uri
 from streams.playbook.model import Task
@@ -97,7 +97,6 @@ class Keeper:
                 task=task,
                 payload=payload,
                 data=encoded,
-                codec=policy.compression,
                 expires_at=expires_at,
             ),
         )

@@ -1,4 +1,4 @@
-"""Large results on real parts: by reference, once, in the right order, and small everywhere else."""
+"""Large results on real parts: by reference, once, in order, and small everywhere else."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def scrape(url: str, size: int) -> dict[str, Any]:
     titles = {
         "kind": "python",
         "args": {"pages": "{{ many.data }}"},
-        "code": "def main(pages):\n    return [[p[6:20], len(p)] for p in pages]\n",
+        "code": "def main(pages):\n    return [[p[6:19], len(p)] for p in pages]\n",
     }
     made = playbook(
         fetch,
@@ -194,10 +194,12 @@ async def resolved(runtime: Runtime, ref: str) -> int:
     """Ask the API for a page; return how many rows it has."""
     told = next(layout_of(runtime.data).roles.glob("api*.json"))
     url = orjson.loads(told.read_bytes())["url"]
-    async with aiohttp.ClientSession(url) as session:
-        async with session.get("/api/result/resolve", params={"ref": ref}) as answer:
-            assert answer.status == 200
-            return len((await answer.json())["rows"])
+    async with (
+        aiohttp.ClientSession(url) as session,
+        session.get("/api/result/resolve", params={"ref": ref}) as answer,
+    ):
+        assert answer.status == 200
+        return len((await answer.json())["rows"])
 
 
 async def test_a_thousand_equal_results_of_one_fanout_are_one_object(runtime: Runtime) -> None:

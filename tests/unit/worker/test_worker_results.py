@@ -11,7 +11,7 @@ import pytest
 
 from streams.envelope.locator import ResultUri, parse
 from streams.envelope.model import PayloadRef
-from streams.payload.copies import Copies, Copy
+from streams.payload.copies.port import Copies, Copy
 from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.model import Step

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from streams.envelope.model import PayloadRef
-from streams.errors import StreamsError
+from streams.errors import StreamsError, Unavailable
 from streams.payload.content import check
 
 _log = logging.getLogger(__name__)
@@ -25,9 +25,11 @@ class Copy:
     task: str
     payload: PayloadRef
     data: bytes
-    codec: str | None = None
-    """How the copy may be compressed: gzip, zstd, or not at all."""
     expires_at: datetime | None = None
+
+
+class CopyFailed(Unavailable):
+    """A tier cannot keep or give a copy now; the payload store can."""
 
 
 class ResultTier(Protocol):
@@ -37,12 +39,16 @@ class ResultTier(Protocol):
         """Keep a copy; the same one twice is harmless.
 
         Raises:
-            StreamsError: it cannot be kept, which is no matter.
+            CopyFailed: it cannot be kept, which is no matter.
         """
         ...
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes behind `ref`, or None where there is no copy."""
+        """Return the bytes behind `ref`, or None where there is no copy.
+
+        Raises:
+            CopyFailed: the tier cannot be asked.
+        """
         ...
 
     async def delete(self, ref: PayloadRef) -> None:

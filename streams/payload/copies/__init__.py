@@ -1,0 +1,1 @@
+"""Result tiers: copies of results that the payload store has anyway."""

@@ -1,0 +1,159 @@
+"""The tier `kv`: a compacted topic, read into a table of every process that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from heapq import heappop, heappush
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from streams.clock import Clock
+from streams.envelope.model import PayloadRef
+from streams.payload.content import key_of
+from streams.payload.copies.memory import ROOM_BYTES, Recent
+from streams.payload.copies.port import Copy, CopyFailed
+
+TOPIC = "noetl.results"
+_log = logging.getLogger(__name__)
+LONGEST = timedelta(days=1)
+"""How long a copy is kept, however long the result lives."""
+_UNTIL = "until-ms"
+_POLL_MS = 500
+_AGAIN_S = 5.0
+
+
+class KafkaTier:
+    """Values by digest. A write is durable when it returns; others see it soon after.
+
+    The table is filled from the topic's beginning and bounded: what does not fit any more is
+    read from the payload store. Whoever finds a value past its time writes its tombstone.
+    """
+
+    def __init__(
+        self, bootstrap: str, clock: Clock, *, topic: str = TOPIC, room_bytes: int = ROOM_BYTES
+    ) -> None:
+        self._bootstrap, self._clock, self._topic = bootstrap, clock, topic
+        self._due: list[tuple[int, str]] = []
+        self._gone: set[str] = set()
+        """Deleted here, but the reader has not come to the tombstone yet."""
+        self._table = Recent(room_bytes)
+        self._producer: Any = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> KafkaTier:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def put(self, copy: Copy) -> None:
+        """Write a value."""
+        self._begin()
+        self._gone.discard(key_of(copy.payload))
+        longest = self._clock.now() + LONGEST
+        until = longest if copy.expires_at is None else min(longest, copy.expires_at)
+        said = str(int(until.timestamp() * 1000)).encode()
+        await self._send(key_of(copy.payload), copy.data, [(_UNTIL, said)])
+        self._table.put(key_of(copy.payload), copy.data)
+
+    async def get(self, ref: PayloadRef) -> bytes | None:
+        """Return the value, or None where the table does not have it."""
+        self._begin()
+        return self._table.get(key_of(ref))
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Forget a value, here and, by a tombstone, everywhere."""
+        self._begin()
+        await self._forget(key_of(ref))
+
+    async def _forget(self, name: str) -> None:
+        self._gone.add(name)
+        self._table.drop(name)
+        try:
+            await self._send(name, None)
+        except CopyFailed:
+            self._gone.discard(name)
+            raise
+
+    def _begin(self) -> None:
+        """Fill the table from now on; a process that never asks reads nothing."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._read())
+
+    async def _send(
+        self, key: str, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
+    ) -> None:
+        try:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True
+                )
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._producer = producer
+            await self._producer.send_and_wait(
+                self._topic, value, key=key.encode(), headers=headers or []
+            )
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise CopyFailed(f"topic {self._topic}: {error!r}") from error
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except (KafkaError, OSError) as error:
+                _log.warning("topic %s cannot be read: %r", self._topic, error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _follow(self) -> None:
+        consumer = AIOKafkaConsumer(
+            self._topic,
+            bootstrap_servers=self._bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+        )
+        try:
+            await consumer.start()
+            while True:
+                for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
+                    for record in records:
+                        self._take(record.key, record.value, dict(record.headers))
+                await self._bury()
+        finally:
+            await consumer.stop()
+
+    def _take(self, key: bytes | None, value: bytes | None, headers: Mapping[str, bytes]) -> None:
+        name = (key or b"").decode("utf-8", "replace")
+        if value is None:
+            self._gone.discard(name)
+            self._table.drop(name)
+            return
+        if name in self._gone:
+            return
+        self._table.put(name, value)
+        until = headers.get(_UNTIL, b"")
+        heappush(self._due, (int(until) if until.isdigit() else 0, name))
+
+    async def _bury(self) -> None:
+        """Write the tombstones of values whose time is over."""
+        now = int(self._clock.now().timestamp() * 1000)
+        while self._due and self._due[0][0] <= now:
+            _, name = heappop(self._due)
+            if self._table.get(name) is not None:
+                try:
+                    await self._forget(name)
+                except CopyFailed as error:
+                    _log.warning("%s", error)
