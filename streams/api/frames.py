@@ -58,6 +58,8 @@ async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dic
     return {
         "frame_id": str(frame_id),
         "cursor": frame.cursor,
+        **({} if frame.ctx is None else {"ctx": frame.ctx}),
+        **({} if frame.ctx_ref is None else {"ctx_ref": shown_reference(frame.ctx_ref)}),
         "attempt": frame.attempt,
         "version": stored.stream_version,
         "shard_id": frame.shard_id,

@@ -12,7 +12,7 @@ from streams.execution.change import copied, settle
 from streams.execution.command import absorb_command
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
-from streams.execution.stage import absorb_in_stage, close_stage, open_stage
+from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
 from streams.payload.content import reference_json
 from streams.payload.results import rows_reference
 
@@ -245,7 +245,7 @@ def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":
-            plan = _count_shard(plan, changed.step, failed=fact.type == "frame.abandoned")
+            plan = _count_shards(plan, changed)
     return plan
 
 
@@ -254,11 +254,10 @@ def _count(plan: Plan, step: str, done: int, failed: int) -> Plan:
     return copied(plan, loops={**plan.loops, step: loop})
 
 
-def _count_shard(plan: Plan, step: str, *, failed: bool) -> Plan:
-    fanout = dict(plan.fanouts.get(step, {}))
-    counted = "failed" if failed else "done"
-    fanout[counted] = int(fanout.get(counted, 0)) + 1
-    return copied(plan, fanouts={**plan.fanouts, step: fanout})
+def _count_shards(plan: Plan, stage: Stage) -> Plan:
+    known = plan.fanouts.get(stage.step, {})
+    fanout = {**known, "done": stage.shards_done, "failed": stage.shards_failed}
+    return copied(plan, fanouts={**plan.fanouts, stage.step: fanout})
 
 
 def _loop_started(plan: Plan, fact: Fact, at: datetime) -> Plan:

@@ -49,6 +49,9 @@ class Frame:
     status: FrameStatus = FrameStatus.PENDING
     lease: Lease | None = None
     shard_id: str | None = None
+    ctx: dict[str, Any] | None = None
+    """What rows before it changed of `ctx` since its stage was opened, where rows have an order."""
+    ctx_ref: PayloadRef | None = None
     row_count: int = 0
     failed_rows: int = 0
     continues: bool = False
@@ -73,6 +76,7 @@ def absorb_frame(frame: Frame | None, fact: Fact, at: datetime) -> Frame:
             cursor = body(fact.context).get("cursor", frame.cursor)
             change |= {"status": FrameStatus.PENDING, "attempt": number(fact, "attempt")}
             change |= {"cursor": cursor, "lease": None}
+            change |= {"ctx": body(fact.context).get("ctx"), "ctx_ref": fact.payload_ref}
         case "frame.claimed":
             change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(fact, at)}
         case "frame.heartbeat":
@@ -112,6 +116,8 @@ def _dispatched(fact: Fact, at: datetime) -> Frame:
         shard_id=text(fact, "shard_id"),
         attempt=number(fact, "attempt", 1),
         cursor=body(fact.context).get("cursor", {}),
+        ctx=body(fact.context).get("ctx"),
+        ctx_ref=fact.payload_ref,
         created_at=at,
         changed_at=at,
     )

@@ -39,6 +39,12 @@ class Stage:
     frames_made: int = 0
     frames: dict[int, Frame] = field(default_factory=dict)
     continuations: dict[int, dict[str, Any]] = field(default_factory=dict)
+    ctx: dict[str, Any] = field(default_factory=dict)
+    """What its frames have changed of `ctx`, where they follow one another."""
+    unwell: frozenset[int] = frozenset()
+    """Frames that closed early with failed rows, theirs or those of the frame they continued."""
+    shards_done: int = 0
+    shards_failed: int = 0
     frames_done: int = 0
     rows_done: int = 0
     rows_failed: int = 0
@@ -48,6 +54,11 @@ class Stage:
     failure: str | None = None
     status: str = "OPEN"
     ended_at: datetime | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Say whether each frame begins after the one before it has ended."""
+        return bool(self.policy.get("window") == 1)
 
 
 def open_stage(fact: Fact, at: datetime) -> Stage:
@@ -102,12 +113,19 @@ def _ended(stage: Stage, frame: Frame) -> Stage:
     if frame.status is FrameStatus.ABANDONED:
         why = f"frame {frame.ordinal} ({_window(frame)}) failed {frame.failures} times: "
         failure = stage.failure or why + (frame.error or "no reason was given")
-        return copied(stage, frames_done=stage.frames_done + 1, failure=failure)
+        failed = stage.shards_failed + 1
+        return copied(
+            stage, frames_done=stage.frames_done + 1, failure=failure, shards_failed=failed
+        )
     result = frame.result or {}
     errors = (*stage.errors, *result.get("errors", ()))[:ERRORS_KEPT]
     continuations = stage.continuations
     if frame.continues and frame.end_cursor is not None:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
+    if stage.kind == "fanout":
+        stage = _shard_ended(stage, frame)
+    if stage.is_ordered and (changes := result.get("ctx")):
+        stage = copied(stage, ctx={**stage.ctx, **changes})
     return copied(
         stage,
         frames_done=stage.frames_done + 1,
@@ -118,6 +136,18 @@ def _ended(stage: Stage, frame: Frame) -> Stage:
         errors=errors,
         continuations=continuations,
     )
+
+
+def _shard_ended(stage: Stage, frame: Frame) -> Stage:
+    """Count a shard when its last part is committed; one failed row in any part fails it."""
+    before = frame.cursor.get("continues")
+    is_unwell = frame.failed_rows > 0 or (before is not None and int(before) in stage.unwell)
+    unwell = stage.unwell if before is None else stage.unwell - {int(before)}
+    if frame.continues:
+        return copied(stage, unwell=unwell | {frame.frame_id} if is_unwell else unwell)
+    if is_unwell:
+        return copied(stage, unwell=unwell, shards_failed=stage.shards_failed + 1)
+    return copied(stage, unwell=unwell, shards_done=stage.shards_done + 1)
 
 
 def _window(frame: Frame) -> str:

@@ -57,6 +57,8 @@ def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:
         shard_id=frame.shard_id,
         document=stage.document,
         document_ref=stage.document_ref,
+        ctx=frame.ctx,
+        ctx_ref=frame.ctx_ref,
     )
 
 

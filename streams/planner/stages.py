@@ -266,12 +266,14 @@ def _dispatch(
     }
     if stage.kind == "fanout":
         meta |= {"shard_id": str(frame_id), "iter_index": ordinal}
+    ctx, ref = draft.externalize(stage.ctx) if stage.ctx else (None, None)
     draft.emit(
         "frame.dispatched",
         f"{frame_id}/{attempt}",
         node_name=stage.step,
         meta=meta,
-        context={"cursor": cursor},
+        context={"cursor": cursor, **({"ctx": ctx} if ctx else {})},
+        payload_ref=ref,
         expected_version=0 if again is None else again.version,
     )
 
@@ -303,8 +305,7 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
         "failed": stage.rows_failed,
     }
     if stage.kind == "fanout":
-        fanout = draft.plan.fanouts.get(step, {})
-        some = bool(fanout.get("done")) and stage.rows_done > 0
+        some = stage.rows_done > 0
         state = "complete" if not failed else "partial" if some else "failed"
         draft.emit(
             "loop.fanin.completed",

@@ -52,6 +52,9 @@ class WorkItem:
     shard_id: str | None = None
     document: dict[str, Json] | None = None
     document_ref: PayloadRef | None = None
+    ctx: dict[str, Json] | None = None
+    """Changes of `ctx` by frames before this one, where the rows of a loop have an order."""
+    ctx_ref: PayloadRef | None = None
 
     def encode(self) -> bytes:
         """Return the record's value. 64-bit ids are strings in JSON."""
@@ -73,8 +76,9 @@ class WorkItem:
             for name in _IDS:
                 if fields.get(name) is not None:
                     fields[name] = int(fields[name])
-            if (reference := fields.get("document_ref")) is not None:
-                fields["document_ref"] = PayloadRef(**reference)
+            for name in ("document_ref", "ctx_ref"):
+                if (reference := fields.get(name)) is not None:
+                    fields[name] = PayloadRef(**reference)
             return cls(**fields)
         except (orjson.JSONDecodeError, TypeError, ValueError, AttributeError) as error:
             raise BadWorkItem(f"not a work item: {error}") from error

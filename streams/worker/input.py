@@ -97,7 +97,8 @@ class Documents:
                     found[gap.task] = read[gap.ref.uri]
                 scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
-        scope["ctx"] = given.get("ctx") or {}
+        later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
+        scope["ctx"] = {**(given.get("ctx") or {}), **(later or {})}
         scope["args"] = args
         scope["vars"] = {}
         scope["iter"] = {}

@@ -48,16 +48,17 @@ async def reader(database: Settings) -> AsyncIterator[asyncpg.Connection]:
 
 def frame(root: int, type: str, shard: str, **meta: Any) -> Any:
     """An event of a frame of shard `shard` of loop 500."""
-    made = {"loop_id": "500", "shard_id": shard, "frame_id": f"60{shard}", "attempt": 1, **meta}
+    made = {"loop_id": "500", "shard_id": shard, "frame_id": f"60{shard}", "attempt": 1}
+    made |= {"failed_rows": 0, **meta}
     known = event(root, type)
     return event(root, type, meta={k: v for k, v in made.items() if k in known.meta})
 
 
 async def test_a_framed_fan_out_is_counted_as_shards(log: Log, reader: asyncpg.Connection) -> None:
     root = log.ids.next()
-    started = {"loop_id": "500", "total_shards": 4}
+    started = {"loop_id": "500", "total_shards": 5}
     await log.store.append([event(root, "loop.fanout.started", meta=started)])
-    await log.store.append([frame(root, "frame.dispatched", shard) for shard in "1234"])
+    await log.store.append([frame(root, "frame.dispatched", shard) for shard in "12345"])
     await log.store.append([
         frame(root, "frame.claimed", "1"),
         frame(root, "frame.committed", "1", continues=False),
@@ -69,22 +70,24 @@ async def test_a_framed_fan_out_is_counted_as_shards(log: Log, reader: asyncpg.C
         frame(root, "frame.committed", "3", attempt=2, continues=False),
         frame(root, "frame.failed", "4"),
         frame(root, "frame.abandoned", "4"),
+        # One of its rows failed.
+        frame(root, "frame.committed", "5", continues=False, failed_rows=1),
     ])  # fmt: skip
     # Another loop of the same step, which must not be counted.
     other = {"loop_id": "501", "total_shards": 9}
     await log.store.append([
         event(root, "loop.fanout.started", meta=other),
-        frame(root, "frame.committed", "5", loop_id="501", continues=False),
+        frame(root, "frame.committed", "6", loop_id="501", continues=False),
     ])  # fmt: skip
 
     rows = await reader.fetch(FAN_IN, root, "load", "500")
-    assert [tuple(row) for row in rows] == [(4, 0, 0), (None, 2, 1)]
+    assert [tuple(row) for row in rows] == [(5, 0, 0), (None, 2, 2)]
     enqueued = await reader.fetch(
         "SELECT meta->>'shard_id' FROM noetl.loop_event WHERE execution_id = $1"
         " AND event_type = 'loop.shard.enqueued' ORDER BY seq",
         root,
     )
-    assert [row[0] for row in enqueued] == ["1", "2", "3", "4"]
+    assert [row[0] for row in enqueued] == ["1", "2", "3", "4", "5"]
 
 
 async def test_events_under_the_loop_names_themselves_are_counted_alike(

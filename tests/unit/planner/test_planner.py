@@ -13,6 +13,7 @@ from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc, FramePolicy, Mode, Step, Task
 from streams.work.item import WorkItem
 from streams.work.memory import MemoryWorkQueue
+from streams.worker.input import Documents
 from tests.unit.planner.world import World, loop, playbook, step
 
 
@@ -347,6 +348,64 @@ async def test_a_fanout_has_a_shard_for_each_row_and_a_fan_in() -> None:
         "failed": 0,
         "status": "completed",
     }
+
+
+async def test_a_shard_with_a_failed_row_has_failed() -> None:
+    fanout = loop(["a", "b", "c"], mode=Mode.FANOUT, policy=FramePolicy())
+    world = World(playbook(step("each", loop=fanout, on_error="continue")))
+    await world.start()
+    first, *others = world.take()
+    await world.commit(first, failed=1)
+    for item in others:
+        await world.commit(item)
+    plan = await world.plan()
+    assert plan.status == PARTIAL
+    shown = plan.fanouts["each"]
+    assert (shown["done"], shown["failed"], shown["status"]) == (2, 1, "partial")
+
+
+async def test_a_shard_that_is_closed_early_is_counted_once_with_its_failed_rows() -> None:
+    fanout = loop(list(range(10)), mode=Mode.FANOUT, policy=FramePolicy(size=5))
+    world = World(playbook(step("each", loop=fanout, on_error="continue")))
+    await world.start()
+    first, second = world.take()
+    rest = {"kind": "list", "from": 2, "to": 5}
+    await world.commit(first, rows=2, failed=1, continues=True, cursor=rest)
+    assert (await world.plan()).fanouts["each"]["failed"] == 0
+    (again,) = world.take()
+    await world.commit(again)
+    await world.commit(second)
+    shown = (await world.plan()).fanouts["each"]
+    assert (shown["total_shards"], shown["done"], shown["failed"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("mode", "seen"), [(Mode.SEQUENTIAL, {"n": 1}), (Mode.PARALLEL, None)])
+async def test_changes_of_ctx_reach_later_frames_where_rows_have_an_order(
+    mode: Mode, seen: dict[str, int] | None
+) -> None:
+    window = None if mode is Mode.SEQUENTIAL else 2
+    each = loop(list(range(30)), mode=mode, max_in_flight=window)
+    world = World(playbook(step("each", loop=each)))
+    await world.start()
+    await world.commit(world.take()[0], ctx={"n": 1})
+    (item,) = world.take()
+    assert item.ctx == seen
+    world.planner = world.new_planner()  # and a planner that begins anew says the same
+    await world.planner.adopt([world.execution_id])
+    assert world.take()[0].ctx == seen
+
+
+async def test_changes_of_ctx_that_are_large_travel_as_a_payload() -> None:
+    each = loop(list(range(20)), mode=Mode.SEQUENTIAL)
+    world = World(playbook(step("each", loop=each)))
+    await world.start()
+    await world.commit(world.take()[0], ctx={"text": "x" * 20_000})
+    (item,) = world.take()
+    assert item.ctx is None
+    assert WorkItem.decode(item.encode()) == item
+    documents = Documents(world.payloads)
+    scope = await documents.scope(item, await documents.document(item), ())
+    assert scope["ctx"] == {"text": "x" * 20_000}
 
 
 async def test_set_and_ctx_reach_later_steps() -> None:

@@ -251,6 +251,24 @@ return: "{{ a.data }}"
     assert await returned(text) == [[1, 0, 1, 1], [2, 1, 2, 2], [3, 2, 3, 3]]
 
 
+async def test_rows_that_follow_one_another_see_what_those_before_changed_of_ctx() -> None:
+    text = """
+workflow:
+  - step: a
+    loop:
+      in: [1, 2, 3, 4, 5, 6]
+      iterator: x
+      spec: {mode: sequential}
+      frame_policy: {size: 2}
+    tool:
+      kind: noop
+      data: "{{ ctx.sum | default(0) }}"
+      eval: [{else: {do: continue, set_ctx: {sum: "{{ (ctx.sum | default(0)) + iter.x }}"}}}]
+return: ["{{ a.data }}", "{{ ctx.sum }}"]
+"""
+    assert await returned(text) == [[0, 1, 3, 6, 10, 15], 21]
+
+
 STEP = """
 workflow:
   - step: a
