@@ -134,6 +134,23 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
                 await connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
     finally:
         await connection.close()
+    await _ensure_vectors(port, secrets)
+
+
+async def _ensure_vectors(port: int, secrets: Secrets) -> None:
+    """Give authors the type of vectors, which only a superuser can bring."""
+    connection = await asyncpg.connect(
+        host=HOST,
+        port=port,
+        user=SUPERUSER,
+        password=secrets.superuser_password,
+        database=AUTHOR_DATABASE,
+    )
+    try:
+        if not await connection.fetchval("SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    finally:
+        await connection.close()
 
 
 def _version(cluster: Cluster) -> str:

@@ -78,9 +78,7 @@ STORAGES: Mapping[str, Storage] = {
         has_format=True,
         spec=(*_OBJECT, "endpoint", "region"),
     ),
-    "gcs": Storage(
-        modes=("overwrite", "append"), has_format=True, spec=(*_OBJECT, "endpoint", "base_url")
-    ),
+    "gcs": Storage(modes=("overwrite", "append"), has_format=True, spec=(*_OBJECT, "endpoint")),
     "file": Storage(
         modes=("overwrite", "append"), has_format=True, spec=("path",), repeats=("append",)
     ),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import obstore
+import orjson
 from obstore.exceptions import (
     BaseError,
     InvalidPathError,
@@ -100,18 +101,25 @@ class S3Driver(_Objects):
 
 
 class GcsDriver(_Objects):
-    """Google Cloud Storage: `service_account_key` (JSON) of the credential, else the machine's."""
+    """Google Cloud Storage, with the `service_account_key` (JSON) of the credential.
+
+    Without one the machine's own identity is asked for; `none` asks for nothing at all, as
+    servers that stand in for Google's want it.
+    """
 
     scheme = "gs"
 
     def _open(self, job: Job, bucket: str) -> Any:
+        key, endpoint = job.secret.get("service_account_key"), job.setting("endpoint")
         config: dict[str, Any] = {}
-        key = job.setting("service_account_key", "service_account", "credentials_json")
-        if key is not None:
+        if key == "none":
+            nobody = {"client_email": "", "private_key": "", "private_key_id": ""}
+            place = {"gcs_base_url": endpoint or "", "disable_oauth": True}
+            config["service_account_key"] = orjson.dumps({**nobody, **place}).decode()
+        elif key is not None:
             config["service_account_key"] = key
-        endpoint = job.setting("endpoint", "base_url")
         if endpoint is not None:
-            config |= {"base_url": endpoint, "skip_signature": key is None}
+            config["base_url"] = endpoint
         is_plain = (endpoint or "").startswith("http://")
         return GCSStore(
             bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config

@@ -17,6 +17,14 @@ from streams.worker.tools.failure import failed, mapping, seconds
 _OURS: Mapping[str, str] = {
     "event_log": "event_log:EventLogDriver",
     "file": "file:FileDriver",
+    "s3": "objects:S3Driver",
+    "gcs": "objects:GcsDriver",
+    "duckdb": "duckdb:DuckdbDriver",
+    "kv.redis": "redis:RedisDriver",
+    "graph.neo4j": "neo4j:Neo4jDriver",
+    "graph.ladybug": "ladybug:LadybugDriver",
+    "bigquery": "bigquery:BigqueryDriver",
+    "snowflake": "snowflake:SnowflakeDriver",
 }
 Make = Callable[[Around], Driver]
 

@@ -1,0 +1,60 @@
+"""Cypher statements in an embedded graph, one file below the folder of sinks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from pathlib import Path
+
+import ladybug
+
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.file import below
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+
+
+class LadybugDriver:
+    """Runs the statement in the graph of `spec.path`; its node tables must be there.
+
+    One process at a time can have a graph open, so writers take turns.
+    """
+
+    def __init__(self, around: Around) -> None:
+        self._folder = around.folder
+        self._turns: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def write(self, job: Job) -> Reference:
+        """Run the statement."""
+        named = job.spec.get("path") or job.spec.get("database")
+        known = job.secret.get("path") or job.secret.get("database")
+        if named is None and not known:
+            raise BadConfig("a graph sink with ladybug needs a file: spec: {path: …}")
+        place = below(self._folder, str(named)) if named is not None else Path(str(known))
+        async with self._turns[place]:
+            try:
+                await asyncio.to_thread(_run, place, job)
+            except RuntimeError as error:  # the engine has no other
+                if "lock" in str(error).lower():
+                    raise TargetUnavailable(f"{place.name}: another process has it open") from error
+                raise SinkRefused(_code(str(error)), str(error)) from error
+        return {"store": "graph", "key": "statement", "range": ""}
+
+    async def close(self) -> None:
+        """Hold nothing between writes."""
+
+
+def _run(place: Path, job: Job) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    database = ladybug.Database(str(place))
+    try:
+        session = ladybug.Connection(database)
+        try:
+            session.execute(job.statement or "", dict(job.params))
+        finally:
+            session.close()
+    finally:
+        database.close()
+
+
+def _code(text: str) -> str:
+    return text.partition(" exception")[0].strip().lower().replace(" ", "_")[:40] or "refused"

@@ -1,0 +1,73 @@
+"""Cypher statements in Neo4j, or what speaks its protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neo4j import AsyncDriver, AsyncGraphDatabase
+from neo4j.exceptions import (
+    ConfigurationError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+
+
+class Neo4jDriver:
+    """Runs the statement in one transaction; values are parameters like `$name`.
+
+    There is no fence: a statement that can be repeated (MERGE) leaves the same.
+    """
+
+    def __init__(self, around: Around) -> None:
+        self._drivers: dict[tuple[str, str, str], AsyncDriver] = {}
+
+    async def write(self, job: Job) -> Reference:
+        """Run the statement."""
+        driver = self._driver(job)
+        try:
+            found = await driver.execute_query(
+                job.statement or "",
+                parameters_=dict(job.params),
+                database_=job.setting("database"),
+            )
+        except (ServiceUnavailable, SessionExpired, TransientError) as error:
+            raise TargetUnavailable(f"the graph: {error}; it is asked again") from error
+        except Neo4jError as error:
+            code = (error.code or "refused").rsplit(".", 1)[-1].lower()
+            raise SinkRefused(code, str(error)) from error
+        except DriverError as error:
+            raise SinkRefused("driver", str(error)) from error
+        changes: Any = found.summary.counters
+        count = changes.nodes_created + changes.relationships_created + changes.properties_set
+        return {"store": "graph", "key": "statement", "range": f"changes:{count}"}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for driver in self._drivers.values():
+            await driver.close()
+        self._drivers.clear()
+
+    def _driver(self, job: Job) -> AsyncDriver:
+        url = job.setting("url", "uri", "dsn")
+        if url is None:
+            raise BadConfig("a graph sink needs `auth` whose credential has `url`, or spec.url")
+        user = job.secret.get("user") or job.secret.get("username") or ""
+        password = job.secret.get("password", "")
+        if (found := self._drivers.get((url, user, password))) is None:
+            try:
+                found = AsyncGraphDatabase.driver(
+                    url,
+                    auth=(user, password) if user else None,
+                    connection_timeout=5,
+                    max_transaction_retry_time=2,
+                )
+            except (ConfigurationError, ValueError) as error:
+                raise BadConfig(f"the address of the graph cannot be used: {error}") from error
+            self._drivers[url, user, password] = found
+        return found

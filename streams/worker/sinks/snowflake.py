@@ -1,0 +1,100 @@
+"""Tables in Snowflake, by its own client."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import snowflake.connector
+from snowflake.connector.errors import (
+    DatabaseError,
+    Error,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
+
+from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.tables import Rows, merge, reference, table_rows, text_of_json
+from streams.worker.tools.pg_statement import statements
+
+_LOGIN = ("account", "user", "password", "token", "authenticator", "role", "warehouse", "host")
+_TABLE = re.compile(r"[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*){0,2}")
+_PLACE = ("database", "schema")
+
+
+class SnowflakeDriver:
+    """Writes in one transaction. It has no fence: with mode append an attempt that comes again
+    adds its rows again; the other modes leave the same.
+    """
+
+    def __init__(self, around: Around) -> None:
+        pass
+
+    async def write(self, job: Job) -> Reference:
+        """Write the rows, or run the statement."""
+        rows = None if job.statement is not None else table_rows(job)
+        try:
+            await asyncio.to_thread(_write, job, rows)
+        except ProgrammingError as error:
+            raise SinkRefused("sql", str(error)) from error
+        except (OperationalError, InterfaceError) as error:
+            raise TargetUnavailable(f"snowflake: {error}; it is asked again") from error
+        except DatabaseError as error:
+            raise SinkRefused("refused", str(error)) from error
+        except Error as error:
+            raise SinkRefused("client", str(error)) from error
+        return reference(job, rows)
+
+    async def close(self) -> None:
+        """Hold nothing between writes."""
+
+
+def _write(job: Job, rows: Rows | None) -> None:
+    login = {name: value for name in (*_LOGIN, *_PLACE) if (value := job.setting(name))}
+    if "account" not in login:
+        raise BadConfig("a snowflake sink needs `auth` whose credential has account, user …")
+    with snowflake.connector.connect(**login, login_timeout=20, autocommit=False) as session:
+        cursor = session.cursor()
+        try:
+            _do(cursor, job, rows)
+            session.commit()
+        except BaseException:
+            session.rollback()
+            raise
+        finally:
+            cursor.close()
+
+
+def _do(cursor: Any, job: Job, rows: Rows | None) -> None:
+    if rows is None:
+        for command in statements(job.statement or ""):
+            names = command.parameters
+            if absent := [name for name in names if name not in job.params]:
+                raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
+            bound = {name: text_of_json(job.params[name]) for name in names}
+            cursor.execute(command.sql([f"%({name})s" for name in names]), bound or None)
+        return
+    if not _TABLE.fullmatch(rows.table):
+        raise BadConfig(f"{rows.table!r} is no name of a table; write database.schema.table")
+    if job.mode == "overwrite":
+        cursor.execute(f"DELETE FROM {rows.table}")  # noqa: S608 - the author's own name
+    for values in rows.values(text_of_json):
+        if job.mode in ("append", "overwrite"):
+            into = ", ".join(map(_quote, rows.columns))
+            marks = ", ".join(["%s"] * len(values))
+            cursor.execute(f"INSERT INTO {rows.table} ({into}) VALUES ({marks})", values)  # noqa: S608
+        else:
+            source = ", ".join(f"%s AS {_quote(name)}" for name in rows.columns)
+            inserts = job.mode == "upsert"
+            sql = merge(rows, job.key, f"SELECT {source}", _quote, inserts=inserts)
+            cursor.execute(sql, values)
+
+
+def _quote(name: str) -> str:
+    """Return a column's name; a plain one is folded to upper case, as Snowflake does."""
+    folded = name.upper() if name.isidentifier() else name
+    doubled = folded.replace('"', '""')
+    return f'"{doubled}"'
