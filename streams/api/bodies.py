@@ -9,6 +9,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streams.api.errors import BadRequest
+from streams.envelope.limits import MAX_KEY_CHARS
 from streams.envelope.model import PayloadRef
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
@@ -40,6 +41,19 @@ class Cancel(Sent):
 
     by: Name = "api"
     reason: str | None = None
+
+
+class Suspend(Sent):
+    """Let nothing new of an execution be dispatched; the reason is shown until it is resumed."""
+
+    by: Name = "api"
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARS)]
+
+
+class Resume(Sent):
+    """Let a suspended execution go on."""
+
+    by: Name = "api"
 
 
 class Register(Sent):

@@ -13,10 +13,8 @@ from streams.api.port import Row
 from streams.api.runtime import Runtime
 from streams.api.shown import answer, row_json, shown_reference
 from streams.envelope.model import Routing
-from streams.execution.command import Command, CommandStatus, absorb_command
+from streams.execution.command import Command, absorb_command
 from streams.log.errors import RootEnded, VersionConflict
-
-_WAITING = (CommandStatus.PENDING, CommandStatus.EXPIRED)
 
 
 async def claim(runtime: Runtime, request: web.Request) -> web.Response:
@@ -34,7 +32,7 @@ async def claim(runtime: Runtime, request: web.Request) -> web.Response:
 async def _claim(runtime: Runtime, row: Row, worker: str) -> dict[str, Any] | None:
     command_id, execution_id = row["command_id"], row["execution_id"]
     command = await folded(runtime, execution_id, "command", command_id, absorb_command)
-    if command.status not in _WAITING:
+    if not command.waits:
         return None
     lease = runtime.lease_seconds
     try:

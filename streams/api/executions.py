@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
-from streams.api.bodies import Cancel, id_of, number, read
+from streams.api.bodies import Cancel, Resume, Suspend, id_of, number, read
 from streams.api.runtime import Runtime
 from streams.api.shown import answer, event_json, row_json, shown_reference
-from streams.envelope.model import Root
+from streams.api.steering import Next, steer
+from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.cancelling import cancelled
+from streams.execution.steering import resumed, suspended
 from streams.log.errors import RootEnded
 from streams.projector.core import View, absorb
 
@@ -108,3 +111,35 @@ async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
     receipt = await runtime.log.append([event])
     shown = {"execution_id": str(execution_id), "status": "CANCELLED"}
     return answer({**shown, "seq": receipt.events[0].seq})
+
+
+async def suspend(runtime: Runtime, request: web.Request) -> web.Response:
+    """Let nothing new be dispatched; what runs may still commit."""
+    body = await read(request, Suspend)
+
+    def next_of(own: Sequence[Event]) -> NewEvent:
+        return suspended(own, by=body.by, reason=body.reason, now=runtime.clock.now())
+
+    return await _steered(runtime, request, "execution.suspended", next_of, "SUSPENDED")
+
+
+async def resume(runtime: Runtime, request: web.Request) -> web.Response:
+    """Let an execution go on from where its log ends."""
+    body = await read(request, Resume)
+
+    def next_of(own: Sequence[Event]) -> NewEvent:
+        return resumed(own, by=body.by, now=runtime.clock.now())
+
+    return await _steered(runtime, request, "execution.resumed", next_of, "RUNNING")
+
+
+async def _steered(
+    runtime: Runtime, request: web.Request, type: str, next_of: Next, status: str
+) -> web.Response:
+    execution_id = id_of(request)
+    head = await runtime.head(request, execution_id)
+    root = Root("execution", execution_id)
+    if head.has_ended:
+        raise RootEnded(root, type)
+    seq = await steer(runtime.log, root, next_of)
+    return answer({"execution_id": str(execution_id), "status": status, "seq": seq})

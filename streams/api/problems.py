@@ -15,6 +15,7 @@ from streams.credential.errors import NoCredential, NotHeld, NotNamed
 from streams.envelope.errors import BadEvent
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
 from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired
+from streams.execution.steering import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadMissing
 
@@ -35,6 +36,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (ForeignResult, 403),
     (ResultExpired, 410),
     (NotYours, 409),
+    (AlreadySo, 409),
     (RootEnded, 409),
     (VersionConflict, 409),
     (IdempotencyConflict, 409),

@@ -24,9 +24,11 @@ from streams.api.bodies import (
     Heartbeat,
     Register,
     ResolveCredential,
+    Resume,
     Sent,
     SetCredential,
     Start,
+    Suspend,
 )
 from streams.api.runtime import Handler
 
@@ -91,6 +93,22 @@ ROUTES = (
         summary="End an execution",
         body=Cancel,
         answers={200: "cancelled", 404: "not there", 409: "it has ended already"},
+    ),
+    Route(
+        method="POST",
+        path="/api/executions/{id}/suspend",
+        handle=executions.suspend,
+        summary="Dispatch nothing new of an execution until it is resumed",
+        body=Suspend,
+        answers={200: "suspended", 404: "not there", 409: "it is so already, or has ended"},
+    ),
+    Route(
+        method="POST",
+        path="/api/executions/{id}/resume",
+        handle=executions.resume,
+        summary="Let a suspended execution go on",
+        body=Resume,
+        answers={200: "it goes on", 404: "not there", 409: "it is not suspended, or has ended"},
     ),
     Route(
         method="POST",

@@ -1,4 +1,4 @@
-"""`streams execution`: look at executions, and end them."""
+"""`streams execution`: look at executions, and steer them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 import orjson
 
 from streams.cli.options import COUNT, settings_options
+from streams.cli.steering import cancel, resume, suspend
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -20,7 +21,7 @@ _ID = click.IntRange(min=1)
 
 @click.group()
 def execution() -> None:
-    """List, show and cancel executions, and tell what happened in them.
+    """List, show, suspend, resume and cancel executions, and tell what happened in them.
 
     \b
     Example:
@@ -56,7 +57,8 @@ def list_command(
         return
     for row in rows:
         took = _seconds(row["start_time"], row["end_time"])
-        click.echo(f"{row['execution_id']:<20} {row['status']:<10} {took:>9}  {row['path']}")
+        why = f"  ({row['error']})" if row["status"] == "SUSPENDED" else ""
+        click.echo(f"{row['execution_id']:<20} {row['status']:<10} {took:>9}  {row['path']}{why}")
 
 
 @execution.command()
@@ -117,33 +119,8 @@ def events(
         )
 
 
-@execution.command()
-@click.argument("execution_id", metavar="ID", type=_ID)
-@click.option("--by", default="cli", show_default=True, help="Who ends it.")
-@click.option("--reason", help="Why, for those who look later.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done; end nothing.")
-@settings_options
-def cancel(
-    execution_id: int,
-    by: str,
-    reason: str | None,
-    dry_run: bool,
-    file: Path | None,
-    data: Path | None,
-    as_json: bool,
-) -> None:
-    """End an execution; exit 3 when it has ended already.
-
-    \b
-    Example:
-      streams execution cancel 334285732872290304 --reason "wrong day"
-    """
-    settings = _settings(file, data)
-    told = asyncio.run(_cancel(settings, execution_id, by, reason, dry_run))
-    if as_json:
-        _print_json(told)
-    else:
-        click.echo(f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
+for steering in (cancel, suspend, resume):
+    execution.add_command(steering)
 
 
 def _settings(file: Path | None, data: Path | None) -> Settings:
@@ -204,40 +181,6 @@ async def _events(
         root = Root("execution", execution_id)
         found = store.read_root(root, after_seq=after, through_seq=after + limit)
         return [event_json(event) async for event in found]
-
-
-async def _cancel(
-    settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
-) -> dict[str, Any]:
-    from streams.api.errors import NotFound
-    from streams.api.postgres import PostgresSeen
-    from streams.app import open_log, open_pool
-    from streams.clock import SystemClock
-    from streams.envelope.model import Root
-    from streams.execution.cancelling import cancelled
-    from streams.log.errors import RootEnded
-
-    root = Root("execution", execution_id)
-    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        head = await PostgresSeen(pool).head(root)
-    if head is None:
-        raise NotFound("execution", execution_id)
-    if head.has_ended:
-        raise RootEnded(root, "execution.cancelled")
-    told = {"execution_id": str(execution_id), "dry_run": dry_run}
-    if dry_run:
-        return told
-    async with open_log(settings, role="cli", lanes=1) as log:
-        event = cancelled(
-            root,
-            head.scope,
-            by=by,
-            reason=reason,
-            now=SystemClock().now(),
-            key=str(log.ids.next()),
-        )
-        receipt = await log.store.append([event])
-    return {**told, "status": "CANCELLED", "seq": receipt.events[0].seq}
 
 
 def _seconds(start: Any, end: Any) -> str:

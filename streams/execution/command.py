@@ -11,15 +11,16 @@ from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
 from streams.execution.change import copied
 from streams.execution.fact import Fact, body, number, text
-from streams.execution.lease import Lease, lease_of
+from streams.execution.lease import Lease, expiry, lease_of
 
 
 class CommandStatus(StrEnum):
-    """Where a command is. EXPIRED waits to be published again."""
+    """Where a command is. EXPIRED and RELEASED wait to be published again."""
 
     PENDING = "PENDING"
     CLAIMED = "CLAIMED"
     EXPIRED = "EXPIRED"
+    RELEASED = "RELEASED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
@@ -27,7 +28,10 @@ class CommandStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """`document` is what the worker needs, inline; or `document_ref` names its payload."""
+    """`document` is what the worker needs, inline; or `document_ref` names its payload.
+
+    `failures` counts the attempts whose owner fell silent; one handed back is no failure.
+    """
 
     command_id: int
     step: str
@@ -38,6 +42,7 @@ class Command:
     changed_at: datetime
     attempt: int = 1
     version: int = 1
+    failures: int = 0
     status: CommandStatus = CommandStatus.PENDING
     lease: Lease | None = None
     document: dict[str, Any] | None = None
@@ -51,7 +56,13 @@ class Command:
         """Say whether nothing more can happen to it."""
         return self.status in _ENDED
 
+    @property
+    def waits(self) -> bool:
+        """Say whether a worker may claim it."""
+        return self.status in _WAITING
 
+
+_WAITING = frozenset((CommandStatus.PENDING, CommandStatus.EXPIRED, CommandStatus.RELEASED))
 _ENDED = frozenset((CommandStatus.COMPLETED, CommandStatus.FAILED, CommandStatus.CANCELLED))
 
 
@@ -67,7 +78,10 @@ def absorb_command(command: Command | None, fact: Fact, at: datetime) -> Command
             change["lease"] = lease_of(fact, at)
         case "command.lease_expired":
             change |= {"status": CommandStatus.EXPIRED, "attempt": command.attempt + 1}
-            change |= {"lease": None, "error": f"the lease of {fact.meta['worker']} ran out"}
+            change |= {"failures": command.failures + 1, "lease": None, "error": expiry(fact)}
+        case "command.released":
+            change |= {"status": CommandStatus.RELEASED, "attempt": command.attempt + 1}
+            change["lease"] = None
         case "command.completed":
             change |= {"status": CommandStatus.COMPLETED, "lease": None, "error": None}
             change |= {"result": body(fact.result), "output": fact.payload_ref}

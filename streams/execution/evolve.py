@@ -317,11 +317,11 @@ def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
 
 
 def _suspended(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return copied(plan, is_suspended=True)
+    return copied(plan, is_suspended=True, suspension=text(fact, "reason"))
 
 
 def _resumed(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return copied(plan, is_suspended=False)
+    return copied(plan, is_suspended=False, suspension=None)
 
 
 def _replied(plan: Plan, fact: Fact, at: datetime) -> Plan:
@@ -349,6 +349,7 @@ _HANDLERS: dict[str, Callable[[Plan, Fact, datetime], Plan]] = {
             "command.completed",
             "command.failed",
             "command.lease_expired",
+            "command.released",
             "command.cancelled",
             "command.started",
         ),

@@ -11,7 +11,7 @@ from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
 from streams.execution.change import copied
 from streams.execution.fact import Fact, body, number, text
-from streams.execution.lease import Lease, lease_of
+from streams.execution.lease import Lease, expiry, lease_of
 
 
 class FrameStatus(StrEnum):
@@ -90,7 +90,7 @@ def absorb_frame(frame: Frame | None, fact: Fact, at: datetime) -> Frame:
             change |= {"error": fact.error, "lease": None}
         case "frame.lease_expired":
             change |= {"status": FrameStatus.EXPIRED, "failures": frame.failures + 1, "lease": None}
-            change["error"] = f"the lease of {fact.meta['worker']} ran out"
+            change["error"] = expiry(fact)
         case "frame.released":
             change |= {"status": FrameStatus.RELEASED, "lease": None}
             if (cursor := body(fact.context).get("cursor")) is not None:

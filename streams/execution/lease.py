@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from streams.execution.fact import Fact, number
+from streams.execution.fact import Fact, number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +25,9 @@ class Lease:
 def lease_of(fact: Fact, at: datetime) -> Lease:
     """Return the lease that a claim or a heartbeat begins."""
     return Lease(str(fact.meta["worker"]), at, number(fact, "lease_seconds"))
+
+
+def expiry(fact: Fact) -> str:
+    """Say why a lease is over before its owner ended it."""
+    owner, reason = fact.meta["worker"], text(fact, "reason")
+    return f"{owner} lost it: {reason}" if reason else f"the lease of {owner} ran out"

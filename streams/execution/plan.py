@@ -52,6 +52,8 @@ class Plan:
     ahead: frozenset[int] = frozenset()
     status: str = RUNNING
     is_suspended: bool = False
+    suspension: str | None = None
+    """Why it is suspended."""
     is_initialized: bool = False
     parent_execution_id: int | None = None
     parent_command_id: int | None = None

@@ -148,6 +148,17 @@ class MemoryEventStore:
         states = sorted(self._roots.items())
         return [key for key, state in states if state.type == root_type and not state.terminal]
 
+    async def suspended_executions(self) -> Mapping[int, int]:
+        """Return the suspended executions, and since which `seq`."""
+        found: dict[int, int] = {}
+        for key in await self.open_roots("execution"):
+            for event, _ in self._roots[key].stored:
+                if event.type == "execution.suspended":
+                    found[key] = event.seq
+                elif event.type == "execution.resumed":
+                    found.pop(key, None)
+        return found
+
     async def open_children(self, execution_id: int) -> Sequence[int]:
         """Return the executions that this one started and that have not ended."""
         lowest, highest = siblings_of(execution_id)

@@ -109,6 +109,16 @@ class OpenRoots(Protocol):
         """
         ...
 
+    async def suspended_executions(self) -> Mapping[int, int]:
+        """Return the executions that have not ended and are suspended, and since which `seq`.
+
+        It is told without reading what else happened in them.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...
+
 
 class Families(Protocol):
     """Knows which executions another one started, and how executions ended."""

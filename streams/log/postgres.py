@@ -53,6 +53,12 @@ class PostgresEventStore:
         """Return the ids of the roots of this type that have not ended."""
         return [row["root_id"] for row in await self._fetch(query("open_roots"), root_type)]
 
+    async def suspended_executions(self) -> Mapping[int, int]:
+        """Return the suspended executions, and since which `seq`."""
+        return {
+            row["root_id"]: row["seq"] for row in await self._fetch(query("suspended_executions"))
+        }
+
     async def open_children(self, execution_id: int) -> Sequence[int]:
         """Return the executions that this one started and that have not ended."""
         lowest, highest = siblings_of(execution_id)

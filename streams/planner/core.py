@@ -16,13 +16,13 @@ from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
 from streams.payload.content import reference_from
 from streams.planner.draft import Draft, Moment, execution_root
+from streams.planner.leases import ends_at, over
 from streams.planner.rules import Rules
 from streams.planner.scope import render
 from streams.planner.stages import (
     advance_stage,
     after_planning,
     after_stage,
-    lease_end,
     retry_at,
     start_loop,
 )
@@ -123,11 +123,10 @@ def _advance_step(draft: Draft, activation: Activation) -> None:
 
 
 def _look_after(draft: Draft, command: Command) -> None:
-    """Draft the end of a command's lease that ran out, and of the command after too many."""
-    rules, now = draft.moment.rules, draft.moment.now
+    """Draft the end of a command's lease that is over, and of the command after too many."""
     if command.status is not CommandStatus.CLAIMED or command.lease is None:
         return
-    if lease_end(command.lease, draft.moment.floor) + rules.lease_margin > now:
+    if (why := over(command.lease, draft.moment)) is None:
         return
     owner = command.lease.owner
     names: dict[str, int | str] = {
@@ -139,16 +138,17 @@ def _look_after(draft: Draft, command: Command) -> None:
         "command.lease_expired",
         f"{command.command_id}/{command.attempt}",
         node_name=command.step,
-        meta=names,
+        meta={**names, **why},
         expected_version=command.version,
     )
-    if command.attempt >= rules.max_attempts:
+    failures = command.failures + 1
+    if failures >= draft.moment.rules.max_attempts:
         draft.emit(
             "command.failed",
             f"{command.command_id}/given-up",
             node_name=command.step,
             status="error",
-            error=f"its worker fell silent {command.attempt} times; last was {owner}",
+            error=f"its worker fell silent {failures} times; last was {owner}",
             meta=names,
         )
 
@@ -282,10 +282,10 @@ def _wake_at(plan: Plan, moment: Moment) -> datetime | None:
     for stage in plan.stages.values():
         for frame in stage.frames.values():
             if frame.lease is not None:
-                times.append(lease_end(frame.lease, moment.floor) + rules.lease_margin)
+                times.append(ends_at(frame.lease, moment))
             elif frame.status is FrameStatus.FAILED:
                 times.append(retry_at(frame, rules.retry_delay))
     for command in plan.commands.values():
         if command.lease is not None:
-            times.append(lease_end(command.lease, moment.floor) + rules.lease_margin)
+            times.append(ends_at(command.lease, moment))
     return min(times, default=None)

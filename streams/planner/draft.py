@@ -26,6 +26,7 @@ class Moment:
 
     `floor` is when this planner took the execution over: a lease seen in the log is given
     its full length from then on, because its owner may have been unable to renew it.
+    `lives` is the newest life of each worker.
     """
 
     playbook: Playbook
@@ -33,6 +34,7 @@ class Moment:
     now: datetime
     floor: datetime
     known: Known = field(default_factory=Known)
+    lives: Mapping[str, str] = field(default_factory=dict)
 
 
 class Draft:

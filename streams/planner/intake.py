@@ -13,6 +13,7 @@ from streams.errors import PoisonRecord, Unavailable
 from streams.feed.port import Feed, Place, Record
 from streams.log.port import OpenRoots
 from streams.mirror.records import event_of_record
+from streams.planner.blame import DEATHS
 from streams.planner.loop import Planner
 
 _log = logging.getLogger(__name__)
@@ -69,13 +70,24 @@ class Intake:
     async def revoked(self, places: frozenset[Place]) -> None:
         """Forget the executions of partitions that another planner has now."""
         async with self._lock:
-            gone = [key for key in self._planner.plans if self._place_of(key) in places]
+            gone = [key for key in self._planner.known if self._place_of(key) in places]
             self._planner.drop(gone)
+
+    async def suspend(self, record: Record) -> None:
+        """Suspend the execution of a record that ended the process too often."""
+        try:
+            execution_id = int(record.key or b"")
+        except ValueError:
+            return
+        place = f"{record.place.topic}/{record.place.partition}@{record.offset}"
+        async with self._lock:
+            await self._planner.suspend(execution_id, f"ended the planner {DEATHS} times: {place}")
 
     async def _adopt(self, places: frozenset[Place]) -> None:
         open_ids: Sequence[int] = await self._roots.open_roots("execution")
+        suspended = await self._roots.suspended_executions()
         ours = [key for key in open_ids if self._place_of(key) in places]
-        await self._planner.adopt(ours)
+        await self._planner.adopt(ours, suspended)
         if ours:
             _log.info("took over %d open executions", len(ours))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streams.envelope.model import NewEvent
-from streams.execution.command import Command, CommandStatus
+from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Plan
 from streams.execution.stage import Stage
@@ -31,8 +31,7 @@ def waiting_items(plan: Plan) -> Iterator[WorkItem]:
             if frame.status is FrameStatus.PENDING:
                 yield _frame_item(plan, stage, frame)
     for command in plan.commands.values():
-        waits = command.status in (CommandStatus.PENDING, CommandStatus.EXPIRED)
-        if waits and command.pool != PLANNER_POOL:
+        if command.waits and command.pool != PLANNER_POOL:
             yield _command_item(plan, command)
 
 

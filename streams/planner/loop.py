@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -20,9 +20,11 @@ from streams.execution.manifest import EVENTS, parts_of
 from streams.execution.plan import COMPLETED, Plan
 from streams.payload.port import Scope
 from streams.payload.reading import MANIFEST, decode_manifest, encode_manifest, read_value
+from streams.planner.care import Care, all_as, places
 from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
 from streams.planner.draft import Moment, execution_root
 from streams.planner.items import items_of, waiting_items
+from streams.planner.leases import holds_of_earlier_lives
 from streams.planner.needs import (
     Known,
     NeedsManifest,
@@ -33,16 +35,13 @@ from streams.planner.needs import (
 )
 from streams.planner.port import Ports
 from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES, Rules
+from streams.planner.sending import Sender
 from streams.work.item import WorkItem
 
 _log = logging.getLogger(__name__)
 _TRIES = 8
 _ENDED_KEPT = 100_000
 _PAYLOADS_KEPT = 64
-
-
-Sending = tuple[int, int, int]
-"""One attempt at one frame or command: execution, entity, attempt."""
 
 
 class Planner:
@@ -52,12 +51,14 @@ class Planner:
     acknowledged by the caller. A crash anywhere repeats it, and every step is a no-op then.
     """
 
-    def __init__(self, ports: Ports, rules: Rules) -> None:
+    def __init__(self, ports: Ports, rules: Rules, *, name: str = "planner") -> None:
         self._ports, self._rules = ports, rules
         self.plans: dict[int, Plan] = {}
         self._floors: dict[int, datetime] = {}
         self._wake: dict[int, datetime] = {}
-        self._published: dict[Sending, tuple[datetime, int]] = {}
+        self._lives: Mapping[str, str] = {}
+        self._care = Care(ports, name)
+        self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: OrderedDict[int, int] = OrderedDict()
         self._payloads: OrderedDict[str, Any] = OrderedDict()
 
@@ -69,37 +70,55 @@ class Planner:
         Raises:
             Unavailable: something is down; the same events may be given again.
         """
-        changed: dict[int, Plan] = {}
+        told: dict[int, list[Event]] = {}
         for event in events:
             if event.root.type != "execution" or self.has_absorbed(event.root.id, event.seq):
                 continue
-            plan = await self._evolved(changed.get(event.root.id), event)
-            if plan is not None:
-                changed[event.root.id] = plan
-        await self._follow(list(changed.values()))
-        return list(changed)
+            if self._care.wants(event):
+                told.setdefault(event.root.id, []).append(event)
+        changed: list[int] = []
+
+        async def handle(ids: Sequence[int]) -> None:
+            found = [plan for key in ids if (plan := await self._folded(told[key])) is not None]
+            await self._follow(found)
+            changed.extend(plan.execution_id for plan in found)
+
+        self._set_aside(await self._care.each("event", places(told), handle))
+        return changed
 
     def has_absorbed(self, execution_id: int, seq: int) -> bool:
         """Say whether the event at this place changes nothing any more."""
         plan = self.plans.get(execution_id)
         if plan is None:
-            return seq <= self._ended.get(execution_id, 0)
+            ended = seq <= self._ended.get(execution_id, 0)
+            return ended or self._care.has_seen(execution_id, seq)
         return seq <= plan.seq or seq in plan.ahead
 
-    async def adopt(self, execution_ids: Iterable[int]) -> None:
-        """Take over open executions: read them from the log and publish their open work again."""
-        plans: list[Plan] = []
+    async def adopt(
+        self, execution_ids: Iterable[int], suspended: Mapping[int, int] | None = None
+    ) -> None:
+        """Take over open executions: read them from the log and publish their open work again.
+
+        Those that are `suspended`, each since a `seq`, are left alone until an event wakes them.
+        """
+        self._lives = await self._ports.lives.current()
         kept = self._ports.tables.load()
-        for execution_id in execution_ids:
-            if execution_id in self.plans:
-                continue
-            plan = await self._read_on(execution_id, kept.get(execution_id))
-            if plan is not None:
-                self._floors[execution_id] = self._ports.clock.now()
-                plans.append(plan)
-        await self._follow(plans)
-        ours = [self.plans[plan.execution_id] for plan in plans if plan.execution_id in self.plans]
-        await self._publish([item for plan in ours for item in waiting_items(plan)])
+        new = [key for key in execution_ids if key not in self.plans]
+        left = {key: seq for key, seq in (suspended or {}).items() if key in new}
+        for execution_id, seq in left.items():
+            self._care.leave(execution_id, seq)
+
+        async def take_over(ids: Sequence[int]) -> None:
+            read = [await self._read_on(key, kept.get(key)) for key in ids]
+            plans = [plan for plan in read if plan is not None]
+            now = self._ports.clock.now()
+            self._floors |= {plan.execution_id: now for plan in plans}
+            await self._follow(plans)
+            ours = [self.plans[key] for key in ids if key in self.plans]
+            await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
+
+        ours = all_as("as it was taken over from the log", (key for key in new if key not in left))
+        self._set_aside(await self._care.each("takeover", ours, take_over))
         self._ports.tables.save([], kept.keys() - self.plans.keys())
 
     def drop(self, execution_ids: Iterable[int]) -> None:
@@ -107,14 +126,52 @@ class Planner:
         gone = list(execution_ids)
         for execution_id in gone:
             self._forget(execution_id)
+            self._care.forget(execution_id)
         self._ports.tables.save([], gone)
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The executions it looks after, suspended ones too."""
+        return frozenset(self.plans) | self._care.suspended
 
     async def tick(self) -> None:
         """Do what the passing of time alone brings about."""
+        self._lives = await self._ports.lives.current()
         now = self._ports.clock.now()
-        due = [key for key, at in self._wake.items() if at <= now]
-        await self._follow([self.plans[key] for key in due if key in self.plans])
-        await self._publish(self._unclaimed(now))
+        due = [key for key in self.plans if self._is_due(key, now)]
+
+        async def handle(ids: Sequence[int]) -> None:
+            await self._follow([self.plans[key] for key in ids])
+
+        self._set_aside(await self._care.each("time", all_as("as its time came", due), handle))
+        await self._sender.publish(self._sender.unclaimed(self.plans.values(), now))
+
+    async def suspend(self, execution_id: int, reason: str) -> None:
+        """Decide nothing more in an execution until somebody resumes it.
+
+        Raises:
+            Unavailable: the log cannot be reached; asking again is safe.
+        """
+        await self._care.suspend(execution_id, reason)
+        self._set_aside([execution_id])
+
+    def _set_aside(self, execution_ids: Sequence[int]) -> None:
+        for execution_id in execution_ids:
+            self._forget(execution_id)
+        self._ports.tables.save([], execution_ids)
+
+    def _is_due(self, execution_id: int, now: datetime) -> bool:
+        at = self._wake.get(execution_id)
+        return (at is not None and at <= now) or holds_of_earlier_lives(
+            self.plans[execution_id], self._lives
+        )
+
+    async def _folded(self, events: Sequence[Event]) -> Plan | None:
+        """Return an execution's plan after its events; None when they changed nothing."""
+        plan: Plan | None = None
+        for event in events:
+            plan = await self._evolved(plan, event) or plan
+        return plan
 
     async def _evolved(self, plan: Plan | None, event: Event) -> Plan | None:
         """Return the plan after `event`, with what was missing before it read from the log."""
@@ -139,14 +196,19 @@ class Planner:
     async def _follow(self, plans: Sequence[Plan]) -> None:
         """Decide for these plans and make it so."""
         decided = await asyncio.gather(*(self._settled(plan) for plan in plans))
-        open_plans = [plan for plan, _ in decided if not plan.has_ended]
         ended = [plan for plan, _ in decided if plan.has_ended]
+        suspended = [plan for plan, _ in decided if plan.is_suspended and not plan.has_ended]
+        open_plans = [p for p, _ in decided if not p.has_ended and not p.is_suspended]
         # Known before it is sent: should the broker not take an item, the next tick sends it.
         self.plans |= {plan.execution_id: plan for plan in open_plans}
-        await self._publish([item for _, items in decided for item in items])
+        await self._sender.publish([item for _, items in decided for item in items])
         for plan in ended:
             await self._end(plan)
-        self._ports.tables.save(open_plans, [plan.execution_id for plan in ended])
+        for plan in suspended:
+            self._forget(plan.execution_id)
+            self._care.leave(plan.execution_id, plan.seq)
+        gone = [plan.execution_id for plan in (*ended, *suspended)]
+        self._ports.tables.save(open_plans, gone)
 
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and the work it calls for."""
@@ -198,6 +260,7 @@ class Planner:
                 now=now,
                 floor=self._floors.get(plan.execution_id, plan.started_at),
                 known=known,
+                lives=self._lives,
             )
             try:
                 return decide(plan, moment)
@@ -267,33 +330,6 @@ class Planner:
             except Refused:
                 continue
 
-    async def _publish(self, items: Sequence[WorkItem]) -> None:
-        if not items:
-            return
-        await self._ports.queue.publish(items)
-        now = self._ports.clock.now()
-        for item in items:
-            _, times = self._published.get(_sending(item), (now, 0))
-            self._published[_sending(item)] = (now, times + 1)
-
-    def _unclaimed(self, now: datetime) -> list[WorkItem]:
-        """Return items that were never sent, or so long ago that their record may be lost."""
-        waiting = [item for plan in self.plans.values() for item in waiting_items(plan)]
-        sent, self._published = self._published, {}
-        stale: list[WorkItem] = []
-        for item in waiting:
-            known = sent.get(_sending(item))
-            if known is not None:
-                self._published[_sending(item)] = known
-            if known is None or now - known[0] >= self._patience(known[1]):
-                stale.append(item)
-        return stale
-
-    def _patience(self, times: int) -> timedelta:
-        """Say how long an item that was sent so often may wait."""
-        doublings: int = min(max(times - 1, 0), 4)
-        return self._rules.republish_after * (1 << doublings)
-
     async def _end(self, plan: Plan) -> None:
         """Tell who asked, and keep no more of an ended execution than its number."""
         if plan.status != COMPLETED:
@@ -355,7 +391,3 @@ class Planner:
         self.plans.pop(execution_id, None)
         self._wake.pop(execution_id, None)
         self._floors.pop(execution_id, None)
-
-
-def _sending(item: WorkItem) -> Sending:
-    return item.execution_id, item.entity_id, item.attempt

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from streams.clock import Clock
 from streams.execution.plan import Plan
+from streams.log.lives import Lives, MemoryLives
 from streams.log.port import EventStore, Families
 from streams.payload.port import PayloadStore
+from streams.planner.blame import MemoryNotes, Notes
 from streams.playbook.model import Playbook
 from streams.work.port import WorkQueue
 from streams.work.reply import Replies
@@ -72,3 +74,5 @@ class Ports:
     replies: Replies
     clock: Clock
     tables: Tables = field(default_factory=NoTables)
+    lives: Lives = field(default_factory=MemoryLives)
+    notes: Notes = field(default_factory=MemoryNotes)

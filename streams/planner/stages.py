@@ -8,7 +8,6 @@ from typing import Any
 from streams.envelope.model import PayloadRef
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
-from streams.execution.lease import Lease
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
@@ -16,6 +15,7 @@ from streams.payload.content import reference_json
 from streams.payload.reading import MANIFEST
 from streams.payload.results import rows_reference
 from streams.planner.draft import Draft
+from streams.planner.leases import over
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import Ending, issue, leave
 from streams.planner.windows import has_more, windows
@@ -182,13 +182,13 @@ def _look_after(draft: Draft, frame: Frame) -> None:
     """Draft the end of a lease that ran out, and the next attempt or the end of a bad one."""
     rules, now = draft.moment.rules, draft.moment.now
     if frame.lease is not None and frame.status is FrameStatus.CLAIMED:
-        if lease_end(frame.lease, draft.moment.floor) + rules.lease_margin > now:
+        if (why := over(frame.lease, draft.moment)) is None:
             return
         draft.emit(
             "frame.lease_expired",
             f"{frame.frame_id}/{frame.attempt}",
             node_name=frame.step,
-            meta={**_names(frame), "worker": frame.lease.owner},
+            meta={**_names(frame), "worker": frame.lease.owner, **why},
             expected_version=frame.version,
         )
         frame = draft.plan.stages[frame.stage_id].frames[frame.frame_id]
@@ -198,11 +198,6 @@ def _look_after(draft: Draft, frame: Frame) -> None:
         _abandon(draft, frame)
     elif now >= retry_at(frame, rules.retry_delay):
         _dispatch(draft, frame.stage_id, frame.frame_id, frame.cursor, again=frame)
-
-
-def lease_end(lease: Lease, floor: datetime) -> datetime:
-    """Return when a lease ends, counted from the floor at the earliest."""
-    return max(lease.since, floor) + timedelta(seconds=lease.seconds)
 
 
 def retry_at(frame: Frame, delay: timedelta) -> datetime:

@@ -29,7 +29,7 @@ def execution_row(plan: Plan, event: Event) -> ExecutionRow:
         last_event_id=event.event_id,
         start_time=plan.started_at,
         end_time=plan.ended_at,
-        error=plan.error or failure.get("error"),
+        error=plan.error or failure.get("error") or plan.suspension,
         state={part: steps for part, steps in state.items() if steps},
         result=plan.result,
         result_ref=plan.output,
@@ -97,7 +97,6 @@ def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> Frame
 
 def command_row(command: Command, event: Event, *, status: str | None = None) -> CommandRow:
     """Return the command as `event` left it. What waits to be published again is PENDING."""
-    waits = command.status == "EXPIRED"
     has_ended = command.has_ended or status is not None
     return CommandRow(
         command_id=command.command_id,
@@ -107,7 +106,7 @@ def command_row(command: Command, event: Event, *, status: str | None = None) ->
         step_name=command.step,
         tool=command.tool,
         pool=command.pool,
-        status=status or ("PENDING" if waits else command.status),
+        status=status or ("PENDING" if command.waits else command.status),
         owner_worker=command.lease.owner if command.lease else None,
         lease_until=command.lease.until if command.lease else None,
         result_ref=command.output,

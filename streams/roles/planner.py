@@ -15,6 +15,8 @@ from streams.feed.agent import Shell
 from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Place, Record
+from streams.log.lives import PostgresLives
+from streams.planner.blame import FileNotes
 from streams.planner.intake import Intake
 from streams.planner.loop import Planner
 from streams.planner.port import Ports
@@ -46,6 +48,8 @@ async def run(
     ):
         tables = PlanTables(folder / "plans")
         closing.callback(tables.close)
+        notes = FileNotes(folder / "executions.journal")
+        closing.callback(notes.close)
         ports = Ports(
             store=log.store,
             families=log.store,
@@ -55,8 +59,10 @@ async def run(
             replies=replies,
             clock=clock,
             tables=tables,
+            lives=PostgresLives(log.pool),
+            notes=notes,
         )
-        planner = Planner(ports, rules_of(settings))
+        planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
 
         async def assigned(places: frozenset[Place]) -> None:
             await intake.assigned(places)
@@ -66,6 +72,7 @@ async def run(
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the planner too often", kind="planner")
+            await intake.suspend(record)
 
         async def poison(record: Record, reason: str) -> None:
             await dead_letters.put(record, reason, kind="planner")

@@ -19,6 +19,7 @@ from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
 from streams.local.layout import layout_of
+from streams.log.lives import PostgresLives, check
 from streams.roles.start import role_folder
 from streams.roles.tell import TELL_S, tell_of
 from streams.settings import Settings
@@ -36,6 +37,8 @@ from streams.worker.tools.registry import Surroundings, open_tools
 
 POOL = "default"
 LOOK_S = 1.0
+LIFE_S = 5.0
+"""How often a worker makes sure that no other process has its name."""
 
 
 async def run(
@@ -46,6 +49,8 @@ async def run(
     own = ConfiguredCredentials(_secrets(settings), os.environ)
     secrets = ApiSecrets(lambda: _api(settings, data), worker_token_of(settings))
     credentials = LeasedCredentials(own, secrets, SystemClock())
+    # Another name in each life: a claim is this process's for as long as it lives.
+    name = f"{runtime.shard_id}/{uuid4().hex[:8]}"
     async with (
         aclosing(secrets),
         open_log(settings, role="worker", lanes=1) as log,
@@ -80,8 +85,7 @@ async def run(
             partitions=KafkaPartitions(bootstrap, SystemClock()),
         )
         options = Options(
-            # Another name in each life: a claim is this process's for as long as it lives.
-            name=f"{runtime.shard_id}/{uuid4().hex[:8]}",
+            name=name,
             deployment=runtime.cluster_id,
             slots=runtime.scheduler.max_inflight_frames_per_worker,
             row_concurrency=settings.frames.row_concurrency,
@@ -89,6 +93,9 @@ async def run(
             beat_s=float(settings.frames.heartbeat_seconds),
         )
         worker = Worker(feed, ports, options)
+        lives = PostgresLives(log.pool)
+        # Before the first claim: what an earlier life held is given to others from now on.
+        await lives.begin(name)
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
@@ -102,8 +109,12 @@ async def run(
             if worker.is_busy:
                 watchdog.beat()  # a frame may take longer than the watchdog waits
 
+        async def live() -> None:
+            await check(lives, name)
+
         shell.every(LOOK_S, look)
         shell.every(TELL_S, tell_of(payloads, folder))
+        shell.every(LIFE_S, live)
         try:
             await shell.run(stop, ready)
         finally:

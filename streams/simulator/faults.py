@@ -20,10 +20,16 @@ class Injected(Unavailable):
 
 @dataclass(slots=True)
 class Process:
-    """Something that can be killed; what is left of it can then do nothing more."""
+    """Something that can be killed; what is left of it can then do nothing more.
+
+    It can also be asked to stop, or be taken for dead: then another has its name, and the
+    broker gives it nothing more.
+    """
 
     name: str
     is_alive: bool = True
+    is_fenced: bool = False
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def check(self) -> None:
         """End the caller if its process is dead: a killed process says no last words."""

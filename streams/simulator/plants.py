@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import streams.execution.evolve
 import streams.planner.windows
 import streams.simulator.world
 import streams.worker.lease
@@ -52,8 +53,20 @@ def unfenced_commit() -> AbstractContextManager[None]:
     return _swapped(streams.worker.lease, "fact", careless)
 
 
+@contextmanager
+def deaf_to_suspension() -> Iterator[None]:
+    """The fold passes over `execution.suspended`, so planning goes on."""
+    handlers = streams.execution.evolve._HANDLERS
+    was = handlers.pop("execution.suspended")
+    try:
+        yield
+    finally:
+        handlers["execution.suspended"] = was
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "lost-acknowledgement": lost_acknowledgement,
     "double-dispatch": double_dispatch,
     "unfenced-commit": unfenced_commit,
+    "deaf-to-suspension": deaf_to_suspension,
 }

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 from streams.envelope.canonical import millis
 from streams.envelope.model import Event, NewEvent, PayloadRef, Root
-from streams.feed.memory import MemoryTopics
+from streams.feed.memory import MemoryFeed, MemoryTopics
+from streams.feed.port import Place, Record
+from streams.log.lives import MemoryLives
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import Compression, Scope
+from streams.planner.blame import MemoryNotes
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
-from streams.simulator.faults import Faults, Process
+from streams.simulator.faults import Faults, Injected, Process
 from streams.work.item import WorkItem
 
 EVENTS = "noetl.events.execution"
@@ -76,11 +87,23 @@ async def _nothing() -> None:
 class FaultyStore:
     """One process's way to the log."""
 
-    def __init__(self, store: MemoryEventStore, faults: Faults, process: Process) -> None:
+    def __init__(
+        self,
+        store: MemoryEventStore,
+        faults: Faults,
+        process: Process,
+        poison: Collection[int] = (),
+    ) -> None:
         self._store, self._faults, self._process = store, faults, process
+        self._poison = poison
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
-        """Append, unless the call or its answer is lost."""
+        """Append, unless the call or its answer is lost, or the process dies of the events."""
+        for event in batch:
+            if event.root.id in self._poison and event.type != "execution.suspended":
+                self._faults.counts[f"{self._process.name} poisoned"] += 1
+                self._process.is_alive = False
+                self._process.check()
         return await self._faults.write(self._process, lambda: self._store.append(batch))
 
     async def read_root(
@@ -125,6 +148,67 @@ class FaultyStore:
         """Ask, unless the call is refused."""
         ask = lambda: self._store.endings(execution_ids)  # noqa: E731
         return await self._faults.read(self._process, ask)
+
+    async def suspended_executions(self) -> Mapping[int, int]:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, self._store.suspended_executions)
+
+
+class FaultyLives:
+    """One process's way to the lives of workers."""
+
+    def __init__(self, lives: MemoryLives, faults: Faults, process: Process) -> None:
+        self._lives, self._faults, self._process = lives, faults, process
+
+    async def begin(self, owner: str) -> None:
+        """Begin a life, however often it must be said."""
+        while True:
+            try:
+                await self._faults.write(self._process, lambda: self._lives.begin(owner))
+                return
+            except Injected:
+                await asyncio.sleep(1.0)
+
+    async def current(self) -> Mapping[str, str]:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, self._lives.current)
+
+
+class FencedFeed:
+    """A feed that gives nothing more to a process whose name another has, or that is dead."""
+
+    def __init__(self, feed: MemoryFeed, process: Process) -> None:
+        self._feed, self._process = feed, process
+
+    async def next_batch(self) -> Mapping[Place, list[Record]]:
+        """Return what is there; nothing once fenced."""
+        if not self._process.is_fenced:
+            batch = await self._feed.next_batch()
+            if not self._process.is_fenced:
+                return batch
+        await asyncio.sleep(1.0)
+        return {}
+
+    def acknowledge(self, records: Iterable[Record]) -> None:
+        """Say that these records never need to come again, if anybody still listens."""
+        if self._process.is_alive and not self._process.is_fenced:
+            self._feed.acknowledge(records)
+
+
+class OutlivingNotes:
+    """Notes that a dead process cannot change any more."""
+
+    def __init__(self, notes: MemoryNotes, process: Process) -> None:
+        self._notes, self._process = notes, process
+
+    def read(self) -> bytes:
+        """Return what was written last."""
+        return self._notes.read()
+
+    def write(self, content: bytes) -> None:
+        """Keep it, unless the process is dead."""
+        if self._process.is_alive:
+            self._notes.write(content)
 
 
 class FaultyPayloads:

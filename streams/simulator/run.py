@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
+from streams.envelope.catalogue import catalogue
 from streams.envelope.model import NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
 from streams.projector.memory import MemoryProjections
 from streams.projector.rebuild import rebuild
 from streams.simulator.faults import Process
+from streams.simulator.operator import operate
 from streams.simulator.playbooks import simulated
 from streams.simulator.ports import EVENTS
 from streams.simulator.virtual import Stuck, VirtualClock, VirtualLoop, run
@@ -23,6 +26,10 @@ from streams.simulator.world import WORKERS, World, build
 BAD_TIMES_S = 90.0
 PATIENCE_S = 400.0
 """How long after the bad times an execution may take to end."""
+_LEARNT = timedelta(seconds=60)
+"""How long a planner may take to learn of a suspension: the mirror may stand still meanwhile."""
+_POISONED = 0.08
+"""How likely an execution ends the planner until an operator has mended it."""
 SHOWN_S = 120.0
 """How long after that the projection may take to show everything."""
 
@@ -101,6 +108,7 @@ def _one(seed: int, summary: Summary) -> str | None:
 async def _story(world: World) -> str | None:
     processes = [
         asyncio.ensure_future(world.mirror.run()),
+        asyncio.ensure_future(operate(world)),
         asyncio.ensure_future(world.supervised("planner", world.planner)),
         asyncio.ensure_future(world.supervised("projector", world.projector)),
         *(
@@ -135,6 +143,8 @@ async def _start(world: World) -> _Run:
     is_bad = random.random() < 0.2
     bad = frozenset(n for n in range(rows) if is_bad and random.random() < 0.1)
     execution_id = world.ids.next()
+    if random.random() < _POISONED:
+        world.poison.add(execution_id)
     items: list[Any] = [{"n": n, "bad": n in bad} for n in range(rows)]
     await world.start(
         NewEvent(
@@ -194,7 +204,16 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
     dispatched: set[str] = set()
     ended: set[str] = set()
     problems: list[str] = []
+    suspended_at: datetime | None = None
     for event in await world.events(run.execution_id):
+        if event.type == "execution.suspended":
+            suspended_at = event.ingest_time
+        elif event.type == "execution.resumed":
+            suspended_at = None
+        elif suspended_at is not None and catalogue().types[event.type].writer == "planner":
+            late = event.ingest_time - suspended_at
+            if late > _LEARNT:
+                problems.append(f"{event.type} was decided {late} after the suspension")
         was = plan.status if plan else None
         plan = evolve(plan, event)
         if was in TERMINAL and plan.status != was:

@@ -16,24 +16,30 @@ from streams.envelope.registry import MemoryRegistry
 from streams.feed.memory import MemoryFeed, MemoryTopics
 from streams.feed.port import Place
 from streams.ids import FixedWorkerId, Snowflakes
+from streams.log.lives import MemoryLives
 from streams.log.memory import MemoryEventStore
 from streams.payload.memory import MemoryPayloadStore
 from streams.planner import port as planner_port
+from streams.planner.blame import MemoryNotes
 from streams.planner.intake import Intake
 from streams.planner.loop import Planner
 from streams.planner.rules import Rules
 from streams.projector.loop import Projector
 from streams.projector.memory import MemoryProjections
 from streams.simulator.database import Database, FaultySaver, Source
+from streams.simulator.ending import end
 from streams.simulator.faults import Faults, Process
 from streams.simulator.playbooks import SimulatedPlaybooks
 from streams.simulator.ports import (
     EVENTS,
+    FaultyLives,
     FaultyPayloads,
     FaultyProjections,
     FaultyQueue,
     FaultyStore,
+    FencedFeed,
     Mirror,
+    OutlivingNotes,
     Silence,
 )
 from streams.simulator.virtual import VirtualClock, VirtualLoop
@@ -68,7 +74,11 @@ class World:
     silence: Silence
     codec: Codec
     ids: Snowflakes
+    workers: MemoryLives = field(default_factory=MemoryLives)
+    notes: MemoryNotes = field(default_factory=MemoryNotes)
     lives: Any = field(default_factory=lambda: count(1))
+    poison: set[int] = field(default_factory=set)
+    """Executions whose next decision ends the planner, until somebody mends it."""
     broken: list[BaseException] = field(default_factory=list)
     """What ended a process that nobody killed."""
 
@@ -83,7 +93,7 @@ class World:
     async def planner(self, process: Process) -> None:
         """Run a planner until it is killed."""
         clock, faults = self.clock(), self.faults
-        store = FaultyStore(self.store, faults, process)
+        store = FaultyStore(self.store, faults, process, self.poison)
         planner = Planner(
             planner_port.Ports(
                 store=store,
@@ -93,6 +103,8 @@ class World:
                 playbooks=SimulatedPlaybooks(),
                 replies=self.silence,
                 clock=clock,
+                lives=FaultyLives(self.workers, faults, process),
+                notes=OutlivingNotes(self.notes, process),
             ),
             _RULES,
         )
@@ -135,8 +147,9 @@ class World:
         options = worker_options.Options(
             name=f"worker-{number}/{next(self.lives)}", lease_s=10, beat_s=3.0, grace_s=2.0
         )
+        await FaultyLives(self.workers, faults, process).begin(options.name)
         feed = MemoryFeed(self.topics, [_work_topic(number)], group="work", idle_s=1.0)
-        await Worker(feed, ports, options).run(asyncio.Event())
+        await Worker(FencedFeed(feed, process), ports, options).run(process.stop)
 
     async def projector(self, process: Process) -> None:
         """Run a projector until it is killed."""
@@ -152,19 +165,15 @@ class World:
         await projector.run(asyncio.Event())
 
     async def supervised(self, name: str, body: Callable[[Process], Awaitable[None]]) -> None:
-        """Run a process for ever: killed now and then, and started again after a while."""
+        """Run a process for ever: ended now and then, and started again after a while."""
         while True:
             process = Process(name)
             task = asyncio.ensure_future(body(process))
             patience = self.random.expovariate(1 / 12.0) if self.faults.is_on else 3_600.0
             done, _ = await asyncio.wait({task}, timeout=patience)
-            if not done and self.faults.is_on:
-                self.faults.counts[f"{name} killed"] += 1
-            elif done and (error := task.exception()) is not None:
+            if done and not task.cancelled() and (error := task.exception()) is not None:
                 self.broken.append(error)
-            process.is_alive = False
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end(process, task, self.faults)
             await asyncio.sleep(self.random.uniform(0.1, 3.0))
 
     async def start(self, execution: NewEvent) -> None:

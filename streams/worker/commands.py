@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import nullcontext
 from typing import Any
@@ -28,7 +29,10 @@ class CommandRunner:
         self._ports, self._options = ports, options
 
     async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
-        """Run one attempt. What another worker has, or has ended, is silently dropped."""
+        """Run one attempt. What another worker has, or has ended, is silently dropped.
+
+        Cancelled, it hands the command back before it leaves.
+        """
         lease = Lease(item, self._ports, self._options)
         if not await lease.claim():
             return
@@ -38,6 +42,9 @@ class CommandRunner:
                     await self._attempt(lease, aside)
         except LeaseLost as lost:
             _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
+        except asyncio.CancelledError:
+            await lease.hand_back()
+            raise
 
     async def _attempt(self, lease: Lease, aside: Aside) -> None:
         try:

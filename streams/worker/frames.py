@@ -45,7 +45,7 @@ class FrameRunner:
         except LeaseLost as lost:
             _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
-            await _release(lease)
+            await lease.hand_back()
             raise
 
     async def _attempt(self, lease: Lease, aside: Aside) -> None:
@@ -104,13 +104,6 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
 async def _fail(lease: Lease, why: str) -> None:
     meta = {"rows": 0, "failed_rows": 0}
     await lease.end("failed", status="error", error=fit(why), meta=meta)
-
-
-async def _release(lease: Lease) -> None:
-    try:
-        await lease.end("released")
-    except LeaseLost as lost:
-        _log.info("frame %s: not handed back: %s", lease.item.entity_id, lost)
 
 
 def _fence(item: WorkItem, options: Options) -> Fence:

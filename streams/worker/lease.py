@@ -105,6 +105,13 @@ class Lease:
         except Unavailable as error:
             raise LeaseLost(f"the log stayed down until the lease was over: {error}") from error
 
+    async def hand_back(self) -> None:
+        """Let somebody else have it at once; what cannot be handed back runs out by itself."""
+        try:
+            await self.end("released")
+        except LeaseLost as lost:
+            _log.info("%s %s: not handed back: %s", self.item.kind, self.item.entity_id, lost)
+
     async def _append(self, what: str, **fields: Any) -> Outcome:
         options = self._options
         event = fact(

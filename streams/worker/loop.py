@@ -163,7 +163,7 @@ class Worker:
             self._ended.popitem(last=False)
 
     async def stop(self) -> None:
-        """Finish within the grace period; hand back frames that do not."""
+        """Finish within the grace period; hand back what does not."""
         self._is_stopping = True
         self._waiting.clear()
         tasks = {job.task for job in self._jobs.values() if job.task is not None}

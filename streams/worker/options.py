@@ -36,7 +36,7 @@ class Options:
     patience_s: float = 30.0
     """How long a tool's own dependency may be down before the attempt is given up."""
     grace_s: float = 20.0
-    """How long a stopping worker lets its frames finish."""
+    """How long a stopping worker lets its frames and commands finish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -590,6 +590,20 @@ async def test_open_roots_are_those_that_have_not_ended(subject: Subject) -> Non
     assert list(found) == sorted(found)
 
 
+async def test_suspended_executions_are_told_with_the_place_of_their_last_suspension(
+    subject: Subject,
+) -> None:
+    again, resumed, ended = (subject.next_id() for _ in range(3))
+    pause, goes_on = "execution.suspended", "execution.resumed"
+    await subject.store.append([event(again, t) for t in ("step.enter", pause, goes_on, pause)])
+    await subject.store.append([event(resumed, t) for t in ("step.enter", pause, goes_on)])
+    await subject.store.append([event(ended), event(ended, pause)])
+    await subject.store.append([event(ended, "execution.cancelled")])
+    found = await subject.store.suspended_executions()  # type: ignore[attr-defined]
+    assert found[again] == 4
+    assert not {resumed, ended} & found.keys()
+
+
 # ---------------------------------------------------------------- families
 
 

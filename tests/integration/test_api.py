@@ -213,6 +213,55 @@ async def test_a_cancelled_execution_is_seen_at_once_and_cancelled_only_once(
     assert (again, told["type"]) == (409, "urn:noetl:problem:root-ended")
 
 
+# ---------------------------------------------------------------- suspending
+
+
+async def test_a_suspended_execution_is_seen_at_once_and_gives_no_work_until_resumed(
+    client: Client, stand: Stand
+) -> None:
+    story = await begun(stand)
+    path = f"/api/executions/{story.root.id}"
+    frames = f"/api/stages/{story.stage_id}/frames/claim"
+    commands = {"worker_id": "w", "pool": f"p{story.root.id}"}
+
+    status, made = await post(client, f"{path}/suspend", {"by": "ana", "reason": "API down"})
+    _, shown = await get(client, path)
+    assert (status, made["status"], shown["status"]) == (200, "SUSPENDED", "SUSPENDED")
+    assert (shown["error"], shown["head_seq"]) == ("API down", made["seq"])
+    again, told = await post(client, f"{path}/suspend", {"reason": "again"})
+    assert (again, told["type"]) == (409, "urn:noetl:problem:already-so")
+    await stand.project()
+    assert (await post(client, frames, {"worker_id": "w"}))[1] == []
+    assert (await post(client, "/api/commands/claim", commands))[1] == []
+
+    assert (await post(client, f"{path}/resume"))[0] == 200
+    _, shown = await get(client, path)
+    assert (shown["status"], shown["error"]) == ("RUNNING", None)
+    assert (await post(client, f"{path}/resume"))[0] == 409
+    await stand.project()
+    assert len((await post(client, frames, {"worker_id": "w"}))[1]) == 1
+    assert len((await post(client, "/api/commands/claim", commands))[1]) == 1
+
+
+async def test_a_suspension_needs_a_reason_an_execution_and_one_that_has_not_ended(
+    client: Client, stand: Stand
+) -> None:
+    story = await begun(stand)
+    path = f"/api/executions/{story.root.id}"
+    assert (await post(client, f"{path}/suspend", {}))[0] == 422
+    assert (await post(client, f"{path}/suspend", {"reason": "a\nb"}))[0] == 422
+    assert (await post(client, "/api/executions/5/suspend", {"reason": "x"}))[0] == 404
+    await post(client, f"{path}/suspend", {"reason": "x"})
+    assert (await post(client, f"{path}/cancel", {"by": "ana"}))[0] == 200
+    _, shown = await get(client, path)
+    assert shown["status"] == "CANCELLED"
+    for what in ("suspend", "resume"):
+        status, told = await post(
+            client, f"{path}/{what}", {"reason": "x"} if what == "suspend" else {}
+        )
+        assert (status, told["type"]) == (409, "urn:noetl:problem:root-ended")
+
+
 # ---------------------------------------------------------------- frames
 
 

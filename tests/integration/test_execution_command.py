@@ -30,7 +30,8 @@ def run(database: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a command against this module's database, as tenant acme."""
     runtime = database.runtime.model_copy(update={"tenant_id": "acme", "organization_id": "care"})
     own = database.model_copy(update={"runtime": runtime})
-    monkeypatch.setattr("streams.cli.execution._settings", lambda file, data: own)
+    for module in ("execution", "steering"):
+        monkeypatch.setattr(f"streams.cli.{module}._settings", lambda file, data: own)
 
     async def call(*arguments: str) -> Result:
         import asyncio
@@ -64,6 +65,38 @@ async def test_executions_are_listed_shown_told_and_cancelled(stand: Stand, run:
     again = await run("cancel", going_id)
     assert isinstance(again.exception, StreamsError)
     assert again.exception.exit_code == 3
+
+
+async def test_an_execution_is_suspended_with_its_reason_and_resumed(
+    stand: Stand, run: Any
+) -> None:
+    going = Story(stand.log.ids.take(100)[0])
+    await stand.log.store.append([going.began("examples/paused"), going.issued()])
+    going_id = str(going.root.id)
+
+    assert (
+        "would be suspended"
+        in (await run("suspend", going_id, "--reason", "x", "--dry-run")).output
+    )
+    made = await run("suspend", going_id, "--reason", "API is down", "--by", "ana", "--json")
+    assert orjson.loads(made.output)["status"] == "SUSPENDED"
+    again = await run("suspend", going_id, "--reason", "y")
+    assert isinstance(again.exception, StreamsError)
+    assert (again.exception.exit_code, "suspended already" in str(again.exception)) == (3, True)
+
+    await stand.project()
+    assert "API is down" in (await run("show", going_id)).output
+    assert "(API is down)" in (await run("list", "--path", "examples/paused")).output
+    assert (await run("list", "--status", "SUSPENDED")).output.count(going_id) == 1
+
+    assert (await run("resume", going_id, "--by", "ana")).output == f"{going_id} goes on\n"
+    await stand.project()
+    shown = orjson.loads((await run("show", going_id, "--json")).output)
+    assert (shown["status"], shown["error"]) == ("RUNNING", None)
+    assert isinstance((await run("resume", going_id)).exception, StreamsError)
+    types = [event.type for event in await root_events(stand.log.store, going.root.id)]
+    assert types[2:] == ["execution.suspended", "execution.resumed"]
+    assert (await run("suspend", going_id)).exit_code == 2
 
 
 async def test_an_unknown_execution_is_told_as_such(run: Any) -> None:

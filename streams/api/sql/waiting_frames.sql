@@ -1,2 +1,6 @@
--- Frames of a stage that wait for a worker.
-SELECT frame_id, ordinal FROM noetl.frame WHERE stage_id = $1 AND status = 'PENDING' ORDER BY ordinal LIMIT $2
+-- Frames of a stage that wait for a worker; none while the execution is suspended.
+SELECT f.frame_id, f.ordinal
+FROM noetl.frame f LEFT JOIN noetl.execution e USING (execution_id)
+WHERE f.stage_id = $1 AND f.status = 'PENDING' AND e.status IS DISTINCT FROM 'SUSPENDED'
+ORDER BY f.ordinal
+LIMIT $2

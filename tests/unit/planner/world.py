@@ -11,9 +11,11 @@ from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import Plan
 from streams.ids import FixedWorkerId, Snowflakes
+from streams.log.lives import MemoryLives
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
 from streams.payload.memory import MemoryPayloadStore
+from streams.planner.blame import MemoryNotes
 from streams.planner.loop import Planner
 from streams.planner.port import Ports
 from streams.planner.rules import Rules
@@ -93,6 +95,7 @@ class World:
         self.queue, self.payloads = MemoryWorkQueue(), MemoryPayloadStore()
         self.playbooks, self.replies = _Playbooks(playbook), _Replies()
         self.rules = Rules(**rules)
+        self.lives, self.notes = MemoryLives(), MemoryNotes()
         self.planner = self.new_planner()
         self.frontier = Frontier()
         self.execution_id = ids.next()
@@ -108,8 +111,11 @@ class World:
                 playbooks=self.playbooks,
                 replies=self.replies,
                 clock=self.clock,
+                lives=self.lives,
+                notes=self.notes,
             ),
             self.rules,
+            name="planner-0",
         )
 
     async def start(self, workload: dict[str, Any] | None = None, **meta: Any) -> None:
@@ -119,6 +125,21 @@ class World:
             context={"workload": workload or {}},
             catalog_id=7,
         )
+        await self.pump()
+
+    async def reborn(self) -> None:
+        """Let a new planner take over, as after a kill, and read the topic from its end."""
+        self.planner = self.new_planner()
+        ids = await self.store.open_roots("execution")
+        await self.planner.adopt(ids, await self.store.suspended_executions())
+        await self.pump()
+
+    async def suspend(self, reason: str = "a pause") -> None:
+        await self.append("execution.suspended", meta={"by": "ana", "reason": reason})
+        await self.pump()
+
+    async def resume(self) -> None:
+        await self.append("execution.resumed", meta={"by": "ana"})
         await self.pump()
 
     async def append(self, type: str, **fields: Any) -> None:

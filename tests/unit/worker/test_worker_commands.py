@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
 from streams.playbook.readers import ways_of
 from streams.worker.commands import CommandRunner
-from streams.worker.port import Outcome
+from streams.worker.port import Call, Config, Outcome
 from tests.unit.worker.stage import FakeTool, World, http_error, ok, rule, task
 
 
@@ -37,6 +38,26 @@ async def test_a_command_is_claimed_run_and_completed() -> None:
     assert last.status == "success"
     assert last.result == {"status": "success", "data": {"n": 3}, "meta": {}}
     assert last.stream_version == 3
+
+
+async def test_a_cancelled_command_is_handed_back() -> None:
+    begun = asyncio.Event()
+
+    class Hanging(FakeTool):
+        async def run(self, config: Config, call: Call) -> Outcome:
+            begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError("it hangs")
+
+    here = world(task("a", "t", {}), t=Hanging())
+    item = await here.command()
+    running = asyncio.ensure_future(CommandRunner(here.ports, here.options()).run(item))
+    await begun.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    last = await here.last()
+    assert (last.type, last.meta["attempt"]) == ("command.released", item.attempt)
+    assert running.cancelled()
 
 
 async def test_changes_of_ctx_come_with_the_result() -> None:

@@ -1,0 +1,172 @@
+"""`streams execution cancel|suspend|resume`: steer an execution from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from streams.cli.options import options, settings_options
+
+if TYPE_CHECKING:
+    from streams.app import Log
+    from streams.envelope.model import Event, NewEvent, Root
+    from streams.payload.port import Scope
+    from streams.settings import Settings
+
+_whose = options(
+    click.argument("execution_id", metavar="ID", type=click.IntRange(min=1)),
+    click.option("--by", default="cli", show_default=True, help="Who does it."),
+    click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
+    settings_options,
+)
+
+
+@click.command()
+@_whose
+@click.option("--reason", help="Why, for those who look later.")
+def cancel(
+    execution_id: int,
+    by: str,
+    reason: str | None,
+    dry_run: bool,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """End an execution; exit 3 when it has ended already.
+
+    \b
+    Example:
+      streams execution cancel 334285732872290304 --reason "wrong day"
+    """
+    told = asyncio.run(_cancel(_settings(file, data), execution_id, by, reason, dry_run))
+    _print(told, as_json, f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
+
+
+@click.command()
+@_whose
+@click.option("--reason", required=True, help="Why, shown until it is resumed.")
+def suspend(
+    execution_id: int,
+    by: str,
+    reason: str,
+    dry_run: bool,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Dispatch nothing new of an execution until it is resumed; what runs may still commit.
+
+    Exits with 3 when it is suspended or has ended already.
+
+    \b
+    Example:
+      streams execution suspend 334285732872290304 --reason "the clinic's API is down"
+    """
+
+    def next_of(own: Sequence[Event]) -> NewEvent:
+        from streams.clock import SystemClock
+        from streams.execution.steering import suspended
+
+        return suspended(own, by=by, reason=reason, now=SystemClock().now())
+
+    settings = _settings(file, data)
+    told = asyncio.run(_steer(settings, execution_id, "suspended", next_of, dry_run))
+    _print(told, as_json, f"{execution_id} {'would be suspended' if dry_run else 'is suspended'}")
+
+
+@click.command()
+@_whose
+def resume(
+    execution_id: int,
+    by: str,
+    dry_run: bool,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Let a suspended execution go on from its log; exit 3 when it is not suspended.
+
+    \b
+    Example:
+      streams execution resume 334285732872290304
+    """
+
+    def next_of(own: Sequence[Event]) -> NewEvent:
+        from streams.clock import SystemClock
+        from streams.execution.steering import resumed
+
+        return resumed(own, by=by, now=SystemClock().now())
+
+    settings = _settings(file, data)
+    told = asyncio.run(_steer(settings, execution_id, "resumed", next_of, dry_run))
+    _print(told, as_json, f"{execution_id} {'would go on' if dry_run else 'goes on'}")
+
+
+async def _cancel(
+    settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
+) -> dict[str, Any]:
+    from streams.clock import SystemClock
+    from streams.execution.cancelling import cancelled
+
+    told = {"execution_id": str(execution_id), "dry_run": dry_run}
+    async with _opened(settings, execution_id, "execution.cancelled") as (log, root, scope):
+        if dry_run:
+            return told
+        now, key = SystemClock().now(), str(log.ids.next())
+        event = cancelled(root, scope, by=by, reason=reason, now=now, key=key)
+        receipt = await log.store.append([event])
+    return {**told, "status": "CANCELLED", "seq": receipt.events[0].seq}
+
+
+async def _steer(
+    settings: Settings, execution_id: int, what: str, next_of: Any, dry_run: bool
+) -> dict[str, Any]:
+    from streams.api.steering import steer
+    from streams.execution.steering import own_stream
+
+    told = {"execution_id": str(execution_id), "dry_run": dry_run}
+    async with _opened(settings, execution_id, f"execution.{what}") as (log, root, _):
+        if dry_run:
+            next_of([event async for event in log.store.read_stream(root, own_stream(root))])
+            return told
+        seq = await steer(log.store, root, next_of)
+    return {**told, "status": "SUSPENDED" if what == "suspended" else "RUNNING", "seq": seq}
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings, execution_id: int, type: str
+) -> AsyncIterator[tuple[Log, Root, Scope]]:
+    """Open the log for an execution that is there and has not ended."""
+    from streams.api.errors import NotFound
+    from streams.api.postgres import PostgresSeen
+    from streams.app import open_log, open_pool
+    from streams.envelope.model import Root
+    from streams.log.errors import RootEnded
+
+    root = Root("execution", execution_id)
+    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+        head = await PostgresSeen(pool).head(root)
+    if head is None:
+        raise NotFound("execution", execution_id)
+    if head.has_ended:
+        raise RootEnded(root, type)
+    async with open_log(settings, role="cli", lanes=1) as log:
+        yield log, root, head.scope
+
+
+def _settings(file: Path | None, data: Path | None) -> Settings:
+    from streams.app import load_settings
+
+    return load_settings(file, data).settings
+
+
+def _print(told: dict[str, Any], as_json: bool, text: str) -> None:
+    click.echo(orjson.dumps(told).decode() if as_json else text)

@@ -1,0 +1,2 @@
+-- The newest life of every worker.
+SELECT worker, life FROM noetl.worker_life

@@ -1,0 +1,135 @@
+"""Leases that end early: a worker's new life, and work that is handed back."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.execution.plan import COMPLETED, FAILED
+from streams.log.errors import VersionConflict
+from streams.work.item import WorkItem
+from tests.unit.planner.world import World, loop, playbook, step
+
+
+def framed() -> World:
+    return World(playbook(step("each", loop=loop(list(range(10))))))
+
+
+async def released(world: World, item: WorkItem, worker: str = "w1") -> None:
+    await world.append(
+        "command.released",
+        key=f"{item.entity_id}/{item.attempt}",
+        node_name=item.step,
+        meta={"command_id": str(item.entity_id), "attempt": item.attempt, "worker": worker},
+        expected_version=item.version + 1,
+    )
+    await world.pump()
+
+
+async def test_a_new_life_of_its_worker_ends_a_lease_at_once_and_says_why() -> None:
+    world = framed()
+    await world.lives.begin("worker-0/a")
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item, worker="worker-0/a")
+    await world.after(1)
+    assert "frame.lease_expired" not in await world.types()
+
+    await world.lives.begin("worker-0/b")
+    await world.after(1)
+
+    (expired,) = [one for one in await world.events() if one.type == "frame.lease_expired"]
+    assert expired.meta["worker"] == "worker-0/a"
+    assert expired.meta["reason"] == "its worker began a new life"
+    (again,) = world.take()
+    assert (again.entity_id, again.attempt) == (item.entity_id, 2)
+    await world.commit(again)
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_a_zombie_that_goes_on_is_refused() -> None:
+    world = framed()
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item, worker="worker-0/a")
+    await world.lives.begin("worker-0/b")
+    await world.after(1)
+    with pytest.raises(VersionConflict):
+        await world.append(
+            "frame.heartbeat",
+            node_name=item.step,
+            meta={
+                "frame_id": str(item.entity_id),
+                "stage_id": str(item.stage_id),
+                "attempt": 1,
+                "worker": "worker-0/a",
+                "lease_seconds": 60,
+            },
+            expected_version=item.version + 1,
+        )
+
+
+async def test_a_claim_that_a_zombie_made_after_the_new_life_began_does_not_last() -> None:
+    world = framed()
+    await world.lives.begin("worker-0/b")
+    await world.start()
+    (item,) = world.take()
+    await world.after(1)
+    await world.claim(item, worker="worker-0/a")
+    await world.pump()
+    assert (await world.types())[-2:] == ["frame.lease_expired", "frame.dispatched"]
+
+
+async def test_others_and_workers_without_a_life_keep_their_leases() -> None:
+    world = World(playbook(step("each", loop=loop(list(range(20))))))
+    await world.start()
+    ours, theirs = world.take()
+    await world.claim(ours, worker="worker-1/x")
+    await world.claim(theirs, worker="a-worker-over-http")
+    await world.lives.begin("worker-0/b")
+    await world.lives.begin("worker-1/x")
+    await world.after(30)
+    assert "frame.lease_expired" not in await world.types()
+
+
+async def test_a_command_of_an_earlier_life_is_published_again_even_to_a_new_planner() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item, worker="worker-0/a")
+    await world.lives.begin("worker-0/b")
+
+    await world.reborn()
+
+    assert {(one.entity_id, one.attempt) for one in world.take()} == {(item.entity_id, 2)}
+
+
+async def test_a_command_that_is_handed_back_is_published_again_at_once() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item)
+    await released(world, item)
+    await world.after(0.5)
+    (again,) = world.take()
+    assert (again.entity_id, again.attempt, again.version) == (item.entity_id, 2, item.version + 2)
+    await world.complete(again)
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_handing_back_is_no_failure_but_falling_silent_is() -> None:
+    world = World(playbook(step("hello")), max_attempts=2)
+    await world.start()
+    for _ in range(4):
+        (item,) = world.take()
+        await world.claim(item)
+        await released(world, item)
+        await world.after(0.5)
+    for expected in (False, True):
+        item = world.take()[-1]
+        await world.claim(item)
+        await world.pump()
+        await world.after(66)
+        assert (await world.plan()).has_ended is expected
+    plan = await world.plan()
+    assert plan.status == FAILED
+    assert "fell silent 2 times" in (plan.error or "")

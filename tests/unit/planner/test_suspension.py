@@ -1,0 +1,189 @@
+"""Suspended executions: nothing new is decided, nothing is lost, and who is suspended for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import streams.planner.loop
+from streams.errors import Unavailable
+from streams.execution.plan import CANCELLED, COMPLETED, Plan
+from streams.planner.core import Decision, decide
+from streams.planner.draft import Moment
+from streams.work.item import WorkItem
+from tests.unit.planner.world import World, loop, playbook, step
+
+
+class Killed(BaseException):
+    """The process is dead; nobody catches this."""
+
+
+def fixed() -> World:
+    return World(playbook(step("each", loop=loop(list(range(40))))), window=2)
+
+
+async def test_a_suspended_execution_takes_commits_and_dispatches_nothing_until_resumed() -> None:
+    world = fixed()
+    await world.start()
+    first, second = world.take()
+    await world.suspend()
+    before = len(await world.events())
+
+    await world.commit(first)
+    await world.after(300)
+
+    assert (await world.types())[before:] == ["frame.claimed", "frame.committed"]
+    assert world.take() == []
+
+    await world.resume()
+    await world.after(1)
+    sent = world.take()
+    assert second.entity_id in {item.entity_id for item in sent}
+    assert first.entity_id not in {item.entity_id for item in sent}
+    while sent:
+        await world.commit(sent.pop())
+        sent += world.take()
+    plan = await world.plan()
+    assert (plan.status, plan.loops["each"]["done"]) == (COMPLETED, 40)
+
+
+async def test_a_lease_that_ran_out_while_suspended_is_noticed_after_the_resumption() -> None:
+    world = fixed()
+    await world.start()
+    held, _ = world.take()
+    await world.claim(held)
+    await world.suspend()
+    await world.after(300)
+    assert "frame.lease_expired" not in await world.types()
+
+    await world.resume()
+
+    expired = [one for one in await world.events() if one.type == "frame.lease_expired"]
+    assert [one.meta["frame_id"] for one in expired] == [str(held.entity_id)]
+
+
+async def test_a_new_planner_leaves_a_suspended_execution_alone_and_goes_on_when_resumed() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    (item,) = world.take()
+    await world.suspend()
+
+    await world.reborn()
+    await world.after(300)
+    assert (world.planner.plans, world.take()) == ({}, [])
+
+    await world.resume()
+    await world.after(1)
+    (again,) = world.take()
+    assert again == item
+    await world.complete(again)
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_a_suspended_execution_can_be_cancelled_and_stays_so() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    await world.suspend()
+    await world.append("execution.cancelled", status="CANCELLED", meta={"by": "ana"})
+    await world.pump()
+    await world.after(60)
+    assert (await world.plan()).status == CANCELLED
+    assert (await world.types())[-1] == "execution.cancelled"
+    assert world.planner.known == frozenset()
+
+
+async def test_an_execution_that_kills_the_planner_three_times_is_suspended_and_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(playbook(step("hello", "bad"), step("bad")))
+    await world.start()
+    poisoned, deaths = world.execution_id, 0
+
+    def deadly(plan: Plan, moment: Moment) -> Decision:
+        if plan.execution_id == poisoned and plan.results:
+            raise Killed
+        return decide(plan, moment)
+
+    (item,) = world.take()
+    with monkeypatch.context() as patch:
+        patch.setattr(streams.planner.loop, "decide", deadly)
+        try:
+            await world.complete(item)
+        except Killed:
+            deaths += 1
+        for _ in range(5):
+            try:
+                await world.reborn()
+            except Killed:
+                deaths += 1
+        assert deaths == 3
+        plan = await world.plan()
+        assert plan.is_suspended
+        assert plan.suspension == "ended planner-0 3 times: seq 6 (command.completed)"
+
+        world.execution_id = other = poisoned + 1
+        await world.start()
+        (item,) = world.take()
+        await world.complete(item)
+        (item,) = world.take()
+        await world.complete(item)
+        assert (await world.plan()).status == COMPLETED
+
+    world.execution_id = poisoned
+    await world.resume()
+    (item,) = world.take()
+    assert item.step == "bad"
+    await world.complete(item)
+    assert (await world.plan()).status == COMPLETED
+    assert (await world.plan(other)).status == COMPLETED
+
+
+async def test_one_that_kills_it_again_after_a_resumption_is_suspended_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+
+    def deadly(plan: Plan, moment: Moment) -> Decision:
+        raise Killed
+
+    monkeypatch.setattr(streams.planner.loop, "decide", deadly)
+    for times in (1, 2):
+        for _ in range(5):
+            try:
+                await world.reborn()
+            except Killed:
+                continue
+        assert (await world.types()).count("execution.suspended") == times
+        try:
+            await world.resume()
+        except Killed:
+            continue
+
+
+async def test_what_is_down_is_no_executions_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+
+    async def down(items: Sequence[WorkItem]) -> None:
+        raise Unavailable("the broker is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "publish", down)
+        for _ in range(4):
+            with pytest.raises(Unavailable):
+                await world.reborn()
+    await world.reborn()
+    await world.complete(world.take()[-1])
+    assert (await world.plan()).status == COMPLETED
+    assert "execution.suspended" not in await world.types()
+
+
+async def test_a_record_that_cannot_even_be_read_suspends_its_execution_once() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    for _ in range(2):
+        await world.planner.suspend(world.execution_id, "ended it: noetl.events.execution/0@17")
+    assert (await world.types()).count("execution.suspended") == 1
+    assert world.planner.plans == {}
