@@ -41,6 +41,8 @@ class Mirror:
         self._topics, self._faults = topics, faults
         self._queue: asyncio.Queue[tuple[Event, bytes]] = asyncio.Queue()
         self._stored = self._written = 0
+        self.written_at: dict[tuple[int, int], float] = {}
+        """When each event, by execution and `seq`, could first be read."""
 
     def tell(self, event: Event, envelope: bytes) -> None:
         """Take an event that was just stored."""
@@ -59,6 +61,7 @@ class Mirror:
             if self._faults.happens("mirror stopped", 0.003):
                 await asyncio.sleep(self._faults.random.uniform(1.0, 20.0))
             await asyncio.sleep(self._faults.random.uniform(0.0, 0.02))
+            self.written_at[event.root.id, event.seq] = asyncio.get_running_loop().time()
             for _ in range(1 + self._faults.happens("event twice", 0.01)):
                 self._write(event, envelope)
             self._written += 1

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from streams.envelope.catalogue import catalogue
-from streams.envelope.model import NewEvent, Root
+from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
 from streams.projector.memory import MemoryProjections
@@ -20,14 +20,16 @@ from streams.simulator.faults import Process
 from streams.simulator.operator import operate
 from streams.simulator.playbooks import simulated
 from streams.simulator.ports import EVENTS
-from streams.simulator.virtual import Stuck, VirtualClock, VirtualLoop, run
+from streams.simulator.virtual import EPOCH, Stuck, VirtualClock, VirtualLoop, run
 from streams.simulator.world import WORKERS, World, build
 
 BAD_TIMES_S = 90.0
 PATIENCE_S = 400.0
 """How long after the bad times an execution may take to end."""
-_LEARNT = timedelta(seconds=60)
-"""How long a planner may take to learn of a suspension: the mirror may stand still meanwhile."""
+_LEARNT = timedelta(seconds=1)
+"""How long a planner may take to read of a suspension."""
+_ON_THEIR_WAY = 2
+"""How many appends of a planner, and of one that took over, may hang and arrive later still."""
 _POISONED = 0.08
 """How likely an execution ends the planner until an operator has mended it."""
 SHOWN_S = 120.0
@@ -204,16 +206,9 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
     dispatched: set[str] = set()
     ended: set[str] = set()
     problems: list[str] = []
-    suspended_at: datetime | None = None
-    for event in await world.events(run.execution_id):
-        if event.type == "execution.suspended":
-            suspended_at = event.ingest_time
-        elif event.type == "execution.resumed":
-            suspended_at = None
-        elif suspended_at is not None and catalogue().types[event.type].writer == "planner":
-            late = event.ingest_time - suspended_at
-            if late > _LEARNT:
-                problems.append(f"{event.type} was decided {late} after the suspension")
+    events = await world.events(run.execution_id)
+    problems += _wrong_in_suspensions(world, events)
+    for event in events:
         was = plan.status if plan else None
         plan = evolve(plan, event)
         if was in TERMINAL and plan.status != was:
@@ -235,6 +230,24 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
         if counted != (run.rows - len(run.bad), len(run.bad)):
             problems.append(f"counted {counted} rows of {run.rows} with {len(run.bad)} bad")
     return problems
+
+
+def _wrong_in_suspensions(world: World, events: list[Event]) -> Iterator[str]:
+    """Yield suspensions that a planner had read of, and went on deciding."""
+    told_at: datetime | None = None
+    late: set[datetime] = set()
+    for event in events:
+        if event.type == "execution.suspended":
+            told_at = EPOCH + timedelta(seconds=world.mirror.written_at[event.root.id, event.seq])
+            late = set()
+        elif event.type == "execution.resumed":
+            told_at = None
+        elif told_at is not None and catalogue().types[event.type].writer == "planner":
+            if event.ingest_time - told_at > _LEARNT:
+                late.add(event.ingest_time)
+            if len(late) > _ON_THEIR_WAY:
+                yield f"{event.type} was decided {event.ingest_time - told_at} after a suspension"
+                return
 
 
 def _wrong_in_rows(world: World, run: _Run) -> Iterator[str]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Stuck(Exception):
@@ -50,7 +50,7 @@ class VirtualClock:
 
     def now(self) -> datetime:
         """Return the time of day."""
-        return _EPOCH + timedelta(seconds=self._loop.time() + self._skew_s)
+        return EPOCH + timedelta(seconds=self._loop.time() + self._skew_s)
 
     def monotonic(self) -> float:
         """Return seconds since the beginning."""

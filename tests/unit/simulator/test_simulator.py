@@ -10,9 +10,10 @@ from streams.simulator.run import simulate
 # Where each planted bug shows first, and some room, because any change moves the dice: if one
 # of these no longer finds its bug, look for new seeds with `streams simulate --plant`.
 SHOWS = {
-    "lost-acknowledgement": range(15, 45),
-    "double-dispatch": range(5, 35),
-    "unfenced-commit": range(225, 290),
+    "lost-acknowledgement": range(5, 35),
+    "double-dispatch": range(15, 45),
+    "unfenced-commit": range(10, 50),
+    "deaf-to-suspension": range(15, 60),
 }
 
 
@@ -21,6 +22,8 @@ def test_no_seed_shows_anything_wrong() -> None:
     assert summary.failures == []
     assert summary.seeds == 15
     assert {"planner killed", "worker killed", "projector killed", "hung"} <= summary.faults.keys()
+    steered = {"worker stopped", "worker outlived", "operator suspended", "planner suspended"}
+    assert steered <= summary.faults.keys()
 
 
 def test_a_seed_says_the_same_every_time() -> None:
