@@ -16,7 +16,6 @@ import asyncpg
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
-from streams.credential.aws import AwsProvider
 from streams.credential.environment import EnvironmentProvider
 from streams.credential.errors import BadCredential
 from streams.credential.file import FileProvider
@@ -187,6 +186,9 @@ def providers_of(settings: Settings) -> dict[str, Provider]:
     if chosen.file is not None:
         found["file"] = FileProvider(Path(chosen.file.folder))
     if (aws := chosen.aws) is not None:
+        # Its client takes a quarter of a second to import, and few deployments need it.
+        from streams.credential.aws import AwsProvider
+
         found["aws"] = AwsProvider(
             region=aws.region,
             endpoint=aws.endpoint,
@@ -290,9 +292,10 @@ async def open_shelves(settings: Settings) -> AsyncIterator[Shelves]:
 def _s3_objects(session: aiohttp.ClientSession, settings: Settings) -> S3Objects:
     chosen, place = settings.payload_store, settings.payload_store.connection
     aws = f"https://{place.bucket}.s3.{place.region}.amazonaws.com"
-    keys = found()
     if place.access_key is not None and place.secret_key is not None:
         keys = given(place.access_key.get_secret_value(), place.secret_key.get_secret_value())
+    else:
+        keys = found()
     return S3Objects(
         session,
         base_url=f"{place.endpoint.rstrip('/')}/{place.bucket}" if place.endpoint else aws,

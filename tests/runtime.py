@@ -129,11 +129,11 @@ class Runtime:
         assert state is not None, "the stack has gone"
         return next(part for part in state.parts if part.name == name)
 
-    async def kill(self, name: str) -> float:
-        """Kill -9 a part; return how long it took until its supervisor had it back."""
+    async def kill(self, name: str, signal: int = signal.SIGKILL) -> float:
+        """Kill a part, or ask it to end; return how long its supervisor took to have it back."""
         before = await self._ready(name, lambda _: True)
         assert before.pid is not None
-        os.kill(before.pid, signal.SIGKILL)
+        os.kill(before.pid, signal)
         began = time.monotonic()
         await self._ready(name, lambda now: now.restarts > before.restarts)
         return time.monotonic() - began
@@ -148,13 +148,15 @@ class Runtime:
 
 
 @asynccontextmanager
-async def whole_runtime(data: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
+async def whole_runtime(
+    data: Path, patch: pytest.MonkeyPatch, *, lease: Mapping[str, str] = LEASE
+) -> AsyncIterator[Runtime]:
     """Run a stack with every role; one that is up already where STREAMS_TEST_DATA names it."""
     if kept := os.environ.get("STREAMS_TEST_DATA"):
         async with _opened(Path(kept)) as runtime:
             yield runtime
         return
-    for name, value in LEASE.items():
+    for name, value in lease.items():
         patch.setenv(name, value)
     async with running(data, roles=dict.fromkeys(existing_roles(), 1)), _opened(data) as runtime:
         yield runtime

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import asyncpg
@@ -92,6 +93,14 @@ class MemoryLives:
     async def current(self) -> Mapping[str, str]:
         """Return the newest life of every worker."""
         return dict(self._lives)
+
+
+@asynccontextmanager
+async def living(pool: asyncpg.Pool, owner: str) -> AsyncIterator[Lives]:
+    """Begin a life at once: what an earlier one held is given to others from now on."""
+    lives = PostgresLives(pool)
+    await lives.begin(owner)
+    yield lives
 
 
 async def check(lives: Lives, owner: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
@@ -25,6 +24,9 @@ def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore
     if encrypt:
         config["server_side_encryption"] = "AES256"
     if place.access_key is None or place.secret_key is None:
+        # boto3 takes a quarter of a second to import; those who gave keys do not wait for it.
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
         keys = Boto3CredentialProvider()
         return S3Store(
             place.bucket, config=config, credential_provider=keys, client_options=_client(place)

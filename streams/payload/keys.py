@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-import boto3
-
 from streams.payload.errors import PayloadUnavailable
 from streams.payload.sigv4 import Keys
 
@@ -29,6 +27,8 @@ def found() -> Callable[[], Awaitable[Keys]]:
 
     boto3 renews keys that expire, with requests that block, hence the thread.
     """
+    import boto3  # a quarter of a second that those who were given keys need not wait
+
     session = boto3.Session()
     last: tuple[float, Keys] | None = None
 

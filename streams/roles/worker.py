@@ -19,7 +19,7 @@ from streams.feed.dead_letters import KafkaDeadLetters
 from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
 from streams.local.layout import layout_of
-from streams.log.lives import PostgresLives, check
+from streams.log.lives import check, living
 from streams.roles.start import role_folder
 from streams.roles.tell import TELL_S, tell_of
 from streams.settings import Settings
@@ -54,6 +54,7 @@ async def run(
     async with (
         aclosing(secrets),
         open_log(settings, role="worker", lanes=1) as log,
+        living(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, role_folder(settings, data)) as copies,
         KafkaDeadLetters(bootstrap) as dead_letters,
@@ -93,9 +94,6 @@ async def run(
             beat_s=float(settings.frames.heartbeat_seconds),
         )
         worker = Worker(feed, ports, options)
-        lives = PostgresLives(log.pool)
-        # Before the first claim: what an earlier life held is given to others from now on.
-        await lives.begin(name)
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")

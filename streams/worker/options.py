@@ -35,7 +35,7 @@ class Options:
     """How long an attempt may take; one that takes longer is given up as hung."""
     patience_s: float = 30.0
     """How long a tool's own dependency may be down before the attempt is given up."""
-    grace_s: float = 20.0
+    grace_s: float = 10.0
     """How long a stopping worker lets its frames and commands finish."""
 
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
+import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from streams.bench.judge import Judgement
 from streams.bench.mock import World, mock_server
+from streams.cli import cli
 from tests.agreement import live_and_folded
-from tests.runtime import Runtime, pft, playbook, whole_runtime
+from tests.runtime import PATIENCE_S, Runtime, pft, playbook, whole_runtime
 
 logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
+POISON = Path(__file__).parents[1] / "poison"
 KILLED = ("worker-0", "planner-0", "projector-0", "kafka")
 WORLD = World(facilities=2, patients=30, latency_ms=100)
 FRAME_SIZE, ROWS = 5, 60 * 12 + 24
@@ -36,15 +42,44 @@ SELECT count(*) FILTER (WHERE event_type = 'frame.claimed')
      > count(*) FILTER (WHERE event_type IN ('frame.committed', 'frame.lease_expired'))
     OR count(*) FILTER (WHERE event_type IN ('playbook.completed', 'playbook.failed')) > 0
 FROM noetl.event WHERE root_id = $1"""
+SHOWN = "SELECT status = $2 AND error = $3 FROM noetl.execution WHERE execution_id = $1"
+SAVE = {
+    "step": "save",
+    "loop": {
+        "in": "{{ range(40) | list }}",
+        "iterator": "n",
+        "spec": {"mode": "parallel"},
+        "frame_policy": {"size": 4},
+    },
+    "tool": [
+        {
+            "keep": {
+                "kind": "postgres",
+                "auth": "pg_local",
+                "command": "INSERT INTO poisoned (n) VALUES (:n)",
+                "params": {"n": "{{ iter.n }}"},
+            }
+        }
+    ],
+}
 COMMITTED = """
 SELECT count(*) >= $2 FROM noetl.event WHERE root_id = $1 AND event_type = 'frame.committed'"""
 HAPPENED = "SELECT count(*) > 0 FROM noetl.event WHERE root_id = $1 AND event_type = $2"
 
 
 @pytest.fixture(scope="module")
-async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runtime]:
+def poison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that names the playbook of which a planner dies, while it is there."""
+    return tmp_path_factory.mktemp("poison") / "path"
+
+
+@pytest.fixture(scope="module")
+async def runtime(tmp_path_factory: pytest.TempPathFactory, poison: Path) -> AsyncIterator[Runtime]:
     with pytest.MonkeyPatch.context() as patch:
-        async with whole_runtime(tmp_path_factory.mktemp("killed"), patch) as made:
+        found = os.environ.get("PYTHONPATH")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(POISON), *([found] if found else [])]))
+        patch.setenv("STREAMS_TEST_POISON", str(poison))
+        async with whole_runtime(tmp_path_factory.mktemp("killed"), patch, lease={}) as made:
             yield made
 
 
@@ -74,20 +109,7 @@ async def test_rows_are_exact_though_every_part_is_killed_twice_while_they_are_f
 async def test_a_hung_frame_is_done_again_after_a_kill_though_its_neighbours_were_committed(
     runtime: Runtime, tmp_path: Path
 ) -> None:
-    hang = {"kind": "python", "code": HANGS_ONCE, "timeout": 600}
-    hang["args"] = {"n": "{{ iter.n }}", "flag": str(tmp_path / "hung")}
-    visit = {
-        "step": "visit",
-        "loop": {
-            "in": "{{ range(24) | list }}",
-            "iterator": "n",
-            "spec": {"mode": "parallel"},
-            "frame_policy": {"size": 1, "duration_ms": 600_000, "parallelism": 4},
-        },
-        "tool": [{"hang": hang}],
-    }
-
-    execution_id = await runtime.start(playbook(visit))
+    execution_id = await runtime.start(playbook(_hanging(tmp_path / "hung", 24)))
     await runtime.until(COMMITTED, execution_id, 23)
     assert not await runtime.has_ended(execution_id)
     await runtime.kill("worker-0")
@@ -99,6 +121,67 @@ async def test_a_hung_frame_is_done_again_after_a_kill_though_its_neighbours_wer
     (expired,) = await runtime.events(execution_id, "frame.lease_expired")
     (again,) = [one for one in commits if one.meta["attempt"] > 1]
     assert again.meta["frame_id"] == expired.meta["frame_id"]
+
+
+async def test_an_execution_that_kills_the_planner_is_suspended_and_goes_on_once_it_is_mended(
+    runtime: Runtime, poison: Path
+) -> None:
+    if "STREAMS_TEST_DATA" in os.environ:
+        pytest.skip("a planner that can be poisoned needs a stack of its own")
+    await runtime.author("CREATE TABLE poisoned (n int)")
+    bad, good = playbook(SAVE), playbook({"step": "hello", "tool": {"kind": "noop"}})
+    _poison(poison, bad["metadata"]["path"])
+    deaths = runtime.part("planner-0").restarts
+
+    execution_id = await runtime.start(bad)
+    await runtime.until(HAPPENED, execution_id, "execution.suspended")
+    died = runtime.part("planner-0").restarts - deaths
+    assert (await runtime.run(good)).status == "COMPLETED"
+
+    (suspended,) = await runtime.events(execution_id, "execution.suspended")
+    assert re.fullmatch(r"ended planner-0 3 times: seq \d+ \(.+\)", suspended.meta["reason"])
+    assert died == 3
+    await runtime.until(SHOWN, execution_id, "SUSPENDED", suspended.meta["reason"])
+    assert runtime.part("planner-0").restarts == deaths + died
+
+    _poison(poison, None)
+    command = ["execution", "resume", str(execution_id), "--data", str(runtime.data)]
+    told = await asyncio.to_thread(CliRunner().invoke, cli, command)
+    assert told.exit_code == 0, told.output
+    assert (await runtime.finish(execution_id)).status == "COMPLETED"
+    rows = await runtime.author("SELECT n, count(*) AS times FROM poisoned GROUP BY n")
+    assert sorted((row["n"], row["times"]) for row in rows) == [(n, 1) for n in range(40)]
+
+
+async def test_a_killed_workers_frames_are_given_out_again_as_soon_as_it_is_back(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    if "STREAMS_TEST_DATA" in os.environ:
+        pytest.skip("the stack's own leases may be shorter than its worker's return")
+    execution_id = await runtime.start(playbook(_hanging(tmp_path / "hung", 1)))
+    await runtime.until(HAPPENED, execution_id, "frame.claimed")
+    await _until_there(tmp_path / "hung")
+    await runtime.kill("worker-0")
+    assert (await runtime.finish(execution_id)).status == "COMPLETED"
+    (expired,) = await runtime.events(execution_id, "frame.lease_expired")
+    assert expired.meta["reason"] == "its worker began a new life"
+
+
+async def test_a_worker_that_is_stopped_hands_its_command_back(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    if "STREAMS_TEST_DATA" in os.environ:
+        pytest.skip("only a stack of its own may be stopped")
+    hang = {"kind": "python", "code": HANGS_ONCE, "timeout": 600}
+    hang["args"] = {"n": 3, "flag": str(tmp_path / "hung")}
+    execution_id = await runtime.start(playbook({"step": "hang", "tool": hang}))
+    await _until_there(tmp_path / "hung")
+    await runtime.kill("worker-0", signal.SIGTERM)
+    assert (await runtime.finish(execution_id)).status == "COMPLETED"
+    told = [one.type for one in await runtime.events(execution_id)]
+    assert told.count("command.released") == 1
+    assert told.count("command.claimed") == 2
+    assert "command.lease_expired" not in told
 
 
 @pytest.mark.parametrize(
@@ -115,6 +198,36 @@ async def test_a_killed_role_does_its_next_work_within_5_s_or_once_a_busy_machin
     # What must not be added to the start of the process is the group's wait for the dead (15 s).
     assert took_s < max(5.0, 1.5 * back_s + 1.0)
     assert (await runtime.finish(execution_id)).status == "COMPLETED"
+
+
+def _hanging(flag: Path, rows: int) -> dict[str, Any]:
+    """Return a loop whose row 3, or only row, hangs the first time it is tried."""
+    hang = {"kind": "python", "code": HANGS_ONCE, "timeout": 600}
+    hang["args"] = {"n": "{{ iter.n }}" if rows > 1 else 3, "flag": str(flag)}
+    return {
+        "step": "visit",
+        "loop": {
+            "in": f"{{{{ range({rows}) | list }}}}",
+            "iterator": "n",
+            "spec": {"mode": "parallel"},
+            "frame_policy": {"size": 1, "duration_ms": 600_000, "parallelism": 4},
+        },
+        "tool": [{"hang": hang}],
+    }
+
+
+def _poison(file: Path, path: str | None) -> None:
+    """Let the planner die of the playbook at `path`; None: mend it."""
+    if path is None:
+        file.unlink()
+    else:
+        file.write_text(path, "utf-8")
+
+
+async def _until_there(path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240 - without a word
+            await asyncio.sleep(0.05)
 
 
 async def _killed_then_asked(
