@@ -6,16 +6,23 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from streams.api.errors import BadRequest
 from streams.envelope.limits import MAX_KEY_CHARS
 from streams.envelope.model import PayloadRef
 
+
+def _in_64_bits(text: str) -> str:
+    if int(text) >= 2**63:
+        raise ValueError("is no id; ids have 64 bits")
+    return text
+
+
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Few = Annotated[int, Field(ge=1, le=100)]
-Id = Annotated[str, Field(pattern=r"^[0-9]{1,18}$")]
+Id = Annotated[str, Field(pattern=r"^[0-9]{1,19}$"), AfterValidator(_in_64_bits)]
 Body = TypeVar("Body", bound="Sent")
 
 

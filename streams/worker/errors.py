@@ -3,6 +3,7 @@
 Refused
 ├── SaveFailed           the database refuses a frame's rows
 ├── UnknownCredential    a task names a credential that is not there
+│   └── CredentialRefused    or that it is not given
 ├── UnknownTool          a task names a kind of tool that is not installed
 └── BadConfig            a task's configuration cannot be used
 Unavailable
@@ -42,6 +43,14 @@ class UnknownCredential(Refused):
             "or add it to `credentials` in the settings or to the worker's environment as "
             f"NOETL_CREDENTIAL_{re.sub(r'[^A-Z0-9_]', '_', name.upper())}"
         )
+        self.name = name
+
+
+class CredentialRefused(UnknownCredential):
+    """It may be there, but this task is not given it; the reason says what to do."""
+
+    def __init__(self, name: str, why: str) -> None:
+        Refused.__init__(self, f"credential {name!r}: {why}")
         self.name = name
 
 

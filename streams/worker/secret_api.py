@@ -7,16 +7,14 @@ from typing import Any
 
 import aiohttp
 
-from streams.errors import Refused, Unavailable
-from streams.worker.errors import UnknownCredential
+from streams.errors import Unavailable
+from streams.worker.errors import CredentialRefused, UnknownCredential
 from streams.worker.secrets import Holding
 
 TIMEOUT_S = 20.0
+# Not held: the lease has just ended, and says so itself; the task is not to blame.
+_PASSING = frozenset((409, 429, 500, 502, 503, 504))
 ROUTE = "/api/credentials/resolve"
-
-
-class SecretRefused(Refused):
-    """The API does not hand the secret out; its reason says what to do."""
 
 
 class SecretsUnavailable(Unavailable):
@@ -36,9 +34,10 @@ class ApiSecrets:
     async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
         """Return the fields of a stored credential."""
         if self._token is None:
-            raise SecretRefused(
-                f"credential {name!r}: this worker has no token to ask the API with; set "
-                "credential_store.worker_token_file, the same for workers and API"
+            raise CredentialRefused(
+                name,
+                "this worker has no token to ask the API with; set "
+                "credential_store.worker_token_file, the same for workers and API",
             )
         if (url := self._where()) is None:
             raise SecretsUnavailable(
@@ -52,9 +51,9 @@ class ApiSecrets:
         why = str(told.get("detail") or f"the API answers {status}")
         if status == 404:
             raise UnknownCredential(name, ())
-        if status in (429, 500, 502, 503, 504):
+        if status in _PASSING:
             raise SecretsUnavailable(f"credential {name!r}: {why}")
-        raise SecretRefused(f"credential {name!r}: {why}")
+        raise CredentialRefused(name, why)
 
     async def aclose(self) -> None:
         """Let go of the connection."""

@@ -14,8 +14,8 @@ from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.settings import Settings
 from streams.work.item import WorkItem
-from streams.worker.errors import UnknownCredential
-from streams.worker.secret_api import ApiSecrets, SecretRefused, SecretsUnavailable
+from streams.worker.errors import CredentialRefused, UnknownCredential
+from streams.worker.secret_api import ApiSecrets, SecretsUnavailable
 from streams.worker.secrets import LeasedCredentials, holding
 from streams.worker.tools.credentials import ConfiguredCredentials
 from tests.apis import SCOPE, WORKER_TOKEN, Stand, open_stand
@@ -137,6 +137,8 @@ async def test_the_holder_of_the_task_is_given_its_secret(stand, client) -> None
         ({"name": "other"}, 403),
         ({"name": "env:HOME"}, 403),
         ({"entity_id": "x"}, 422),
+        ({"entity_id": str(2**63 - 1)}, 409),
+        ({"entity_id": str(2**63)}, 422),
     ):
         body = {**asked, **change}
         status, _, text = await said(
@@ -197,8 +199,14 @@ async def test_a_worker_asks_in_the_name_of_what_it_holds(stand: Stand) -> None:
             with holding(item, "w/1", lambda: clock.monotonic() + 60):
                 fields = await found.find("acme", "care", "pg_main")
                 assert fields["dsn"] == "postgresql://u:c4nary@h/db"
-                with pytest.raises(SecretRefused, match="does not name"):
+                with pytest.raises(CredentialRefused, match="does not name"):
                     await found.find("acme", "care", "unnamed")
+            with (
+                holding(replace(item, step="lost"), "w/2", lambda: clock.monotonic() + 60),
+                pytest.raises(SecretsUnavailable, match="claim anew"),
+            ):
+                await found.find("acme", "care", "pg_main")
+            with holding(item, "w/1", lambda: clock.monotonic() + 60):
                 await said(session.delete("/api/credentials/pg_main"))
                 assert await found.find("acme", "care", "pg_main") == fields  # for the lease
             with (
@@ -215,7 +223,7 @@ async def test_a_worker_asks_in_the_name_of_what_it_holds(stand: Stand) -> None:
     [
         (None, "t", SecretsUnavailable),
         ("http://127.0.0.1:1", "t", SecretsUnavailable),
-        ("http://127.0.0.1:1", None, SecretRefused),
+        ("http://127.0.0.1:1", None, CredentialRefused),
     ],
 )
 async def test_an_api_that_is_not_there_is_said_so(where, token, raised) -> None:

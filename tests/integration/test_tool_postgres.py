@@ -14,6 +14,7 @@ import pytest
 from streams.settings import Settings
 from streams.worker.errors import SaveFailed, TargetUnavailable
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
+from streams.worker.tools import pg_pools
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.postgres import PostgresTool
 from tests.logs import dsn
@@ -420,3 +421,23 @@ async def test_an_expression_over_a_parameter_is_kept_in_a_batch(
         (2, "A:v"),
         (3, "B:v"),
     ]
+
+
+async def test_a_database_that_nobody_names_any_more_is_closed(
+    database: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pg_pools, "UNUSED_S", -1.0)
+    pools = pg_pools.PostgresPools(ConfiguredCredentials({}, {}))
+    try:
+        first = await pools.database({"dsn": dsn(database)}, "t", "o")
+        async with first.connection() as connection:
+            other = {"dsn": dsn(database, "read")}
+            await pools.database(other, "t", "o")
+            assert await connection.fetchval("SELECT 1") == 1  # in use, so it was left alone
+        await pools.database({"dsn": dsn(database, "append")}, "t", "o")
+        again = await pools.database({"dsn": dsn(database)}, "t", "o")
+        assert again is not first
+        async with again.connection() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+    finally:
+        await pools.close()

@@ -19,6 +19,7 @@ from streams.worker.port import Config, Credentials
 
 MAX_CONNECTIONS = 3
 ACQUIRE_S = 30.0
+UNUSED_S = 600.0
 STATEMENTS = 1000
 # Resources exhausted, an operator's hand, a system error: not the statement's fault.
 _DOWN = ("08", "53", "57", "58")
@@ -33,6 +34,8 @@ class Database:
     name: str
     types: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     has_fences: bool = False
+    asked_at: float = 0.0
+    """When a task last named it, on the loop's clock."""
 
     @asynccontextmanager
     async def connection(self, *, tidy: bool = False) -> AsyncIterator[asyncpg.Connection]:
@@ -90,7 +93,11 @@ class Database:
 
 
 class PostgresPools:
-    """Opens a database when a task first names it, and keeps it."""
+    """Opens a database when a task first names it, and keeps it while tasks do.
+
+    One that nobody has named for a while is closed, and its login forgotten: a password may
+    have been changed, or the tenant may be gone.
+    """
 
     def __init__(self, credentials: Credentials, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self._credentials, self._max = credentials, max_connections
@@ -111,12 +118,21 @@ class PostgresPools:
                 raise BadConfig("a postgres task needs 'auth', the name of a credential, or 'dsn'")
             fields = await self._credentials.find(tenant_id, organization_id, name)
             dsn = dsn_of(fields)
-        if (found := self._open.get(dsn)) is not None:
-            return found
-        async with self._opening:
-            if (found := self._open.get(dsn)) is None:
-                found = self._open[dsn] = Database(await self._pool(dsn), target_of(config))
+        now = asyncio.get_running_loop().time()
+        if (found := self._open.get(dsn)) is None:
+            async with self._opening:
+                self._close_unused(now)
+                if (found := self._open.get(dsn)) is None:
+                    found = self._open[dsn] = Database(await self._pool(dsn), target_of(config))
+        found.asked_at = now
         return found
+
+    def _close_unused(self, now: float) -> None:
+        for dsn, database in list(self._open.items()):
+            is_idle = database.pool.get_size() == database.pool.get_idle_size()
+            if is_idle and now - database.asked_at > UNUSED_S:
+                del self._open[dsn]
+                database.pool.terminate()
 
     async def close(self) -> None:
         """Close every pool."""
