@@ -214,7 +214,7 @@ def _figures(
         "failed_rows": counts.failed_rows,
         "tier3_bytes": counts.tier3_bytes,
         "commits": counts.commits,
-        "frame_reads": framed.reads.total(),
+        "reads_per_frame": round(framed.reads.total() / frames, 3),
         "tier15_hit_ratio": hit_ratio(framed.reads),
         "peak_db_connections": framed.watch.peak_connections,
         "cpu_us_per_request": {

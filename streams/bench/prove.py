@@ -109,7 +109,16 @@ def claims() -> tuple[Claim, ...]:
                 Bar("events_ratio_to_frame_size_1", 1 / 10, at_most=True),
                 Bar("peak_db_connections", 19, at_most=True),
                 Bar("ratio_to_plain", 0.4),
+                Bar("tier15_hit_ratio", 0.6),
+                Bar("reads_per_frame", 1),
             ),
+        ),
+        Claim(
+            "Rows in shared memory are read far faster than from the store",
+            "`streams bench ipc --json`: a batch of 64 MB, written by one process and read by "
+            "another, from the reference to the extremes of every column",
+            lambda: _bench("ipc"),
+            (Bar("attach_us", 100, at_most=True), Bar("ratio_tier15_to_tier3", 20)),
         ),
         Claim(
             "A busy and silent server costs retries, not rows",

@@ -13,6 +13,12 @@ from streams.projector.port import OutputTables
 from streams.projector.rows import OutputRow
 
 AT_ONCE = 8
+LARGEST_BYTES = 256 * 1024 * 1024
+"""Of a larger output its reference alone is told: reading it could take all memory."""
+
+
+class TooLarge(PoisonRecord):
+    """An output that is not worth the memory it would take to count its nulls."""
 
 
 class Outputs:
@@ -42,6 +48,8 @@ class Outputs:
         columns = nulls = problem = None
         rows, size = ref.row_count or 0, ref.byte_length
         try:
+            if size > LARGEST_BYTES:
+                raise TooLarge(f"{ref.uri}: {size} bytes are not read, only what the event says")
             async with self._places:
                 table = await self._tables.table(ref)
         except PoisonRecord as error:

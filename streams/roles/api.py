@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import orjson
@@ -28,6 +28,8 @@ from streams.clock import SystemClock
 from streams.credential.resolve import Resolver
 from streams.local.layout import layout_of, write_private
 from streams.payload.port import Scope
+from streams.roles.start import role_folder
+from streams.roles.tell import telling
 from streams.settings import Settings
 from streams.trigger.postgres import PostgresLedger
 
@@ -39,7 +41,7 @@ async def run(
     address = layout_of(data).roles / f"{settings.runtime.shard_id}.json"
     where = settings.api
     async with (
-        open_runtime(settings) as runtime,
+        open_runtime(settings, role_folder(settings, data)) as runtime,
         serving(runtime, host=where.host, port=where.port or 0) as url,
     ):
         write_private(address, orjson.dumps({"url": url, "pid": os.getpid()}))
@@ -51,8 +53,8 @@ async def run(
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
-    """Open everything that the API needs.
+async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncIterator[Runtime]:
+    """Open everything that the API needs; what its tiers do is told in `folder`.
 
     Raises:
         Unavailable: the database or the payload store cannot be reached.
@@ -61,6 +63,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
     async with (
         open_log(settings, role="api", lanes=1) as log,
         open_tiers(settings, consumer="api") as payloads,
+        telling(payloads, folder) if folder is not None else nullcontext(),
         open_pool(database.dsn("read")) as pool,
     ):
         who = producer(settings, "api")

@@ -19,7 +19,7 @@ from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.views import ROOTS
 from streams.roles.start import role_folder
-from streams.roles.tell import TELL_S, tell_of
+from streams.roles.tell import telling
 from streams.settings import Settings
 from streams.topology.model import event_topic
 from streams.trigger.kafka import KafkaTopicIds
@@ -41,6 +41,7 @@ async def run(
         open_registry(settings) as registry,
         open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
         open_tiers(settings, consumer="projector") as payloads,
+        telling(payloads, role_folder(settings, data)),
         KafkaDeadLetters(bootstrap) as dead_letters,
         KafkaFeed(
             bootstrap, topics, group=GROUP, instance=shard_id, gather_s=GATHER_S, max_records=2000
@@ -64,8 +65,6 @@ async def run(
             set_aside=poison,
             outputs=Outputs(payloads),
         )
-        folder = role_folder(settings, data)
-        shell = Shell("projector", folder)
+        shell = Shell("projector", role_folder(settings, data))
         shell.attach(feed, projector.handle, set_aside=set_aside)
-        shell.every(TELL_S, tell_of(payloads, folder))
         await shell.run(stop, ready)

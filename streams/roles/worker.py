@@ -21,7 +21,7 @@ from streams.feed.port import Record
 from streams.local.layout import layout_of
 from streams.log.lives import check, living
 from streams.roles.start import role_folder
-from streams.roles.tell import TELL_S, tell_of
+from streams.roles.tell import telling
 from streams.settings import Settings
 from streams.work.topic import work_topic
 from streams.worker.children import Children
@@ -57,6 +57,7 @@ async def run(
         living(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, role_folder(settings, data)) as copies,
+        telling(payloads, role_folder(settings, data)),
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
             Surroundings(
@@ -98,8 +99,7 @@ async def run(
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
-        folder = role_folder(settings, data)
-        shell = Shell("worker", folder)
+        shell = Shell("worker", role_folder(settings, data))
         watchdog = shell.attach(feed, worker.take, set_aside=set_aside)
 
         async def look() -> None:
@@ -111,7 +111,6 @@ async def run(
             await check(lives, name)
 
         shell.every(LOOK_S, look)
-        shell.every(TELL_S, tell_of(payloads, folder))
         shell.every(LIFE_S, live)
         try:
             await shell.run(stop, ready)

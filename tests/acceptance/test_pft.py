@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -24,7 +26,7 @@ PROMISED = {
     *("plain_rows_per_s", "ratio_to_plain", "cursor_rows", "frames", "rows_per_frame", "claims"),
     *("events", "events_per_frame", "claims_ratio_to_frame_size_1"),
     *("events_ratio_to_frame_size_1", "tier3_bytes", "commits", "peak_db_connections"),
-    *("peak_rss_mb", "status"),
+    *("peak_rss_mb", "status", "tier15_hit_ratio", "reads_per_frame"),
 }
 
 
@@ -69,6 +71,32 @@ async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
     assert _float(figures["events_ratio_to_frame_size_1"]) < 0.1
     assert _int(figures["peak_db_connections"]) < 20
     assert _int(figures["tier3_bytes"]) > 0
+    assert _float(figures["reads_per_frame"]) >= 1
+    assert _float(figures["tier15_hit_ratio"]) > 0.6
+
+
+async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
+    settings: Settings, stack: StackState
+) -> None:
+    async def lose() -> None:
+        while True:
+            await asyncio.to_thread(_lose_caches, settings)
+            await asyncio.sleep(0.02)
+
+    world = World(facilities=1, patients=30, rows_per_page=1)
+    losing = asyncio.create_task(lose())
+    try:
+        report = await bench_pft(
+            settings, stack.data, world=world, frame_size=10, timeout_s=5.0, say=print
+        )
+    finally:
+        losing.cancel()
+        await asyncio.gather(losing, return_exceptions=True)
+
+    assert report.faults == ()
+    assert report.figures["status"] == "COMPLETED"
+    assert report.figures["saved_rows"] == report.figures["expected_rows"]
+    assert _float(report.figures["reads_per_frame"]) >= 1
 
 
 async def test_latency_is_told_hop_by_hop(settings: Settings) -> None:
@@ -92,6 +120,13 @@ async def test_trivial_frames_are_counted_with_their_processor_time(
     spent = report.figures["cpu_ms_per_frame"]
     assert isinstance(spent, dict)
     assert {"worker-0", "planner-0", "postgres"} <= set(spent)
+
+
+def _lose_caches(settings: Settings) -> None:
+    cache = settings.payload_store.cache
+    for region in Path(cache.tier_15_path).glob(f"noetl-{os.geteuid()}-*"):
+        region.unlink(missing_ok=True)
+    shutil.rmtree(cache.tier_2_disk_path, ignore_errors=True)
 
 
 def _int(figure: object) -> int:

@@ -85,6 +85,21 @@ async def test_a_lost_output_is_told_and_holds_up_nobody(
     assert (second.row_count, second.problem) == (4, None)
 
 
+async def test_a_huge_output_is_told_by_its_reference_alone(
+    worker: Process, reader: Process
+) -> None:
+    log, story = memory_log(), Story(1000)
+    ref = await output(worker, 3)
+    for event in await frames(story, replace(ref, byte_length=1 << 40)):
+        await log.append([event])
+
+    (row,) = await Outputs(reader.payloads).rows(await told(log, story.root))
+
+    assert (row.row_count, row.byte_count, row.column_count) == (3, 1 << 40, None)
+    assert row.problem is not None
+    assert reader.served_by() == {}
+
+
 async def test_a_store_that_is_down_is_waited_for(worker: Process) -> None:
     class Down:
         async def table(self, ref: PayloadRef) -> None:
