@@ -65,6 +65,8 @@ ROLES: Mapping[str, str] = {
     "api": "streams.roles.api:run",
 }
 """Our long-running processes: what `streams run` and `streams up` start for each name."""
+NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.broker:run"}
+"""What a node may have besides; `streams run` starts it where it is wanted."""
 
 
 MB = 1 << 20

@@ -23,11 +23,13 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     """Run one ROLE (planner, worker, projector, trigger, api) until it is asked to end.
 
     NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
-    stays the same after a restart. `streams up` runs the roles by itself.
+    stays the same after a restart. `streams up` runs the roles by itself. A node may also have
+    one `broker`, which keeps its shared memory sealed.
 
     \b
-    Example:
+    Examples:
       NOETL_SHARD_ID=worker-7 streams run worker
+      NOETL_SHARD_ID=broker-0 streams run broker
     """
     from streams.app import load_settings
     from streams.local.layout import layout_of

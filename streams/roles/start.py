@@ -10,12 +10,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from streams.app import ROLES
+from streams.app import NODE_ROLES, ROLES
 from streams.errors import Refused
 from streams.local.layout import layout_of, write_private
 from streams.local.roles import ready_path
 from streams.settings import Settings
 
+ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES}
 Ready = Callable[[], None]
 Run = Callable[[Settings, Path, asyncio.Event, Ready], Awaitable[None]]
 
@@ -32,7 +33,7 @@ def existing_roles(roles: Mapping[str, str] = ROLES) -> tuple[str, ...]:
     return tuple(name for name, place in roles.items() if find_spec(place.partition(":")[0]))
 
 
-def find_role(role: str, roles: Mapping[str, str] = ROLES) -> Run:
+def find_role(role: str, roles: Mapping[str, str] = ALL_ROLES) -> Run:
     """Import the function that is this role.
 
     Raises:

@@ -1,20 +1,15 @@
-"""The regions of a node: who may write how much, how long they live, and what a crash left.
+"""The shared memory of a node: hints given and hints checked, whatever carries the bytes.
 
-Every process of a user shares one folder, one budget and one ledger. A region's modification
-time is when it may be removed. It is written under a passing name and renamed when it is
-sealed, so what has a lasting name is whole.
+Where a broker answers, regions are sealed memory that it hands out; else they are files.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,16 +19,12 @@ from streams.envelope.canonical import from_millis, millis
 from streams.envelope.model import IpcHint, PayloadRef
 from streams.payload.content import key_of
 from streams.payload.counts import TierCounts
-from streams.payload.ledger import Account, Ledger, on_pages
-from streams.payload.shm.header import SIZE, Header
-from streams.payload.shm.region import NotHere, attach, write
+from streams.payload.shm.files import FileRegions
+from streams.payload.shm.header import Header
+from streams.payload.shm.memfd import PREFIX, SealedRegions, broker_path
+from streams.payload.shm.region import NotHere
 
 _log = logging.getLogger(__name__)
-_UNFINISHED_S = 60.0
-"""How old a region without a lasting name must be before it counts as abandoned."""
-_FAR_S = 86_400.0
-"""A region that would live longer was made by a clock that has been turned back since."""
-_turns = count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,39 +39,30 @@ class Terms:
 
 
 class SharedMemory:
-    """Writes regions, reads those of others, and removes what has had its time."""
+    """One process's way to the regions of its node."""
 
     def __init__(self, terms: Terms, clock: Clock, counts: TierCounts) -> None:
         self._terms, self._clock, self._counts = terms, clock, counts
-        self._prefix = f"noetl-{os.geteuid()}-"
-        self._ledger = Ledger(
-            terms.folder / f"noetl-{os.geteuid()}.ledger",
-            lambda: sum(on_pages(found.st_size) for _, found in self._regions()),
-        )
-        self._own: dict[str, float] = {}
-
-    def owns(self, ref: PayloadRef) -> bool:
-        """Say whether this process wrote the region of `ref`."""
-        return ref.ipc is not None and ref.ipc.shm_name[1:] in self._own
+        self._files = FileRegions(terms.folder, terms.budget_bytes, clock, counts)
+        self._sealed = SealedRegions(broker_path(terms.folder), clock)
 
     def offer(self, ref: PayloadRef, data: bytes) -> IpcHint | None:
         """Share `data`, which is stored already; None: there is no room, and nobody minds."""
         if ref.schema_digest is None:
             return None
-        until = self._clock.now() + timedelta(seconds=self._terms.life_s)
-        until = from_millis(millis(until))
-        name = self._prefix + sha256(key_of(ref).encode()).hexdigest()[:40]
+        until = from_millis(millis(self._clock.now() + timedelta(seconds=self._terms.life_s)))
+        header = Header(len(data), bytes.fromhex(ref.sha256))
+        carrier = self._sealed if self._sealed.is_there else self._files
         try:
-            shared = self._share(name, ref, data, until.timestamp())
+            name = carrier.share(_stem(ref), header, data, until.timestamp())
         except OSError as error:
             self._counts.events["refused"] += 1
             _log.debug("%s is not shared: %s", ref.uri, error)
             return None
-        if not shared:
+        if name is None:
             self._counts.events["exhausted"] += 1
             return None
-        self._own[name] = until.timestamp()
-        return IpcHint(self._terms.node_id, f"/{name}", ref.schema_digest, until)
+        return IpcHint(self._terms.node_id, name, ref.schema_digest, until)
 
     def attach(self, ref: PayloadRef) -> pa.Buffer:
         """Return the payload of `ref` without copying it.
@@ -103,136 +85,31 @@ class SharedMemory:
             wanted = Header(ref.byte_length, bytes.fromhex(ref.sha256))
         except ValueError:
             raise NotHere("digest") from None
-        return attach(self._terms.folder, hint.shm_name, wanted)
-
-    def tend(self) -> None:
-        """Remove the regions of this process that have had their time."""
-        now = self._clock.now().timestamp()
-        due = [name for name, until in list(self._own.items()) if until <= now]
-        if due:
-            self._remove(due, now)
+        carrier = self._sealed if hint.shm_name.startswith(PREFIX) else self._files
+        return carrier.attach(hint.shm_name, wanted)
 
     def drop(self, ref: PayloadRef) -> None:
         """Remove the region of a payload that was deleted."""
-        self._remove([self._prefix + sha256(key_of(ref).encode()).hexdigest()[:40]])
+        self._files.drop(_stem(ref))
+        self._sealed.drop(_stem(ref))
+
+    def tend(self) -> None:
+        """Remove the regions of this process that have had their time."""
+        self._files.tend()
 
     def sweep(self) -> int:
-        """Remove what nobody else will, such as what a crash left; return how many there were.
-
-        What is in use is counted anew.
-        """
-        with suppress(OSError), self._ledger.hold() as account:
-            removed = self._recount(account)
-            self._counts.events["sweeps"] += 1
-            self._counts.events["swept"] += removed
-            return removed
-        return 0
+        """Remove what nobody else will, such as what a crash left; return how many there were."""
+        return self._files.sweep()
 
     def close(self) -> None:
-        """Remove the regions of this process; whoever reads one keeps what it has mapped."""
-        self._remove(list(self._own))
+        """Remove the files of this process; whoever reads one keeps what it has mapped."""
+        self._files.close()
+        self._sealed.close()
 
     @property
     def bytes_in_use(self) -> int:
         """What all processes of the node have in regions now."""
-        with suppress(OSError), self._ledger.hold() as account:
-            return account.used
-        return 0
-
-    def _share(self, name: str, ref: PayloadRef, data: bytes, until: float) -> bool:
-        size, path = SIZE + len(data), self._terms.folder / name
-        passing = self._terms.folder / f"{self._prefix}new-{os.getpid()}-{next(_turns)}"
-        with self._ledger.hold() as account:
-            if self._is_there(path, size, until):
-                self._counts.events["shared"] += 1
-                return True
-            if not self._has_room(account, on_pages(size)):
-                return False
-            number = os.open(passing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            account.used += on_pages(size)
-        try:
-            try:
-                os.ftruncate(number, size)
-                write(number, Header(len(data), bytes.fromhex(ref.sha256)), data)
-                os.utime(number, (until, until))
-            finally:
-                os.close(number)
-            with self._ledger.hold() as account:
-                account.used -= _pages_of(path)
-                passing.rename(path)
-        except BaseException:
-            self._remove([passing.name])
-            raise
-        self._counts.events["written"] += 1
-        return True
-
-    def _is_there(self, path: Path, size: int, until: float) -> bool:
-        """Let the region live longer, if somebody has shared the same bytes already."""
-        try:
-            found = path.stat()
-        except FileNotFoundError:
-            return False
-        if found.st_size != size:
-            return False
-        if found.st_mtime < until:
-            os.utime(path, (until, until))
-        return True
-
-    def _has_room(self, account: Account, size: int) -> bool:
-        budget = self._terms.budget_bytes
-        if account.used + size <= budget:
-            return True
-        if size > budget or not self._may_recount():
-            return False
-        self._counts.events["swept"] += self._recount(account)
-        return account.used + size <= budget
-
-    _recounted_at = float("-inf")
-
-    def _may_recount(self) -> bool:
-        """Look again at a full folder once a second at most."""
-        now = self._clock.monotonic()
-        if now - self._recounted_at < 1.0:
-            return False
-        self._recounted_at = now
-        return True
-
-    def _recount(self, account: Account) -> int:
-        now, used, removed = self._clock.now().timestamp(), 0, 0
-        for entry, found in self._regions():
-            is_new = entry.name.startswith(f"{self._prefix}new-")
-            until = found.st_mtime + (_UNFINISHED_S if is_new else 0.0)
-            if now < until <= now + _FAR_S:
-                used += on_pages(found.st_size)
-                continue
-            with suppress(FileNotFoundError):
-                os.unlink(entry.path)
-            removed += 1
-        account.used = used
-        return removed
-
-    def _regions(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
-        with os.scandir(self._terms.folder) as entries:
-            for entry in entries:
-                if entry.name.startswith(self._prefix):
-                    with suppress(FileNotFoundError):
-                        yield entry, entry.stat(follow_symlinks=False)
-
-    def _remove(self, names: list[str], now: float | None = None) -> None:
-        """Remove regions; with `now`, those only that nobody gave more time."""
-        with suppress(OSError), self._ledger.hold() as account:
-            for name in names:
-                path = self._terms.folder / name
-                try:
-                    found = path.stat()
-                    if now is not None and found.st_mtime > now:
-                        self._own[name] = found.st_mtime
-                        continue
-                    path.unlink()
-                    account.used -= on_pages(found.st_size)
-                except FileNotFoundError:
-                    pass
-                self._own.pop(name, None)
+        return self._files.bytes_in_use + self._sealed.bytes_in_use
 
 
 def open_shared_memory(terms: Terms, clock: Clock, counts: TierCounts) -> SharedMemory | None:
@@ -247,8 +124,6 @@ def open_shared_memory(terms: Terms, clock: Clock, counts: TierCounts) -> Shared
     return shared
 
 
-def _pages_of(path: Path) -> int:
-    try:
-        return on_pages(path.stat().st_size)
-    except FileNotFoundError:
-        return 0
+def _stem(ref: PayloadRef) -> str:
+    """Name a region by its payload's key: the same bytes of an organization, the same region."""
+    return sha256(key_of(ref).encode()).hexdigest()[:40]

@@ -47,7 +47,7 @@ def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
         raise NotHere("name")
     number = _open(folder / name[1:])
     try:
-        return _mapped(number, wanted)
+        return mapped(number, wanted)
     except OSError as error:
         raise NotHere("unreadable") from error
     finally:
@@ -63,7 +63,8 @@ def _open(path: Path) -> int:
         raise NotHere("unreadable") from error
 
 
-def _mapped(number: int, wanted: Header) -> pa.Buffer:
+def mapped(number: int, wanted: Header) -> pa.Buffer:
+    """Map what is open under `number`, if it is a region of ours with what is wanted."""
     found = os.fstat(number)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise NotHere("foreign")
@@ -77,7 +78,9 @@ def _mapped(number: int, wanted: Header) -> pa.Buffer:
         raise NotHere("length")
     if header.sha256 != wanted.sha256:
         raise NotHere("digest")
-    return pa.py_buffer(mmap.mmap(number, found.st_size, access=mmap.ACCESS_READ))[SIZE:]
+    # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
+    pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+    return pa.py_buffer(pages)[SIZE:]
 
 
 def _write_at(number: int, data: bytes, offset: int) -> None:

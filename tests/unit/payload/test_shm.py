@@ -20,7 +20,7 @@ from streams.payload.content import describe
 from streams.payload.counts import TierCounts
 from streams.payload.port import ARROW
 from streams.payload.rows import decode_rows
-from streams.payload.shm import node
+from streams.payload.shm import files
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
 from streams.payload.shm.node import SharedMemory, Terms, open_shared_memory
 from streams.payload.shm.region import NotHere
@@ -193,7 +193,7 @@ def test_no_room_left_on_the_device_is_no_error(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(node, "write", full)
+    monkeypatch.setattr(files, "write", full)
     assert shared(memory) is None
     assert not regions(tmp_path)
     assert memory.bytes_in_use == 0

@@ -1,0 +1,196 @@
+"""Regions as files: who may write how much, how long they live, and what a crash left.
+
+Every process of a user shares one folder, one budget and one ledger. A region's modification
+time is when it may be removed. It is written under a passing name and renamed when it is
+sealed, so what has a lasting name is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+
+from streams.clock import Clock
+from streams.payload.counts import TierCounts
+from streams.payload.ledger import Account, Ledger, on_pages
+from streams.payload.shm.header import SIZE, Header
+from streams.payload.shm.region import attach, write
+
+_UNFINISHED_S = 60.0
+"""How old a region without a lasting name must be before it counts as abandoned."""
+_FAR_S = 86_400.0
+"""A region that would live longer was made by a clock that has been turned back since."""
+_turns = count()
+
+
+class FileRegions:
+    """Writes regions, reads those of others, and removes what has had its time."""
+
+    def __init__(self, folder: Path, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
+        self._folder, self._budget = folder, budget_bytes
+        self._clock, self._counts = clock, counts
+        self._prefix = f"noetl-{os.geteuid()}-"
+        self._ledger = Ledger(
+            folder / f"noetl-{os.geteuid()}.ledger",
+            lambda: sum(on_pages(found.st_size) for _, found in self._regions()),
+        )
+        self._own: dict[str, float] = {}
+        self._recounted_at = float("-inf")
+
+    def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
+        """Make a region, or let one that is there live longer; None: there is no room.
+
+        Raises:
+            OSError: the ledger is held by somebody else, or the folder cannot be written.
+        """
+        name = self._prefix + stem
+        if not self._share(name, header, data, until):
+            return None
+        self._own[name] = until
+        return f"/{name}"
+
+    def attach(self, name: str, wanted: Header) -> pa.Buffer:
+        """Return the payload of a region without copying it.
+
+        Raises:
+            NotHere: it is gone, or not what is wanted.
+        """
+        return attach(self._folder, name, wanted)
+
+    def tend(self) -> None:
+        """Remove the regions of this process that have had their time."""
+        now = self._clock.now().timestamp()
+        due = [name for name, until in list(self._own.items()) if until <= now]
+        if due:
+            self._remove(due, now)
+
+    def drop(self, stem: str) -> None:
+        """Remove the region of a payload that was deleted."""
+        self._remove([self._prefix + stem])
+
+    def sweep(self) -> int:
+        """Remove what nobody else will, such as what a crash left; return how many there were.
+
+        What is in use is counted anew.
+        """
+        with suppress(OSError), self._ledger.hold() as account:
+            removed = self._recount(account)
+            self._counts.events["sweeps"] += 1
+            self._counts.events["swept"] += removed
+            return removed
+        return 0
+
+    def close(self) -> None:
+        """Remove the regions of this process; whoever reads one keeps what it has mapped."""
+        self._remove(list(self._own))
+
+    @property
+    def bytes_in_use(self) -> int:
+        """What all processes of the node have in regions now."""
+        with suppress(OSError), self._ledger.hold() as account:
+            return account.used
+        return 0
+
+    def _share(self, name: str, header: Header, data: bytes, until: float) -> bool:
+        size, path = SIZE + len(data), self._folder / name
+        passing = self._folder / f"{self._prefix}new-{os.getpid()}-{next(_turns)}"
+        with self._ledger.hold() as account:
+            if self._is_there(path, size, until):
+                self._counts.events["shared"] += 1
+                return True
+            if not self._has_room(account, on_pages(size)):
+                return False
+            number = os.open(passing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            account.used += on_pages(size)
+        try:
+            try:
+                os.ftruncate(number, size)
+                write(number, header, data)
+                os.utime(number, (until, until))
+            finally:
+                os.close(number)
+            with self._ledger.hold() as account:
+                account.used -= _pages_of(path)
+                passing.rename(path)
+        except BaseException:
+            self._remove([passing.name])
+            raise
+        self._counts.events["written"] += 1
+        return True
+
+    def _is_there(self, path: Path, size: int, until: float) -> bool:
+        """Let the region live longer, if somebody has shared the same bytes already."""
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return False
+        if found.st_size != size:
+            return False
+        if found.st_mtime < until:
+            os.utime(path, (until, until))
+        return True
+
+    def _has_room(self, account: Account, size: int) -> bool:
+        if account.used + size <= self._budget:
+            return True
+        if size > self._budget or not self._may_recount():
+            return False
+        self._counts.events["swept"] += self._recount(account)
+        return account.used + size <= self._budget
+
+    def _may_recount(self) -> bool:
+        """Look again at a full folder once a second at most."""
+        now = self._clock.monotonic()
+        if now - self._recounted_at < 1.0:
+            return False
+        self._recounted_at = now
+        return True
+
+    def _recount(self, account: Account) -> int:
+        now, used, removed = self._clock.now().timestamp(), 0, 0
+        for entry, found in self._regions():
+            is_new = entry.name.startswith(f"{self._prefix}new-")
+            until = found.st_mtime + (_UNFINISHED_S if is_new else 0.0)
+            if now < until <= now + _FAR_S:
+                used += on_pages(found.st_size)
+                continue
+            with suppress(FileNotFoundError):
+                os.unlink(entry.path)
+            removed += 1
+        account.used = used
+        return removed
+
+    def _regions(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(self._prefix):
+                    with suppress(FileNotFoundError):
+                        yield entry, entry.stat(follow_symlinks=False)
+
+    def _remove(self, names: list[str], now: float | None = None) -> None:
+        """Remove regions; with `now`, those only that nobody gave more time."""
+        with suppress(OSError), self._ledger.hold() as account:
+            for name in names:
+                path = self._folder / name
+                try:
+                    found = path.stat()
+                    if now is not None and found.st_mtime > now:
+                        self._own[name] = found.st_mtime
+                        continue
+                    path.unlink()
+                    account.used -= on_pages(found.st_size)
+                except FileNotFoundError:
+                    pass
+                self._own.pop(name, None)
+
+
+def _pages_of(path: Path) -> int:
+    try:
+        return on_pages(path.stat().st_size)
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,177 @@
+"""Regions as sealed memory without a name, which a broker of the node keeps and hands out.
+
+Nobody can change or cut what is sealed, and all of it is gone when the broker is. A message is
+one packet of JSON, with at most one file descriptor beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from streams.clock import Clock
+from streams.payload.shm.header import SIZE, Header
+from streams.payload.shm.region import NotHere, mapped, write
+
+PREFIX = "/noetl-memfd-"
+PACKET_BYTES = 1024
+_ASK_AGAIN_S = 1.0
+_PATIENCE_S = 0.1
+# Linux's, named here because Python has them only where it was built with them.
+_SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008  # seal, shrink, grow, write
+_ADD_SEALS, _GET_SEALS = 1033, 1034
+
+
+def broker_path(folder: Path) -> Path:
+    """Return where the broker of this user listens."""
+    return folder / f"noetl-{os.geteuid()}.sock"
+
+
+def is_sealed(number: int) -> bool:
+    """Say whether what is open under `number` can neither be changed nor cut."""
+    try:
+        return fcntl.fcntl(number, _GET_SEALS) & _SEALS == _SEALS
+    except OSError:
+        return False
+
+
+def sealed_memory(header: Header, data: bytes) -> int:
+    """Return a descriptor of sealed memory with one payload.
+
+    Raises:
+        OSError: there is not enough memory.
+    """
+    number = os.memfd_create("noetl", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.fchmod(number, 0o600)
+        os.ftruncate(number, SIZE + len(data))
+        write(number, header, data)
+        fcntl.fcntl(number, _ADD_SEALS, _SEALS)
+    except BaseException:
+        os.close(number)
+        raise
+    return number
+
+
+class SealedRegions:
+    """One process's way to the broker. Without a broker there is nothing here."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._socket: socket.socket | None = None
+        self._asked_at = float("-inf")
+        self._one_at_a_time = Lock()
+
+    @property
+    def is_there(self) -> bool:
+        """Say whether a broker answers; one that does not is asked again a second later."""
+        if self._socket is not None:
+            return True
+        now = self._clock.monotonic()
+        if now - self._asked_at < _ASK_AGAIN_S or not hasattr(os, "memfd_create"):
+            return False
+        self._asked_at = now
+        if self._path.is_socket():
+            with suppress(OSError):
+                self._socket = connected(self._path)
+        return self._socket is not None
+
+    def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
+        """Give the broker a region; None: it has no room.
+
+        Raises:
+            OSError: the broker is gone, or there is no memory.
+        """
+        name = f"{PREFIX}{os.geteuid()}-{stem}"
+        number = sealed_memory(header, data)
+        try:
+            answer, _ = self._ask({"give": name, "until": until}, number)
+        finally:
+            os.close(number)
+        return name if answer == "ok" else None
+
+    def attach(self, name: str, wanted: Header) -> pa.Buffer:
+        """Return the payload of a region without copying it.
+
+        Raises:
+            NotHere: there is no broker, or it does not have what is wanted.
+        """
+        if not self.is_there:
+            raise NotHere("no broker")
+        try:
+            answer, number = self._ask({"take": name})
+        except OSError:
+            raise NotHere("no broker") from None
+        if number is None:
+            raise NotHere("gone" if answer == "gone" else "unreadable")
+        try:
+            if not is_sealed(number):
+                raise NotHere("foreign")
+            return mapped(number, wanted)
+        except OSError as error:
+            raise NotHere("unreadable") from error
+        finally:
+            os.close(number)
+
+    def drop(self, stem: str) -> None:
+        """Let the broker forget a region."""
+        if self.is_there:
+            with suppress(OSError):
+                self._ask({"drop": f"{PREFIX}{os.geteuid()}-{stem}"})
+
+    @property
+    def bytes_in_use(self) -> int:
+        """What the broker keeps."""
+        if self.is_there:
+            with suppress(OSError, ValueError):
+                return int(self._ask({"used": True})[0])
+        return 0
+
+    def close(self) -> None:
+        """Leave the broker; what it was given it keeps for its time."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _ask(self, words: Mapping[str, Any], number: int | None = None) -> tuple[str, int | None]:
+        """Ask one thing and return the answer, with a descriptor where there is one."""
+        with self._one_at_a_time:
+            connection = self._socket
+            if connection is None:
+                raise ConnectionError("no broker")
+            try:
+                packet = orjson.dumps(words)
+                socket.send_fds(connection, [packet], [] if number is None else [number])
+                answer, numbers, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1)
+            except OSError:
+                self.close()
+                raise
+        if not answer:
+            self.close()
+            raise ConnectionError("the broker has ended")
+        return answer.decode("ascii", "replace"), numbers[0] if numbers else None
+
+
+def connected(path: Path) -> socket.socket:
+    """Return a connection to the broker at `path`.
+
+    Raises:
+        OSError: none answers.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+    try:
+        connection.settimeout(_PATIENCE_S)
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
