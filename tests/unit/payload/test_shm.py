@@ -207,7 +207,7 @@ MUTATIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(mutation=MUTATIONS)
 def test_a_mutated_region_never_gives_wrong_bytes(
     mutation: tuple[str, int], tmp_path_factory: pytest.TempPathFactory

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.envelope.model import Json
@@ -21,7 +21,6 @@ def tables(*frames: list[Any]) -> list[pa.Table]:
     return [read_table(encode_rows(rows).data) for rows in frames]
 
 
-@settings(deadline=None)
 @given(st.lists(objects | st.lists(values, max_size=4), max_size=4))
 def test_the_rows_of_the_whole_are_the_rows_of_the_parts(frames: list[list[Json]]) -> None:
     whole = unify(tables(*frames))
