@@ -48,11 +48,15 @@ class FileRegions:
         Raises:
             OSError: the ledger is held by somebody else, or the folder cannot be written.
         """
-        name = self._prefix + stem
+        name = self.name_of(stem)[1:]
         if not self._share(name, header, data, until):
             return None
         self._own[name] = until
         return f"/{name}"
+
+    def name_of(self, stem: str) -> str:
+        """Return the name that readers know a region by."""
+        return f"/{self._prefix}{stem}"
 
     def attach(self, name: str, wanted: Header) -> pa.Buffer:
         """Return the payload of a region without copying it.
@@ -105,11 +109,10 @@ class FileRegions:
                 return True
             if not self._has_room(account, on_pages(size)):
                 return False
-            number = os.open(passing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            number = _made(passing, size)
             account.used += on_pages(size)
         try:
             try:
-                os.ftruncate(number, size)
                 write(number, header, data)
                 os.utime(number, (until, until))
             finally:
@@ -187,6 +190,18 @@ class FileRegions:
                 except FileNotFoundError:
                     pass
                 self._own.pop(name, None)
+
+
+def _made(path: Path, size: int) -> int:
+    """Make an empty region of its full size, so that whoever counts the folder counts it."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(number, size)
+    except BaseException:
+        os.close(number)
+        path.unlink()
+        raise
+    return number
 
 
 def _pages_of(path: Path) -> int:

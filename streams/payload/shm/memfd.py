@@ -91,13 +91,17 @@ class SealedRegions:
         Raises:
             OSError: the broker is gone, or there is no memory.
         """
-        name = f"{PREFIX}{os.geteuid()}-{stem}"
+        name = self.name_of(stem)
         number = sealed_memory(header, data)
         try:
             answer, _ = self._ask({"give": name, "until": until}, number)
         finally:
             os.close(number)
         return name if answer == "ok" else None
+
+    def name_of(self, stem: str) -> str:
+        """Return the name that readers know a region by."""
+        return f"{PREFIX}{os.geteuid()}-{stem}"
 
     def attach(self, name: str, wanted: Header) -> pa.Buffer:
         """Return the payload of a region without copying it.
@@ -126,7 +130,7 @@ class SealedRegions:
         """Let the broker forget a region."""
         if self.is_there:
             with suppress(OSError):
-                self._ask({"drop": f"{PREFIX}{os.geteuid()}-{stem}"})
+                self._ask({"drop": self.name_of(stem)})
 
     @property
     def bytes_in_use(self) -> int:

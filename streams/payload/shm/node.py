@@ -74,19 +74,23 @@ class SharedMemory:
         """
         hint = ref.ipc
         if hint is None:
-            raise NotHere("no hint")
+            return self._unhinted(ref)
         if hint.node_id != self._terms.node_id:
             raise NotHere("node")
         if hint.valid_until <= self._clock.now():
             raise NotHere("expired")
         if hint.schema_digest != ref.schema_digest:
             raise NotHere("schema")
-        try:
-            wanted = Header(ref.byte_length, bytes.fromhex(ref.sha256))
-        except ValueError:
-            raise NotHere("digest") from None
         carrier = self._sealed if hint.shm_name.startswith(PREFIX) else self._files
-        return carrier.attach(hint.shm_name, wanted)
+        return carrier.attach(hint.shm_name, _wanted(ref))
+
+    def _unhinted(self, ref: PayloadRef) -> pa.Buffer:
+        """Look for the region under the name we would give it: most references lose their hint."""
+        carrier = self._sealed if self._sealed.is_there else self._files
+        try:
+            return carrier.attach(carrier.name_of(_stem(ref)), _wanted(ref))
+        except NotHere:
+            raise NotHere("no hint") from None
 
     def drop(self, ref: PayloadRef) -> None:
         """Remove the region of a payload that was deleted."""
@@ -122,6 +126,13 @@ def open_shared_memory(terms: Terms, clock: Clock, counts: TierCounts) -> Shared
     shared = SharedMemory(terms, clock, counts)
     shared.sweep()
     return shared
+
+
+def _wanted(ref: PayloadRef) -> Header:
+    try:
+        return Header(ref.byte_length, bytes.fromhex(ref.sha256))
+    except ValueError:
+        raise NotHere("digest") from None
 
 
 def _stem(ref: PayloadRef) -> str:

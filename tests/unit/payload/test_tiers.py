@@ -50,6 +50,14 @@ async def put_rows(process: Process, count: int = 100) -> PayloadRef:
     )
 
 
+async def put_far(process: Process) -> PayloadRef:
+    """Store rows of which the node has no copy."""
+    ref = await put_rows(process)
+    assert process.shared is not None
+    process.shared.drop(ref)
+    return replace(ref, ipc=None)
+
+
 def hint_of(ref: PayloadRef) -> IpcHint:
     assert ref.ipc is not None
     return ref.ipc
@@ -91,7 +99,7 @@ async def test_only_arrow_goes_to_shared_memory(writer: Process, reader: Process
 async def test_without_a_hint_the_store_is_asked_once_and_then_the_disk_and_the_memory(
     tmp_path: Path, store: MemoryPayloadStore, writer: Process, reader: Process
 ) -> None:
-    ref = replace(await put_rows(writer), ipc=None)
+    ref = await put_far(writer)
     for _ in range(2):
         await reader.payloads.get(ref)
     assert reader.served_by() == {"3": 1, "1": 1}
@@ -137,6 +145,14 @@ async def test_a_hint_of_another_payload_falls_through(writer: Process, reader: 
     assert reader.counts.fell_through == {"length": 1, "digest": 1}
 
 
+async def test_a_reference_that_lost_its_hint_is_found_by_its_content(
+    writer: Process, reader: Process
+) -> None:
+    ref = replace(await put_rows(writer), ipc=None)
+    assert rows_of(await reader.payloads.table(ref)) == some_rows()
+    assert reader.counts.reads == {("1.5", False): 1}
+
+
 async def test_a_hint_is_not_used_after_its_time(
     writer: Process, reader: Process, clock: SettableClock
 ) -> None:
@@ -176,7 +192,7 @@ async def test_losing_every_cache_during_reads_changes_no_result(
 async def test_a_damaged_file_on_disk_is_replaced(
     tmp_path: Path, store: MemoryPayloadStore, writer: Process
 ) -> None:
-    ref = replace(await put_rows(writer), ipc=None)
+    ref = await put_far(writer)
     one = Process(tmp_path, store)
     await one.payloads.get(ref)
     (copy,) = [path for path in (tmp_path / "disk").glob("*/*") if path.is_file()]
@@ -190,7 +206,7 @@ async def test_a_damaged_file_on_disk_is_replaced(
 async def test_a_damaged_store_is_still_noticed(
     store: MemoryPayloadStore, writer: Process, reader: Process
 ) -> None:
-    ref = replace(await put_rows(writer), ipc=None)
+    ref = await put_far(writer)
     store.objects[key_of(ref)] = b"x" * ref.byte_length
     with pytest.raises(PayloadCorrupt):
         await reader.payloads.table(ref)
@@ -208,7 +224,7 @@ async def test_a_deleted_payload_leaves_no_copy_on_the_node(
     tmp_path: Path, writer: Process, reader: Process
 ) -> None:
     ref = await put_rows(writer)
-    await reader.payloads.get(replace(ref, ipc=None))
+    await reader.payloads.get(ref)
     await reader.payloads.delete(ref)
     for process in (writer, reader):
         with pytest.raises(PayloadMissing):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from streams.envelope.model import Event, NewEvent, PayloadRef
-from streams.payload.content import key_of
 from streams.payload.errors import PayloadUnavailable
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
@@ -68,12 +67,10 @@ async def test_each_committed_frame_that_left_rows_is_read(
     assert reader.counts.reads == {("1.5", False): 1}
 
 
-async def test_a_lost_output_is_told_and_holds_up_nobody(
-    payloads: MemoryPayloadStore, worker: Process, reader: Process
-) -> None:
+async def test_a_lost_output_is_told_and_holds_up_nobody(worker: Process, reader: Process) -> None:
     log, story = memory_log(), Story(1000)
-    lost, there = replace(await output(worker, 3), ipc=None), await output(worker, 4)
-    del payloads.objects[key_of(lost)]
+    lost, there = await output(worker, 3), await output(worker, 4)
+    await worker.payloads.delete(lost)
     for event in await frames(story, lost, there):
         await log.append([event])
 
