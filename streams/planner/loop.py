@@ -13,16 +13,15 @@ from typing import Any
 import orjson
 
 from streams.envelope.model import Event, NewEvent, PayloadRef
-from streams.errors import Inconsistent, PoisonRecord, Refused
+from streams.errors import Inconsistent, Refused
 from streams.execution.cancelling import orphaned
 from streams.execution.evolve import Gap, absorb_own, evolve
-from streams.execution.manifest import EVENTS, parts_of
 from streams.execution.plan import COMPLETED, Plan
 from streams.payload.port import Scope
-from streams.payload.reading import MANIFEST, decode_manifest, encode_manifest, read_value
 from streams.planner.care import Care, all_as, places
 from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
 from streams.planner.draft import Moment, execution_root
+from streams.planner.finding import manifest_of, result_of
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
 from streams.planner.needs import (
@@ -31,10 +30,9 @@ from streams.planner.needs import (
     NeedsPayload,
     NeedsPlaybook,
     NeedsResult,
-    Unreadable,
 )
 from streams.planner.port import Ports
-from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES, Rules
+from streams.planner.rules import Rules
 from streams.planner.sending import Sender
 from streams.work.item import WorkItem
 
@@ -265,7 +263,7 @@ class Planner:
             try:
                 return decide(plan, moment)
             except NeedsResult as need:
-                self._remember(need.ref, await self._read(need.ref))
+                self._remember(need.ref, await result_of(self._ports, need.ref))
             except NeedsPayload as need:
                 self._remember(need.ref, orjson.loads(await self._ports.payloads.get(need.ref)))
             except NeedsPlaybook as need:
@@ -273,37 +271,13 @@ class Planner:
                 asked = (need.path, need.version)
                 known = replace(known, playbooks={**known.playbooks, asked: found})
             except NeedsManifest as need:
-                made = await self._manifest(plan, need.stage_id)
+                made = await manifest_of(self._ports, plan, need.stage_id)
                 known = replace(known, manifests={**known.manifests, need.stage_id: made})
 
     def _remember(self, ref: PayloadRef, value: Any) -> None:
         self._payloads[ref.sha256] = value
         while len(self._payloads) > _PAYLOADS_KEPT:
             self._payloads.popitem(last=False)
-
-    async def _read(self, ref: PayloadRef) -> Any:
-        """Return the data of a result, or why an expression cannot have it."""
-        payloads, size = self._ports.payloads, ref.byte_length
-        try:
-            if ref.media_type == MANIFEST:
-                parts = decode_manifest(await payloads.get(ref))
-                size = sum(part.ref.byte_length for part in parts if part.ref is not None)
-            if size > LARGEST_EXPRESSION_PAYLOAD_BYTES:
-                why = f"has {size} bytes, too many to be read between steps"
-                return Unreadable(f"{why}; select the fields you need in the step itself")
-            return await read_value(payloads, ref)
-        except PoisonRecord as error:
-            return Unreadable(f"cannot be read: {error}")
-
-    async def _manifest(self, plan: Plan, stage_id: int) -> bytes:
-        """Say which payloads hold the rows of a stage, as the log has it."""
-        events = self._ports.store.read_root(plan.root)
-        parts = parts_of([one async for one in events if one.type in EVENTS], stage_id)
-        data = encode_manifest(parts)
-        # Stored now: the same decision may read the rows.
-        scope = Scope(plan.tenant_id, plan.organization_id)
-        await self._ports.payloads.put(scope, data, media_type=MANIFEST)
-        return data
 
     async def _find(self, plan: Plan, need: NeedsPlaybook) -> tuple[int, int] | str:
         try:

@@ -100,6 +100,9 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
     has_store, store = isinstance(store, dict), store if isinstance(store, dict) else {}
     ttl, is_permanent = _ttl(draft, store.get("ttl"), (*path, "store", "ttl"))
     usual = "execution" if has_store and not is_permanent else "permanent"
+    if ttl is not None and store.get("scope") == "permanent":
+        what = "says an end for a result whose scope is permanent"
+        draft.report((*path, "store", "ttl"), what, "leave one of the two out")
     codec = store.get("compression")
     return ResultPolicy(
         kind=str(store.get("kind", AUTO)),

@@ -20,14 +20,17 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     these. So can selected fields, a loop's counts, and the tasks of the step by their labels.
     """
     data = envelope.get("data")
+    if len(envelope) <= 3:  # status, data and meta: what a row's task leaves
+        shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
+        shown["result"] = envelope
+        return shown
     shown = dict(data) if isinstance(data, dict) else {}
-    if len(envelope) > 3:  # more than status, data and meta
-        for part in ("extracted", "counts"):
-            shown |= envelope.get(part) or {}
-        for label, one in (envelope.get("tasks") or {}).items():
-            own = {k: v for k, v in envelope.items() if k != "tasks"}
-            shown[label] = result_view(own if one is None else one)
-        shown |= reference_view(envelope.get("ref"))
+    for part in ("extracted", "counts"):
+        shown |= envelope.get(part) or {}
+    for label, one in (envelope.get("tasks") or {}).items():
+        own = {k: v for k, v in envelope.items() if k != "tasks"}
+        shown[label] = result_view(own if one is None else one)
+    shown |= reference_view(envelope.get("ref"))
     shown |= envelope
     shown["result"] = envelope if "counts" not in envelope else data
     return shown

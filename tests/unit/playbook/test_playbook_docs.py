@@ -11,8 +11,10 @@ from streams.playbook.bounded import MAX_ITEMS, MAX_TEXT
 from streams.playbook.parse import check
 from streams.playbook.sandbox import TIME_LIMIT_S
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "playbooks.md").read_text("utf-8")
-EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (DOCS / "playbooks.md").read_text("utf-8")
+RESULTS = (DOCS / "results.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE + RESULTS, re.S)
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split("path: ")[1].split()[0])

@@ -91,6 +91,7 @@ def test_selected_fields_are_found_by_their_paths() -> None:
     [
         ({"store": {"kind": "auto", "ttl": "soon"}}, "'soon' is no time to live"),
         ({"store": {"kind": "tape"}}, "tape"),
+        ({"store": {"kind": "kv", "ttl": "1h", "scope": "permanent"}}, "says an end"),
         ({"store": {"kind": "kv", "scope": "week"}}, "week"),
         ({"select": [{"path": "$.a[", "as": "a"}]}, "is no JSONPath"),
         ({"select": [{"path": "$.a", "as": "no name"}]}, "is no name for templates"),

@@ -1,0 +1,49 @@
+"""What decisions need of results: their data, and the lists of payloads that hold rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.envelope.model import PayloadRef
+from streams.errors import PoisonRecord
+from streams.execution.manifest import EVENTS, parts_of
+from streams.execution.plan import Plan
+from streams.payload.port import Scope
+from streams.payload.reading import MANIFEST, decode_manifest, encode_manifest, read_value
+from streams.planner.needs import Unreadable
+from streams.planner.port import Ports
+from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES
+
+
+async def result_of(ports: Ports, ref: PayloadRef) -> Any:
+    """Return the data of a result, or why an expression cannot have it.
+
+    Raises:
+        Unavailable: the payload store is down.
+    """
+    size = ref.byte_length
+    try:
+        if ref.media_type == MANIFEST:
+            parts = decode_manifest(await ports.payloads.get(ref))
+            size = sum(part.ref.byte_length for part in parts if part.ref is not None)
+        if size > LARGEST_EXPRESSION_PAYLOAD_BYTES:
+            why = f"has {size} bytes, too many to be read between steps"
+            return Unreadable(f"{why}; select the fields you need in the step itself")
+        return await read_value(ports.payloads, ref)
+    except PoisonRecord as error:
+        return Unreadable(f"cannot be read: {error}")
+
+
+async def manifest_of(ports: Ports, plan: Plan, stage_id: int) -> bytes:
+    """Say which payloads hold the rows of a stage, as the log has it.
+
+    Raises:
+        Unavailable: the log or the payload store is down.
+    """
+    events = ports.store.read_root(plan.root)
+    parts = parts_of([one async for one in events if one.type in EVENTS], stage_id)
+    data = encode_manifest(parts)
+    # Stored now: the same decision may read the rows.
+    scope = Scope(plan.tenant_id, plan.organization_id)
+    await ports.payloads.put(scope, data, media_type=MANIFEST)
+    return data
