@@ -20,6 +20,7 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     these. So can selected fields, a loop's counts, and the tasks of the step by their labels.
     """
     data = envelope.get("data")
+    shown: dict[str, Any]
     if len(envelope) <= 3:  # status, data and meta: what a row's task leaves
         shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
         shown["result"] = envelope
