@@ -13,6 +13,15 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
+    // Without a way out of the loop, many bytes are looked at in one step.
+    let is_plain = bytes.iter().fold(true, |plain, &byte| {
+        plain & (byte >= 0x20) & (byte != b'"') & (byte != b'\\')
+    });
+    if is_plain {
+        out.extend_from_slice(bytes);
+        out.push(b'"');
+        return;
+    }
     let mut start = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {

@@ -7,7 +7,9 @@ pub const MAX_KEY_CHARS: usize = 512;
 pub fn is_plain(text: &str, limit: usize) -> bool {
     !text.is_empty()
         && (text.len() <= limit || text.chars().count() <= limit)
-        && text.bytes().all(|byte| byte >= 0x20 && byte != 0x7f)
+        && text
+            .bytes()
+            .fold(true, |plain, byte| plain & (byte >= 0x20) & (byte != 0x7f))
 }
 
 /// A positive 63-bit number in its one spelling.
