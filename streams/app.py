@@ -35,8 +35,6 @@ from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
 from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
-from streams.payload.buckets import azure_container, gcs_bucket, s3_bucket
-from streams.payload.cloud import CloudObjects
 from streams.payload.copies.disk import DiskTier
 from streams.payload.copies.duckdb import DuckdbTier
 from streams.payload.copies.kafka import KafkaTier
@@ -45,17 +43,32 @@ from streams.payload.copies.port import Copies
 from streams.payload.copies.postgres import PostgresTier
 from streams.payload.counts import TierCounts
 from streams.payload.disk import open_disk_cache
-from streams.payload.keys import found, given
-from streams.payload.local import LocalObjects
 from streams.payload.lru import ByteLru
-from streams.payload.objects import Shelves
+from streams.payload.places import open_payloads, open_shelves
 from streams.payload.port import PayloadStore
-from streams.payload.s3 import S3Objects
 from streams.payload.shm.node import Terms, open_shared_memory
-from streams.payload.store import ContentStore
 from streams.payload.tiers import Caches, TieredPayloads
 from streams.resources import folder
 from streams.settings import Loaded, Settings, load
+
+__all__ = [
+    "ROLES",
+    "Log",
+    "catalog_of",
+    "credentials_of",
+    "keys_of",
+    "load_settings",
+    "open_copies",
+    "open_log",
+    "open_payloads",
+    "open_pool",
+    "open_registry",
+    "open_shelves",
+    "open_tiers",
+    "producer",
+    "providers_of",
+    "worker_token_of",
+]
 
 ROLES: Mapping[str, str] = {
     "planner": "streams.roles.planner:run",
@@ -256,57 +269,6 @@ async def open_copies(
             )
         finally:
             rows.close()
-
-
-@asynccontextmanager
-async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
-    """Open the payload store that the settings name.
-
-    Raises:
-        NoSuchBackend: the settings do not say enough to open it.
-    """
-    async with open_shelves(settings) as shelves:
-        yield ContentStore(shelves, compression=settings.serialization.compression)
-
-
-@asynccontextmanager
-async def open_shelves(settings: Settings) -> AsyncIterator[Shelves]:
-    """Open the place where payload objects lie.
-
-    Raises:
-        NoSuchBackend: the settings do not say enough to open it.
-    """
-    chosen, place = settings.payload_store, settings.payload_store.connection
-    if chosen.backend == "local":
-        assert place.path is not None
-        yield LocalObjects(Path(place.path))
-    elif chosen.backend == "gcs":
-        yield CloudObjects(gcs_bucket(place))
-    elif chosen.backend == "azure-blob":
-        yield CloudObjects(azure_container(place))
-    else:
-        timeout = aiohttp.ClientTimeout(total=60, connect=10)
-        connector = aiohttp.TCPConnector(limit=16)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            yield _s3_objects(session, settings)
-
-
-def _s3_objects(session: aiohttp.ClientSession, settings: Settings) -> S3Objects:
-    chosen, place = settings.payload_store, settings.payload_store.connection
-    aws = f"https://{place.bucket}.s3.{place.region}.amazonaws.com"
-    if place.access_key is not None and place.secret_key is not None:
-        keys = given(place.access_key.get_secret_value(), place.secret_key.get_secret_value())
-    else:
-        keys = found()
-    return S3Objects(
-        session,
-        base_url=f"{place.endpoint.rstrip('/')}/{place.bucket}" if place.endpoint else aws,
-        region=place.region,
-        keys=keys,
-        now=SystemClock().now,
-        large=CloudObjects(s3_bucket(place, encrypt=chosen.encryption_at_rest)),
-        encrypt=chosen.encryption_at_rest,
-    )
 
 
 @asynccontextmanager

@@ -145,6 +145,18 @@ def claims() -> tuple[Claim, ...]:
             (Bar("frames_per_s", 500),),
         ),
         Claim(
+            "Payloads of any size move in little memory",
+            "`streams bench payload --json`: one payload of 2 GB streamed in and out by a process "
+            "of its own, beside boto3 and a file copy; payloads of 2 kB, eight at a time; 1,000 "
+            "times the same megabyte",
+            lambda: _bench("payload"),
+            (
+                Bar("peak_rss_mb", 128, at_most=True),
+                Bar("objects_of_same", 1, at_most=True),
+                Bar("ratio_small_puts_to_raw", 1),
+            ),
+        ),
+        Claim(
             "The collector removes nothing live, and every orphan",
             "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
             "few contents while the collector runs without a pause, with a grace of 3 s",

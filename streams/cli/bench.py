@@ -229,6 +229,35 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
 
 @bench.command()
 @settings_options
+@click.option(
+    "--megabytes", type=COUNT, default=2048, show_default=True, help="Size of the large payload."
+)
+@click.option("--small", type=COUNT, default=2000, show_default=True, help="Payloads of 2 kB.")
+@click.option(
+    "--same", type=COUNT, default=1000, show_default=True, help="Puts of the same megabyte."
+)
+def payload(
+    file: Path | None, data: Path | None, as_json: bool, megabytes: int, small: int, same: int
+) -> None:
+    """Store and fetch payloads, large and small, beside boto3 and a file copy; tell the memory.
+
+    \b
+    Examples:
+      streams bench payload --megabytes 200
+      streams bench payload --json
+    """
+    from streams.bench.payload import bench_payload
+
+    async def run(settings: Settings, folder: Path) -> Report:
+        return await bench_payload(
+            settings, folder, megabytes=megabytes, small=small, same=same, say=_say
+        )
+
+    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+
+
+@bench.command()
+@settings_options
 @click.option("--minutes", type=SECONDS, default=1.0, show_default=True, help="How long to race.")
 @click.option("--writers", type=COUNT, default=12, show_default=True)
 def collect(

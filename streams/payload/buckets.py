@@ -46,11 +46,7 @@ def gcs_bucket(place: PayloadConnection) -> ObjectStore:
     if place.endpoint is not None:
         config["base_url"] = place.endpoint.rstrip("/")
     if place.secret_key is not None:
-        key = place.secret_key.get_secret_value()
-        if key == "none":
-            config["skip_signature"] = True
-        else:
-            config["service_account_key"] = key
+        config["service_account_key"] = place.secret_key.get_secret_value()
     try:
         return GCSStore(place.bucket, config=config, client_options=_client(place))
     except (BaseError, ValueError) as error:

@@ -19,8 +19,8 @@ from obstore.store import ObjectStore
 from streams.payload.errors import PayloadUnavailable
 from streams.payload.objects import PIECE_BYTES, NoSuchObject, ObjectTooLarge, Stat
 
-_PART_BYTES = 8 << 20
-_PARTS_AT_ONCE = 2
+_PART_BYTES, _MOST_PARTS = 5 << 20, 9_000
+_PARTS_AT_ONCE = 1
 _T = TypeVar("_T")
 
 
@@ -32,17 +32,20 @@ class CloudObjects:
 
     async def write(self, key: str, data: bytes) -> None:
         """Keep `data`."""
-        await self._put(key, data)
+        await self._put(key, data, len(data))
 
     async def upload(self, key: str, source: BinaryIO) -> None:
         """Keep what `source` holds."""
-        await self._put(key, source)
+        length = source.seek(0, 2)
+        source.seek(0)
+        await self._put(key, source, length)
 
-    async def _put(self, key: str, data: bytes | BinaryIO) -> None:
+    async def _put(self, key: str, data: bytes | BinaryIO, length: int) -> None:
+        part = max(_PART_BYTES, length // _MOST_PARTS)
         await _ask(
             key,
             lambda: obstore.put(
-                self._store, key, data, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+                self._store, key, data, chunk_size=part, max_concurrency=_PARTS_AT_ONCE
             ),
         )
 

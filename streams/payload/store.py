@@ -7,9 +7,10 @@ import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from hashlib import sha256
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from streams.envelope.model import PayloadRef
 from streams.payload.blocks import (
@@ -29,6 +30,9 @@ from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
 from streams.payload.objects import NoSuchObject, Objects, ObjectTooLarge
 from streams.payload.port import Compression, Scope
 
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
 PACKED_FROM_BYTES = 4096
 """Smaller payloads are stored as they are: packing them would save no disk block."""
 KNOWN_S = 600.0
@@ -37,6 +41,8 @@ _KNOWN = 10_000
 _ASK_FROM_BYTES = 256 * 1024
 _IN_A_THREAD_FROM_BYTES = 256 * 1024
 _READ_AGAIN_S = 0.05
+_PACKERS = ThreadPoolExecutor(2, thread_name_prefix="payload")
+_T = TypeVar("_T")
 
 
 class ContentStore:
@@ -165,8 +171,7 @@ class ContentStore:
         try:
             async with aclosing(self._pieces(key)) as pieces:
                 async for piece in pieces:
-                    for block in await asyncio.to_thread(list, unpacker.feed(piece)):
-                        await asyncio.to_thread(digest.update, block)
+                    for block in await _worked(_unpacked, unpacker, piece, digest):
                         length += len(block)
                         yield block
             for block in unpacker.finish():
@@ -272,12 +277,24 @@ async def _spool(
         spool.write(packer.pack(block))
 
     for block in begun:
-        await asyncio.to_thread(take, block)
+        await _worked(take, block)
         length += len(block)
     async for block in blocks:
-        await asyncio.to_thread(take, block)
+        await _worked(take, block)
         length += len(block)
     return digest.hexdigest(), length
+
+
+def _unpacked(unpacker: Unpacker, piece: bytes, digest: Hash) -> list[bytes]:
+    blocks = list(unpacker.feed(piece))
+    for block in blocks:
+        digest.update(block)
+    return blocks
+
+
+async def _worked(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Hash and pack in threads of their own: each thread keeps memory that it once used."""
+    return await asyncio.get_running_loop().run_in_executor(_PACKERS, call, *arguments)
 
 
 async def _in_blocks(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
