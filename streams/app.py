@@ -52,6 +52,7 @@ from streams.resources import folder
 from streams.settings import Loaded, Settings, load
 
 __all__ = [
+    "NODE_ROLES",
     "ROLES",
     "Log",
     "catalog_of",
