@@ -36,7 +36,6 @@ from streams.log.worker_ids import hold_worker_id
 from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.payload.copies.disk import DiskTier
-from streams.payload.copies.duckdb import DuckdbTier
 from streams.payload.copies.kafka import KafkaTier
 from streams.payload.copies.memory import MemoryTier
 from streams.payload.copies.port import Copies
@@ -255,6 +254,8 @@ async def open_copies(
     settings: Settings, pool: asyncpg.Pool, folder: Path
 ) -> AsyncIterator[Copies]:
     """Open the tiers that hold copies of results; files of theirs are in `folder`."""
+    from streams.payload.copies.duckdb import DuckdbTier  # only workers need its engine
+
     clock, rows = SystemClock(), DuckdbTier(folder / "results.duckdb")
     async with KafkaTier(settings.event_store.connection.url, clock) as kv:
         try:

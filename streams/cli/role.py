@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from pathlib import Path
 
@@ -31,12 +32,16 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
       NOETL_SHARD_ID=worker-7 streams run worker
       NOETL_SHARD_ID=broker-0 streams run broker
     """
+    # Nothing that is imported is garbage: looking for some would take a tenth of the start.
+    gc.disable()
     from streams.app import load_settings
     from streams.local.layout import layout_of
     from streams.roles.start import find_role, run_role
 
     body = find_role(role)
     settings = load_settings(file, data).settings
+    gc.freeze()
+    gc.enable()
     _log_to_standard_error()
     name = settings.runtime.shard_id
 
