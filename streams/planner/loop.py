@@ -8,9 +8,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
-
-import orjson
 
 from streams.envelope.model import Event, NewEvent, PayloadRef
 from streams.errors import Inconsistent, Refused
@@ -19,18 +16,11 @@ from streams.execution.evolve import Gap, absorb_own, evolve
 from streams.execution.plan import COMPLETED, Plan
 from streams.payload.port import Scope
 from streams.planner.care import Care, all_as, places
-from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
-from streams.planner.draft import Moment, execution_root
-from streams.planner.finding import manifest_of, result_of
+from streams.planner.core import Decision
+from streams.planner.deciding import Deciding
+from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
-from streams.planner.needs import (
-    Known,
-    NeedsManifest,
-    NeedsPayload,
-    NeedsPlaybook,
-    NeedsResult,
-)
 from streams.planner.port import Ports
 from streams.planner.rules import Rules
 from streams.planner.sending import Sender
@@ -39,7 +29,6 @@ from streams.work.item import WorkItem
 _log = logging.getLogger(__name__)
 _TRIES = 8
 _ENDED_KEPT = 100_000
-_PAYLOADS_KEPT = 64
 
 
 class Planner:
@@ -58,7 +47,7 @@ class Planner:
         self._care = Care(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: OrderedDict[int, int] = OrderedDict()
-        self._payloads: OrderedDict[str, Any] = OrderedDict()
+        self._deciding = Deciding(ports, rules)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
         """Fold events of executions, in the order of the log, and do what follows.
@@ -211,7 +200,8 @@ class Planner:
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and the work it calls for."""
         for _ in range(_TRIES):
-            decision = await self._decision(plan)
+            floor = self._floors.get(plan.execution_id, plan.started_at)
+            decision = await self._deciding.decision(plan, floor, self._lives)
             await self._store(plan, decision.payloads)
             try:
                 settled = await self._appended(decision)
@@ -240,52 +230,6 @@ class Planner:
         root = decision.plan.root
         pairs = zip(decision.events, receipt.events, strict=True)
         return absorb_own(decision.plan, [kept.seq for event, kept in pairs if event.root == root])
-
-    async def _decision(self, plan: Plan) -> Decision:
-        """Ask `decide`, and find whatever it needs."""
-        now = self._ports.clock.now()
-        if plan.has_ended:
-            return decide_ended(plan, now)
-        try:
-            playbook = await self._ports.playbooks.get(plan.catalog_id, plan.catalog_version)
-        except Refused as error:
-            return fail_unreadable(plan, self._rules, now, str(error))
-        known = Known(self._payloads, {})
-        while True:
-            moment = Moment(
-                playbook=playbook,
-                rules=self._rules,
-                now=now,
-                floor=self._floors.get(plan.execution_id, plan.started_at),
-                known=known,
-                lives=self._lives,
-            )
-            try:
-                return decide(plan, moment)
-            except NeedsResult as need:
-                self._remember(need.ref, await result_of(self._ports, need.ref))
-            except NeedsPayload as need:
-                self._remember(need.ref, orjson.loads(await self._ports.payloads.get(need.ref)))
-            except NeedsPlaybook as need:
-                found = await self._find(plan, need)
-                asked = (need.path, need.version)
-                known = replace(known, playbooks={**known.playbooks, asked: found})
-            except NeedsManifest as need:
-                made = await manifest_of(self._ports, plan, need.stage_id)
-                known = replace(known, manifests={**known.manifests, need.stage_id: made})
-
-    def _remember(self, ref: PayloadRef, value: Any) -> None:
-        self._payloads[ref.sha256] = value
-        while len(self._payloads) > _PAYLOADS_KEPT:
-            self._payloads.popitem(last=False)
-
-    async def _find(self, plan: Plan, need: NeedsPlaybook) -> tuple[int, int] | str:
-        try:
-            return await self._ports.playbooks.resolve(
-                plan.tenant_id, plan.organization_id, need.path, need.version
-            )
-        except Refused as error:
-            return str(error)
 
     async def _store(self, plan: Plan, payloads: Iterable[tuple[PayloadRef, bytes]]) -> None:
         scope = Scope(plan.tenant_id, plan.organization_id)

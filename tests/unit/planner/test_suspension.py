@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-import streams.planner.loop
+import streams.planner.deciding
 from streams.errors import Unavailable
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
 from streams.planner.core import Decision, decide
@@ -107,7 +107,7 @@ async def test_an_execution_that_kills_the_planner_three_times_is_suspended_and_
 
     (item,) = world.take()
     with monkeypatch.context() as patch:
-        patch.setattr(streams.planner.loop, "decide", deadly)
+        patch.setattr(streams.planner.deciding, "decide", deadly)
         try:
             await world.complete(item)
         except Killed:
@@ -148,7 +148,7 @@ async def test_one_that_kills_it_again_after_a_resumption_is_suspended_again(
     def deadly(plan: Plan, moment: Moment) -> Decision:
         raise Killed
 
-    monkeypatch.setattr(streams.planner.loop, "decide", deadly)
+    monkeypatch.setattr(streams.planner.deciding, "decide", deadly)
     for times in (1, 2):
         for _ in range(5):
             try:

@@ -1,0 +1,83 @@
+"""A decision and whatever it needs: playbooks, payloads, results, manifests, found on the way."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from streams.envelope.model import PayloadRef
+from streams.errors import Refused
+from streams.execution.plan import Plan
+from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
+from streams.planner.draft import Moment
+from streams.planner.finding import manifest_of, result_of
+from streams.planner.needs import (
+    Known,
+    NeedsManifest,
+    NeedsPayload,
+    NeedsPlaybook,
+    NeedsResult,
+)
+from streams.planner.port import Ports
+from streams.planner.rules import Rules
+
+_PAYLOADS_KEPT = 64
+
+
+class Deciding:
+    """Asks the pure core, and keeps what it read for it, for it is often asked for again."""
+
+    def __init__(self, ports: Ports, rules: Rules) -> None:
+        self._ports, self._rules = ports, rules
+        self._payloads: OrderedDict[str, Any] = OrderedDict()
+
+    async def decision(self, plan: Plan, floor: datetime, lives: Mapping[str, str]) -> Decision:
+        """Ask `decide`, and find whatever it needs; `floor` and `lives` as in `Moment`."""
+        now = self._ports.clock.now()
+        if plan.has_ended:
+            return decide_ended(plan, now)
+        try:
+            playbook = await self._ports.playbooks.get(plan.catalog_id, plan.catalog_version)
+        except Refused as error:
+            return fail_unreadable(plan, self._rules, now, str(error))
+        known = Known(self._payloads, {})
+        while True:
+            moment = Moment(
+                playbook=playbook,
+                rules=self._rules,
+                now=now,
+                floor=floor,
+                known=known,
+                lives=lives,
+            )
+            try:
+                return decide(plan, moment)
+            except NeedsResult as need:
+                self._remember(need.ref, await result_of(self._ports, need.ref))
+            except NeedsPayload as need:
+                self._remember(need.ref, orjson.loads(await self._ports.payloads.get(need.ref)))
+            except NeedsPlaybook as need:
+                found = await self._find(plan, need)
+                asked = (need.path, need.version)
+                known = replace(known, playbooks={**known.playbooks, asked: found})
+            except NeedsManifest as need:
+                made = await manifest_of(self._ports, plan, need.stage_id)
+                known = replace(known, manifests={**known.manifests, need.stage_id: made})
+
+    def _remember(self, ref: PayloadRef, value: Any) -> None:
+        self._payloads[ref.sha256] = value
+        while len(self._payloads) > _PAYLOADS_KEPT:
+            self._payloads.popitem(last=False)
+
+    async def _find(self, plan: Plan, need: NeedsPlaybook) -> tuple[int, int] | str:
+        try:
+            return await self._ports.playbooks.resolve(
+                plan.tenant_id, plan.organization_id, need.path, need.version
+            )
+        except Refused as error:
+            return str(error)
