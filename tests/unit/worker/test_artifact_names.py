@@ -1,0 +1,97 @@
+"""Results by their names: got, listed, refused, expired."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from streams.execution.lookup import Results
+from streams.playbook.model import Step
+from streams.worker.commands import CommandRunner
+from streams.worker.port import Call, Outcome
+from streams.worker.tools.artifact import ArtifactTool
+from tests.unit.worker.stage import EXECUTION_ID, FakeTool, World, ok, task
+
+PAGE = {"rows": list(range(20_000))}
+
+
+class Shop:
+    """A world in which a command stored one result, and the tool that looks for it."""
+
+    def __init__(self) -> None:
+        spec = {"result": {"store": {"kind": "auto", "ttl": "30m"}}}
+        step = Step(name="once", tasks=(task("page", "t", {}, spec=spec),))
+        self.world = World(step, {"t": FakeTool(lambda *_: ok(PAGE))})
+        results = Results(self.world.log, self.world.clock)
+        self.tool = ArtifactTool(self.world.payloads, results)
+
+    async def open(self) -> str:
+        world = self.world
+        await CommandRunner(world.ports, world.options()).run(await world.command())
+        (stored,) = await world.events("result.")
+        return str(stored.result["ref"])
+
+    async def ask(self, tenant: str = "acme", **config: Any) -> Outcome:
+        call = Call(
+            tenant_id=tenant,
+            organization_id="care",
+            execution_id=EXECUTION_ID,
+            step="later",
+            task="get",
+            entity_id=1,
+            attempt=1,
+        )
+        return await self.tool.run(config, call)
+
+
+@pytest.fixture
+async def shop() -> Shop:
+    return Shop()
+
+
+def kind(outcome: Outcome) -> str:
+    assert outcome.error is not None
+    return str(outcome.error["kind"])
+
+
+async def test_a_name_gets_the_data(shop: Shop) -> None:
+    name = await shop.open()
+    assert (await shop.ask(action="get", args={"ref": name})).data == PAGE
+    assert (await shop.ask(ref=name)).data == PAGE
+
+
+async def test_a_listed_reference_gets_the_data_too(shop: Shop) -> None:
+    name = await shop.open()
+    listed: Any = (await shop.ask(action="list", step="once", task="page")).data
+    assert [one["ref"] for one in listed] == [name]
+    assert (await shop.ask(action="get", ref=listed[0])).data == PAGE
+    assert (await shop.ask(action="list", task="other")).data == []
+
+
+async def test_another_tenant_is_refused(shop: Shop) -> None:
+    name = await shop.open()
+    assert kind(await shop.ask(tenant="globex", ref=name)) == "artifact.refused"
+    assert kind(await shop.ask(tenant="globex", action="list")) == "artifact.refused"
+
+
+async def test_after_its_time_it_is_expired(shop: Shop) -> None:
+    name = await shop.open()
+    shop.world.clock.advance(timedelta(minutes=31).total_seconds())
+    assert kind(await shop.ask(ref=name)) == "artifact.expired"
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [
+        (None, "artifact.config"),
+        (7, "artifact.config"),
+        ("noetl://execution/1001/step/../task/a/1", "artifact.config"),
+        ("noetl://execution/1001/step/once/task/page/77", "artifact.missing"),
+        ("noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64, "artifact.refused"),
+    ],
+)
+async def test_what_is_no_name_is_told(shop: Shop, ref: Any, expected: str) -> None:
+    await shop.open()
+    assert kind(await shop.ask(ref=ref)) == expected
