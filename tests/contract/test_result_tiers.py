@@ -134,6 +134,16 @@ async def _soon(tier: ResultTier, ref: PayloadRef) -> bytes | None:
     return found
 
 
+@pytest.mark.stack
+async def test_the_db_tier_is_a_table_to_ask(database: Settings) -> None:
+    copy = await copied(MemoryPayloadStore(), {"own": uuid4().hex, "rows": [{"n": 5}]})
+    async with open_pool(dsn(database, "append")) as pool:
+        await PostgresTier(pool).put(copy)
+    async with open_pool(dsn(database, "read")) as pool:
+        asked = "SELECT data->'rows'->0->>'n' FROM noetl.result_data WHERE ref = $1"
+        assert await pool.fetchval(asked, copy.uri) == "5"
+
+
 async def test_memory_holds_no_more_than_its_room() -> None:
     tier, store = MemoryTier(room_bytes=250), MemoryPayloadStore()
     copies = [await copied(store, "x" * 98 + str(n)) for n in range(4)]
