@@ -118,6 +118,17 @@ def test_the_budget_is_the_nodes_not_the_process_s(tmp_path: Path) -> None:
     assert shared(other, b"again" * 1000) is not None
 
 
+def test_a_large_region_is_counted_as_well(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path)
+    data = bytes(100_000)
+    ref = shared(memory, data)
+    assert ref is not None
+    assert memory.attach(ref).to_pybytes() == data
+    assert memory.bytes_in_use == 25 * 4096
+    memory.close()
+    assert memory.bytes_in_use == 0
+
+
 def test_what_is_larger_than_the_budget_is_not_shared(tmp_path: Path) -> None:
     memory = shared_memory(tmp_path, budget_bytes=4096)
     assert shared(memory, bytes(5000)) is None
@@ -185,8 +196,9 @@ def test_where_there_is_no_shared_memory_there_is_none(tmp_path: Path) -> None:
     assert open_shared_memory(terms, SettableClock(), TierCounts()) is None
 
 
+@pytest.mark.parametrize("size", [1000, 100_000])
 def test_no_room_left_on_the_device_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     memory = shared_memory(tmp_path)
 
@@ -194,7 +206,7 @@ def test_no_room_left_on_the_device_is_no_error(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "write", full)
-    assert shared(memory) is None
+    assert shared(memory, bytes(size)) is None
     assert not regions(tmp_path)
     assert memory.bytes_in_use == 0
 
