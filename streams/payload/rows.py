@@ -92,13 +92,28 @@ def read_table(data: bytes | pa.Buffer, what: str = "rows") -> pa.Table:
     try:
         table = pa.ipc.open_stream(data).read_all()
         table.validate()
-    except (pa.ArrowException, OSError, MemoryError) as error:
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
         raise PayloadCorrupt(what, f"not an Arrow stream: {error}") from error
     return table
 
 
 def rows_of(table: pa.Table) -> list[Json]:
-    """Return the rows of a table as JSON."""
+    """Return the rows of a table as JSON.
+
+    Every offset is checked first: anybody may have written the stream, and Arrow would follow
+    a wrong one out of its memory.
+
+    Raises:
+        PayloadCorrupt: its values are not what its columns say.
+    """
+    try:
+        table.validate(full=True)
+        return _rows_of(table)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise PayloadCorrupt("rows", f"an Arrow stream with wrong values: {error}") from error
+
+
+def _rows_of(table: pa.Table) -> list[Json]:
     columns = [
         column_values(column, field)
         for column, field in zip(table.columns, table.schema, strict=True)

@@ -35,6 +35,9 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of `tables` as one table.
 
     Tables with the same schema are joined without copying.
+
+    Raises:
+        pa.ArrowInvalid: a table's values are not what its columns say.
     """
     parts = [table for table in tables if table.num_rows]
     if not parts:
@@ -42,6 +45,8 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
     first = parts[0].schema
     if all(part.schema.equals(first, check_metadata=True) for part in parts):
         return pa.concat_tables(parts)
+    for part in parts:
+        part.validate(full=True)
     shapes = {is_values(part.schema) for part in parts}
     if shapes == {True, False}:
         return _as_values(parts)

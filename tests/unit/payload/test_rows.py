@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -82,6 +84,18 @@ def test_the_same_rows_give_the_same_bytes_and_another_schema_another_digest() -
 def test_what_is_not_json_is_refused(value: Json) -> None:
     with pytest.raises(TypeError):
         encode_rows([value])
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
+def test_damaged_streams_give_rows_or_a_named_error_and_never_a_crash(
+    damage: list[tuple[int, int]],
+) -> None:
+    rows: list[Json] = [{"id": n, "name": f"n{n}", "tags": [n], "x": None} for n in range(20)]
+    data = bytearray(encode_rows(rows).data)
+    for place, byte in damage:
+        data[place % len(data)] = byte
+    with suppress(PayloadCorrupt):
+        decode_rows(bytes(data))
 
 
 def test_other_bytes_are_no_rows() -> None:
