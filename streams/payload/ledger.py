@@ -19,6 +19,8 @@ from threading import Lock
 PAGE = 4096
 _NUMBER = struct.Struct("<q")
 _PAUSE_S = 0.001
+# No links: others may write to the folder, and a link of theirs could lead anywhere.
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LedgerBusy(OSError):
@@ -70,8 +72,10 @@ class Ledger:
         """Open and lock the file; one that was deleted meanwhile is made anew."""
         deadline = time.monotonic() + self._wait_s
         while True:
-            number = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            number = os.open(self._path, _OPEN, 0o600)
             try:
+                if os.fstat(number).st_uid != os.geteuid():
+                    raise PermissionError(f"{self._path} is somebody else's")
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(number).st_nlink:
                     return number

@@ -11,7 +11,6 @@ import os
 import resource
 import selectors
 import socket
-import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,12 @@ import orjson
 from streams.clock import Clock
 from streams.errors import Refused
 from streams.payload.ledger import on_pages
-from streams.payload.shm.memfd import PACKET_BYTES, PREFIX, connected, is_sealed
+from streams.payload.shm.memfd import PACKET_BYTES, PREFIX, connected, is_sealed, peer_uid
 
 _log = logging.getLogger(__name__)
 _TICK_S = 0.5
 _FAR_S = 86_400.0
 _SPARE_FILES = 64
-_PEER = struct.Struct("3i")
 
 
 @dataclass(slots=True)
@@ -80,8 +78,7 @@ class Broker:
     def _accept(self) -> None:
         with suppress(OSError):
             connection, _ = self._listener.accept()
-            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-            if _PEER.unpack(peer)[1] != os.geteuid():
+            if peer_uid(connection) != os.geteuid():
                 connection.close()
                 return
             connection.setblocking(False)

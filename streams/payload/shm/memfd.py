@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ _PATIENCE_S = 0.1
 # Linux's, named here because Python has them only where it was built with them.
 _SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008  # seal, shrink, grow, write
 _ADD_SEALS, _GET_SEALS = 1033, 1034
+_PEER = struct.Struct("3i")
 
 
 def broker_path(folder: Path) -> Path:
@@ -165,16 +167,24 @@ class SealedRegions:
         return answer.decode("ascii", "replace"), numbers[0] if numbers else None
 
 
+def peer_uid(connection: socket.socket) -> int:
+    """Return whose process is at the other end."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return int(_PEER.unpack(found)[1])
+
+
 def connected(path: Path) -> socket.socket:
     """Return a connection to the broker at `path`.
 
     Raises:
-        OSError: none answers.
+        OSError: none answers, or none of this user.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     try:
         connection.settimeout(_PATIENCE_S)
         connection.connect(str(path))
+        if peer_uid(connection) != os.geteuid():
+            raise PermissionError(f"somebody else listens at {path}")
     except OSError:
         connection.close()
         raise

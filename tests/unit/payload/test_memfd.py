@@ -18,6 +18,7 @@ from streams.envelope.model import PayloadRef
 from streams.payload.content import describe
 from streams.payload.port import ARROW
 from streams.payload.rows import decode_rows
+from streams.payload.shm import memfd
 from streams.payload.shm.broker import Broker, NoBroker
 from streams.payload.shm.header import Header
 from streams.payload.shm.memfd import PREFIX, broker_path, is_sealed, sealed_memory
@@ -128,6 +129,17 @@ def test_without_the_broker_regions_are_files_again(folder: Path, clock: Settabl
         assert again.ipc is not None
         assert not again.ipc.shm_name.startswith(PREFIX)
         assert decode_rows(reader.attach(again)) == some_rows()
+
+
+def test_nothing_is_given_to_a_broker_of_somebody_else(
+    folder: Path, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broker(folder, clock):
+        monkeypatch.setattr(memfd, "peer_uid", lambda _: os.geteuid() + 1)
+        ref = shared(shared_memory(folder, clock=clock))
+        assert ref is not None
+        assert ref.ipc is not None
+        assert not ref.ipc.shm_name.startswith(PREFIX)
 
 
 def test_what_is_not_sealed_is_not_kept(folder: Path, clock: SettableClock) -> None:

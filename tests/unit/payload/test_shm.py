@@ -156,6 +156,15 @@ def test_a_damaged_ledger_is_counted_anew(tmp_path: Path, content: bytes) -> Non
     assert memory.bytes_in_use == used
 
 
+def test_a_ledger_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path / "shm")
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / "shm" / f"noetl-{os.geteuid()}.ledger").symlink_to(victim)
+    assert shared(memory) is None
+    assert victim.read_bytes() == b"precious"
+
+
 def test_a_ledger_that_somebody_else_holds_stalls_nobody(tmp_path: Path) -> None:
     import fcntl
 
