@@ -7,10 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from streams.credential.errors import BadCredential, ProviderUnavailable
 from streams.credential.fields import fields_of
 from streams.payload.port import Scope
@@ -52,6 +48,9 @@ class AwsProvider:
         return await asyncio.to_thread(self._get, whole, name)
 
     def _get(self, secret_id: str, name: str) -> Mapping[str, str] | None:
+        # Late: it takes a quarter of a second to import, and most APIs never need it.
+        from botocore.exceptions import BotoCoreError, ClientError
+
         try:
             found = self._service().get_secret_value(SecretId=secret_id)
         except ClientError as error:
@@ -71,6 +70,9 @@ class AwsProvider:
 
     def _service(self) -> Any:
         if self._client is None:
+            import boto3
+            from botocore.config import Config
+
             self._client = boto3.session.Session().client(
                 "secretsmanager",
                 region_name=self._region,
