@@ -288,6 +288,8 @@ async def _search(stage: Stage) -> None:
         assert any(MARKER.encode() in text for _, text in texts), f"{place}: the search is blind"
         found = [(where, what) for where, text in texts for what in needles if what in text]
         assert found == [], place
+    for place in ("schema", "topics"):  # what the servers gave back was there to be concealed
+        assert any(b"Bearer ***" in text for _, text in places[place]), place
 
 
 def _forms(user: str) -> Iterator[bytes]:

@@ -1,0 +1,71 @@
+"""What a tool says of its login does not leave the attempt: errors, results, refusals, bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from streams.clock import SettableClock
+from streams.errors import Refused
+from streams.payload.rows import decode_rows
+from streams.worker.errors import SaveFailed
+from streams.worker.frames import FrameRunner
+from streams.worker.port import Call, Config, Fence, Outcome, Saved
+from streams.worker.secrets import LeasedCredentials
+from streams.worker.tools.credentials import ConfiguredCredentials
+from tests.unit.worker.stage import FakeSaver, World, loop_step, ok, task
+
+DSN = "postgresql://ada:c4nary-word@h/db"
+
+
+class Talkative(FakeSaver):
+    """A tool that logs in, and then quotes its login in the way that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        own = ConfiguredCredentials({"pg": {"dsn": DSN}}, {})
+        self._credentials = LeasedCredentials(own, None, SettableClock())  # type: ignore[arg-type]
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        fields = await self._credentials.find("acme", "care", config["auth"])
+        said = f"logged in with {fields['dsn']} by c4nary-word"
+        match config["how"]:
+            case "refused":
+                raise Refused(said)
+            case "bug":
+                raise ValueError(said)
+            case "error":
+                error = {"kind": "x", "message": said, "more": [said]}
+                return Outcome(status="error", error=error, detail={"pg": {"said": said}})
+        return ok({"said": [said]}, meta={"said": said})
+
+    async def save(self, batches: Any, saved: Saved) -> Mapping[Fence, Saved]:
+        await self._credentials.find("acme", "care", "pg")
+        raise SaveFailed(batches[0][0].task, f"refused by {DSN}")
+
+
+@pytest.mark.parametrize("how", ["refused", "bug", "error", "result", "save"])
+async def test_the_log_and_the_payloads_have_no_secret(how: str) -> None:
+    config = {"auth": "pg", "how": how}
+    one = task("one", "t", config, deferrable=how == "save")
+    here = World(loop_step(one), {"t": Talkative()})
+    await FrameRunner(here.ports, here.options()).run(await here.frame(["a"]))
+    events = await here.events()
+    told = repr(events)
+    assert "c4nary" not in told
+    last = events[-1]
+    if how == "result":
+        assert last.payload_ref is not None
+        rows = decode_rows(await here.payloads.get(last.payload_ref))
+        assert rows == [{"said": ["logged in with *** by ***"]}]
+    else:
+        assert "***" in told
+
+
+async def test_what_was_logged_in_for_is_not_changed_otherwise() -> None:
+    tool = Talkative()
+    here = World(loop_step(task("one", "t", {"auth": "pg", "how": "result"})), {"t": tool})
+    await FrameRunner(here.ports, here.options()).run(await here.frame(["a", "b"]))
+    assert (await here.last()).meta["failed_rows"] == 0
