@@ -42,11 +42,29 @@ workflow:
       - save:
           kind: postgres
           command: "INSERT INTO saved (execution, n) VALUES (:execution, :n)"
-          execution: "{{{{ execution_id }}}}"
+          execution: "{{{{ {execution} }}}}"
           row: "{{{{ iter.row.n }}}}"
     next: [{{step: finish}}]
   - step: finish
     tool: {{kind: noop}}
+"""
+
+_CALLING = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: sim, path: simulated/calling}
+workload: {rows: []}
+workflow:
+  - step: each
+    loop:
+      in: "{{ workload.rows }}"
+      iterator: row
+      spec: {mode: parallel, max_in_flight: 3}
+      frame_policy: {size: 2, parallelism: 2, row_concurrency: 2}
+    tool:
+      kind: playbook
+      path: simulated/4
+      workload: {rows: ["{{ iter.row }}"], execution: "{{ execution_id }}"}
 """
 
 _SHAPES = (
@@ -55,13 +73,22 @@ _SHAPES = (
     {"mode": "sequential", "window": 1, "size": 5, "on_error": "fail"},
     {"mode": "fanout", "window": 4, "size": 1, "on_error": "fail"},
 )
+STARTED = len(_SHAPES)
+"""The first so many are started as they are."""
+_CALLED = {"mode": "sequential", "window": 1, "size": 1, "on_error": "fail"}
+CALLING = STARTED + 1
+"""The one whose rows each call another, which saves in its caller's name."""
 
 
 @lru_cache(maxsize=1)
 def simulated() -> tuple[Playbook, ...]:
     """Return them all, compiled once."""
-    texts = (_TEMPLATE.format(index=index, **shape) for index, shape in enumerate(_SHAPES))
-    return tuple(parse(text) for text in texts)
+    texts = [
+        _TEMPLATE.format(index=index, execution="execution_id", **shape)
+        for index, shape in enumerate(_SHAPES)
+    ]
+    texts.append(_TEMPLATE.format(index=STARTED, execution="workload.execution", **_CALLED))
+    return tuple(parse(text) for text in (*texts, _CALLING))
 
 
 class SimulatedPlaybooks:
@@ -74,5 +101,8 @@ class SimulatedPlaybooks:
     async def resolve(
         self, tenant_id: str, organization_id: str, path: str, version: int | None = None
     ) -> tuple[int, int]:
-        """Say that there is none: nothing simulated calls another."""
+        """Find a playbook by its path."""
+        for number, playbook in enumerate(simulated(), start=1):
+            if playbook.path == path:
+                return number, 1
         raise Refused(f"no playbook {path}")

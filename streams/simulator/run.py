@@ -18,7 +18,7 @@ from streams.projector.memory import MemoryProjections
 from streams.projector.rebuild import rebuild
 from streams.simulator.faults import Process
 from streams.simulator.operator import operate
-from streams.simulator.playbooks import simulated
+from streams.simulator.playbooks import CALLING, STARTED, simulated
 from streams.simulator.ports import EVENTS
 from streams.simulator.virtual import EPOCH, Stuck, VirtualClock, VirtualLoop, run
 from streams.simulator.world import WORKERS, World, build
@@ -141,12 +141,15 @@ async def _start_all(world: World) -> Any:
 
 async def _start(world: World) -> _Run:
     random = world.random
-    shape, rows = random.randrange(len(simulated())), random.randint(0, 24)
+    shape, rows = random.randrange(STARTED), random.randint(0, 24)
     is_bad = random.random() < 0.2
     bad = frozenset(n for n in range(rows) if is_bad and random.random() < 0.1)
     execution_id = world.ids.next()
     if random.random() < _POISONED:
         world.poison.add(execution_id)
+    if world.rows_call:
+        shape, rows = CALLING, rows % 7
+        bad = frozenset(n for n in bad if n < rows)
     items: list[Any] = [{"n": n, "bad": n in bad} for n in range(rows)]
     await world.start(
         NewEvent(

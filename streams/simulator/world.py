@@ -45,11 +45,16 @@ from streams.simulator.ports import (
 from streams.simulator.virtual import VirtualClock, VirtualLoop
 from streams.work.item import WorkItem
 from streams.worker import options as worker_options
+from streams.worker.children import Children
+from streams.worker.endings import Endings
 from streams.worker.input import Documents
 from streams.worker.loop import Worker
 from streams.worker.tools.noop import NoopTool
+from streams.worker.tools.playbook import PlaybookTool
 
 WORKERS = 2
+CALLING_SEEDS = 5
+"""Every fifth seed is about playbooks that call playbooks."""
 _PRODUCER = "noetl://tenant/sim/org/sim/cluster/sim/workers/1"
 _RULES = Rules(
     lease_margin=timedelta(seconds=1),
@@ -76,6 +81,8 @@ class World:
     ids: Snowflakes
     workers: MemoryLives = field(default_factory=MemoryLives)
     notes: MemoryNotes = field(default_factory=MemoryNotes)
+    rows_call: bool = False
+    """In this world the rows of loops call playbooks."""
     lives: Any = field(default_factory=lambda: count(1))
     poison: set[int] = field(default_factory=set)
     """Executions whose next decision ends the planner, until somebody mends it."""
@@ -131,8 +138,10 @@ class World:
         """Run a worker until it is killed."""
         faults = self.faults
         payloads = FaultyPayloads(self.payloads, faults, process)
+        store, clock = FaultyStore(self.store, faults, process), self.clock()
+        children = Children(store, SimulatedPlaybooks(), payloads, clock)
         ports = worker_options.Ports(
-            log=FaultyStore(self.store, faults, process),
+            log=store,
             payloads=payloads,
             documents=Documents(payloads),
             playbooks=SimulatedPlaybooks(),
@@ -140,8 +149,9 @@ class World:
                 "noop": NoopTool(),
                 "http": Source(faults, process),
                 "postgres": FaultySaver(self.database, faults, process),
+                "playbook": PlaybookTool(children, Endings(store), payloads),
             },
-            clock=self.clock(),
+            clock=clock,
             dead_letters=self.silence,
         )
         options = worker_options.Options(
@@ -213,6 +223,7 @@ def build(loop: VirtualLoop, seed: int) -> World:
         silence=Silence(),
         codec=codec,
         ids=ids,
+        rows_call=seed % CALLING_SEEDS == CALLING_SEEDS - 1,
     )
 
 

@@ -66,7 +66,8 @@ class Children:
             Refused: there is no such playbook, or its inputs cannot be an event.
             Unavailable: the log, the catalog or the payload store is down; asking again is safe.
         """
-        workload = orjson.dumps({"workload": called.workload}, option=orjson.OPT_SORT_KEYS)
+        given = {"workload": called.workload}
+        workload = orjson.dumps(given, default=str, option=orjson.OPT_SORT_KEYS)
         name = _name(call, called, workload)
         key = f"playbook.initialized/{name}"
         # Ids of children have 22 bits of their own: another root may have taken one already.

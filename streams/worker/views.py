@@ -59,5 +59,6 @@ def outcome_view(kind: str, outcome: Outcome, kept: Kept | None, attempt: int) -
 # A rule may ask for a status even of a call that got no answer at all.
 _BLANK: Mapping[str, Mapping[str, Any]] = {
     "http": {"http": {"status": None, "headers": {}}},
+    "playbook": {"playbook": {"execution_id": None, "status": None}},
     "postgres": {"pg": {"code": None}},
 }

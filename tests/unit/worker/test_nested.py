@@ -103,3 +103,26 @@ async def test_a_cancelled_parent_ends_the_whole_family() -> None:
         await made.until(is_over)
         ends = await made.events("execution.cancelled")
         assert len(ends) == 5
+
+
+MISSING = """
+metadata: {path: tests/missing}
+workflow:
+  - step: call
+    tool:
+      kind: playbook
+      path: tests/nowhere
+      eval:
+        - expr: "{{ outcome.playbook.status == 'FAILED' }}"
+          do: retry
+        - expr: "{{ outcome.status == 'error' }}"
+          do: fail
+"""
+
+
+async def test_rules_can_ask_about_a_child_that_never_began() -> None:
+    async with whole(MISSING) as made:
+        plan = await made.result()
+        assert plan.status == "FAILED"
+        assert "playbook.start" in (plan.error or "")
+        assert "tests/nowhere" in (plan.error or "")

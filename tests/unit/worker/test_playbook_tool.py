@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -233,6 +235,16 @@ async def test_large_inputs_and_results_travel_as_payloads(stage: Stage) -> None
     ref = await stage.payloads.put(SCOPE, b'["y"]', media_type=JSON)
     await stage.complete(child, None, payload_ref=ref)
     assert (await running).data == ["y"]
+
+
+async def test_inputs_that_json_lacks_are_given_as_text(stage: Stage) -> None:
+    given = {"day": date(2026, 5, 16), "sum": Decimal("1.50")}
+    running = stage.begin({**CHILD, "workload": given})
+    child = await stage.log.begun.get()
+    await stage.complete(child, 1)
+    await running
+    first = (await stage.events(child))[0]
+    assert first.context == {"workload": {"day": "2026-05-16", "sum": "1.50"}}
 
 
 async def test_a_call_stands_aside_while_it_waits(stage: Stage) -> None:
