@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import fastavro
@@ -14,6 +15,7 @@ from streams.envelope.avro_writer import compile_record
 from streams.envelope.canonical import canonical_fields, checksum, from_millis
 from streams.envelope.errors import UndecodableEvent
 from streams.envelope.model import Assigned, Event, IpcHint, PayloadRef, Root, Routing
+from streams.envelope.native import native, understands
 from streams.envelope.registry import SchemaRegistry, UnknownSchemaId
 from streams.resources import folder
 
@@ -52,7 +54,12 @@ def event_schema() -> str:
 class Codec:
     """Encodes with one schema, decodes whatever the registry can name."""
 
-    def __init__(self, schema_id: int, schema: str, registry: SchemaRegistry) -> None:
+    def __init__(
+        self, schema_id: int, schema: str, registry: SchemaRegistry, *, natively: bool = True
+    ) -> None:
+        """`natively` allows the native module; whether it is there is another question."""
+        module = native() if natively else None
+        self._read = module.record if module is not None and understands(module, schema) else None
         self.schema_id = schema_id
         self._registry = registry
         self.schema = schema
@@ -89,6 +96,10 @@ class Codec:
         writer = self._writers.get(schema_id)
         if writer is None:
             raise UnknownSchemaId(schema_id, "what this process has learnt")
+        if writer is self._reader and self._read is not None:
+            # What it does not understand is read again below, which knows what is wrong.
+            with suppress(ValueError):
+                return cast(dict[str, Any], self._read(data))
         reader = None if writer is self._reader else self._reader
         body = io.BytesIO(data)
         body.seek(_HEADER.size)

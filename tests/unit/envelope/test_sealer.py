@@ -1,4 +1,4 @@
-"""The native sealer makes the same bytes and the same errors as the reference."""
+"""The native module makes and reads the same bytes as the reference, with the same errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.envelope.codec import Codec, event_schema
-from streams.envelope.errors import BadEvent
+from streams.envelope.errors import BadEvent, UndecodableEvent
 from streams.envelope.model import NewEvent
 from streams.envelope.native import native, shape, understands
 from streams.envelope.registry import MemoryRegistry
@@ -137,6 +137,32 @@ def test_rows_are_the_same_bytes_whoever_sealed(event: NewEvent) -> None:
     assert new_event_rows([[natively]]) == new_event_rows([[here]])
     made = module.rows([[natively], [natively, here]], 9, new_event_row)
     assert made == module.rows([[here], [here, natively]], 9, new_event_row)
+
+
+@st.composite
+def damaged_envelopes(draw: st.DrawFn) -> bytes:
+    """The bytes of an event, some of them exchanged, cut off or added."""
+    data = bytearray(sealer()(draw(new_events()), 5001).envelope)
+    at = draw(st.integers(5, len(data) - 1))
+    data[at : draw(st.integers(at, at + 3))] = draw(st.binary(max_size=3))
+    return bytes(data[: draw(st.sampled_from([len(data), len(data) - 1, at]))])
+
+
+@needs_native
+@given(new_events().map(lambda event: sealer()(event, 5001).envelope) | damaged_envelopes())
+def test_both_read_the_same_from_any_bytes(data: bytes) -> None:
+    natively, here = (
+        Codec(100001, event_schema(), MemoryRegistry(), natively=way) for way in (True, False)
+    )
+
+    assert _read(natively, data) == _read(here, data)
+
+
+def _read(codec: Codec, data: bytes) -> Any:
+    try:
+        return codec.record(data)
+    except UndecodableEvent as error:
+        return str(error)
 
 
 def test_without_the_module_python_seals(monkeypatch: pytest.MonkeyPatch) -> None:
