@@ -1,8 +1,8 @@
 """Which payloads are live, and which results have come to their end: pure rules over the log.
 
-In an execution, a payload that `result.stored` names lives until each of those results has
-expired; one that no result names lives as long as the log. A payload is live while it is live
-in any root.
+A payload that an event carries lives as long as the log. In an execution, one that only results
+name (`result.stored`, and whatever tells of them) lives until each of those results has expired.
+A payload is live while it is live in any root.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ class Holding:
     root: Root
     live: frozenset[str]
     sure: frozenset[str] = frozenset()
+    over: frozenset[str] = frozenset()
+    """Payloads whose every reference in this root has expired."""
     results: tuple[Result, ...] = ()
     exits: Mapping[str, int] = field(default_factory=dict)
 
@@ -112,6 +114,7 @@ def hold(root: Root, facts: Iterable[Fact]) -> Holding:
     """Fold the events of one root, in their order."""
     named: set[str] = set()
     sure: set[str] = set()
+    carried: set[str | None] = set()
     stored: dict[int, Result] = {}
     governed: dict[str, set[int]] = {}
     expired: set[int] = set()
@@ -124,21 +127,26 @@ def hold(root: Root, facts: Iterable[Fact]) -> Holding:
             stored[result.result_id] = result
             if result.digest is not None:
                 governed.setdefault(result.digest, set()).add(result.result_id)
-        elif fact.type == "result.expired":
+            continue
+        carried.add(fact.own)
+        if fact.type == "result.expired":
             expired.add(int(fact.meta["result_id"]))
         elif fact.type == "step.exit" and fact.step is not None:
             exits[fact.step] = fact.seq
+    for digest in carried & governed.keys():
+        del governed[digest]  # type: ignore[arg-type]
     live = {digest for digest in named if not _is_over(root, digest, governed, expired)}
     results = tuple(result for id_, result in stored.items() if id_ not in expired)
-    return Holding(root, frozenset(live), frozenset(live & sure), results, exits)
+    sets = (frozenset(live), frozenset(live & sure), frozenset(named - live))
+    return Holding(root, *sets, results, exits)
 
 
 def _is_over(root: Root, digest: str, governed: Mapping[str, set[int]], expired: set[int]) -> bool:
     if not expired:
         return False
     results = governed.get(digest)
-    if results is not None:
-        return results <= expired
+    if results is not None and results <= expired:
+        return True
     return retained_id(root, digest) in expired
 
 
@@ -163,9 +171,8 @@ def due(
     if root.type != "execution":
         return []
     if retention is not None and _before(root.ended_at, now - retention):
-        governed = {result.digest for result in holding.results}
         ids = [result.result_id for result in holding.results]
-        ids += [retained_id(root, digest) for digest in sorted(holding.live - governed)]
+        ids += [retained_id(root, digest) for digest in sorted(holding.live)]
         return [Due(root, id_, "retention") for id_ in ids]
     found = []
     for result in holding.results:

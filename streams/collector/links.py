@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import aclosing
 
 from streams.collector.core import LONGEST_NAME, digests_in
@@ -13,19 +13,27 @@ from streams.payload.content import trash_key
 from streams.payload.objects import NoSuchObject, Shelves
 from streams.payload.port import Scope
 
+MANY = 0
+"""Stands for more than one root, or for another payload."""
 _ASKED_AT_ONCE = 5000
 _READ_AT_ONCE = 8
 _ANY_LENGTH = 1 << 62
 
 
 async def follow(
-    ledger: Ledger, shelves: Shelves, live: Collection[str], present: Collection[str]
+    ledger: Ledger,
+    shelves: Shelves,
+    holders: Mapping[str, int],
+    over: Mapping[str, set[int]],
+    present: Collection[str],
 ) -> tuple[set[str], set[str]]:
     """Return what is live because live payloads name it, and those that could not be read.
 
-    A payload is read once in its life: what it names is remembered.
+    `holders` has the live payloads, each with the root that names it, or MANY. What has expired
+    in a root (`over`) is not kept by a payload that this root alone names, such as the input of
+    a step. A payload is read once in its life: what it names is remembered.
     """
-    reached, unreadable = set(live), set[str]()
+    reached, unreadable = set(holders), set[str]()
     ahead = reached & set(present)
     while ahead:
         found: set[str] = set()
@@ -37,7 +45,9 @@ async def follow(
             await ledger.remember(new)
             known |= new
             unreadable |= set(some) - known.keys()
-            found = found.union(*known.values())
+            for key, links in known.items():
+                holder = holders.get(key, MANY)
+                found |= {link for link in links if holder not in over.get(link, ())}
         ahead = (found - reached) & set(present)
         reached |= found
     return reached, unreadable

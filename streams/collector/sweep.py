@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from streams.collector.core import key_in
-from streams.collector.links import follow
+from streams.collector.links import MANY, follow
 from streams.collector.port import Ports
 from streams.payload.content import trash_key
 from streams.payload.objects import Shelves, Stat
@@ -55,18 +55,23 @@ class Plan:
 
 async def survey(ports: Ports) -> Survey:
     """Read the log, then list the objects: whatever the log names was stored before."""
-    live: set[str] = set()
+    holders: dict[str, int] = {}
+    over: dict[str, set[int]] = {}
     sure: set[str] = set()
     async with ports.ledger.snapshot() as snapshot:
         async for holding in snapshot.holdings():
-            live |= {key_in(holding.root, digest) for digest in holding.live}
-            sure |= {key_in(holding.root, digest) for digest in holding.sure}
+            root = holding.root
+            for key in (key_in(root, digest) for digest in holding.live):
+                holders[key] = root.id if holders.get(key, root.id) == root.id else MANY
+            for key in (key_in(root, digest) for digest in holding.over):
+                over.setdefault(key, set()).add(root.id)
+            sure |= {key_in(root, digest) for digest in holding.sure}
         open_since, now = await snapshot.open_since(), snapshot.now
     objects, trash, unknown = await _listed(ports.shelves)
-    unreadable: set[str] = set()
+    live, unreadable = set(holders), set[str]()
     if trash.keys() - live or objects.keys() - live:
         live, unreadable = await follow(
-            ports.ledger, ports.shelves, live, objects.keys() | trash.keys()
+            ports.ledger, ports.shelves, holders, over, objects.keys() | trash.keys()
         )
     return Survey(
         now=now,

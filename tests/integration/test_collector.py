@@ -151,8 +151,9 @@ async def test_references_anywhere_in_an_event_keep_a_payload(house: House) -> N
 async def test_a_result_s_end_is_an_event_and_its_payload_goes_later(house: House) -> None:
     over, other = await house.put(b"over"), await house.put(b"shared by two executions")
     past = {"expires_at": "2020-01-01T00:00:00.000Z"}
+    told = {"ref": {"meta": {"sha256": over.sha256}}}
     root = await house.execution(
-        completed(over), house.stored(over, **past), house.stored(other, **past)
+        completed(None, told), house.stored(over, **past), house.stored(other, **past)
     )
     await house.execution(house.stored(other, scope="permanent"))
     report = await house.collect()
@@ -168,6 +169,18 @@ async def test_a_result_s_end_is_an_event_and_its_payload_goes_later(house: Hous
     await house.collect()
     assert not await house.store.exists(over)
     assert await house.store.get(other) == b"shared by two executions"
+
+
+async def test_the_input_of_a_step_does_not_keep_an_expired_result(house: House) -> None:
+    result = await house.put(b"expired")
+    named = orjson.dumps({"steps": {"fetch": {"meta": {"sha256": result.sha256}}}})
+    document = await house.put(named)
+    ends = house.stored(result, expires_at="2020-01-01T00:00:00.000Z")
+    await house.execution(ends, completed(document))
+    report = await house.collect()
+    assert (report.expired, report.trashed, report.live) == ({"ttl": 1}, 1, 1)
+    await house.execution(completed(document))
+    assert (await house.collect()).restored == 1  # another execution names it by the same document
 
 
 async def test_a_workflow_s_results_wait_for_the_outermost_execution(house: House) -> None:
