@@ -138,7 +138,11 @@ class _Last:
 
     def render(self, scope: Mapping[str, object]) -> Any:
         args: Any = scope.get("args")
-        nothing = {"status": "success", "data": None, "meta": {}}  # of a step that only routes
+        nothing: dict[str, Any] = {
+            "status": "success",
+            "data": None,
+            "meta": {},
+        }  # of a step that only routes
         return scope.get(args.get("last_step", ""), nothing)
 
 
