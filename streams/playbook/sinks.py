@@ -44,7 +44,7 @@ def sink_task(
     mark = draft.document.keys.get(path) or draft.document.marks.get(path)
     exact = is_exact(storage, mode_of(storage, block), statement_of(block))
     if not exact:
-        what = f"it is at least once: an attempt that comes again writes to {storage} again"
+        what = f"at least once: an attempt that comes again writes to {storage} again"
         hint = "use a mode with a key, or a statement that can be repeated, where that matters"
         draft.report(path, what, hint, Severity.NOTE, at_key=True)
     return Task(
@@ -73,7 +73,12 @@ def storage_of(block: Mapping[str, Any]) -> str:
 
 
 def _may_wait(storage: str, block: Mapping[str, Any], rules: tuple[Rule, ...]) -> bool:
-    """Say whether a frame may gather these saves; the words of ours that insert may."""
+    """Say whether a frame may gather these saves; the words of ours that insert may.
+
+    What a row that fails leaves must not wait: the saves gathered for such a row are dropped.
+    """
+    if block.get("on", "success") != "success":
+        return False
     statement = statement_of(block)
     if statement is None:
         inserts = mode_of(storage, block) in ("append", "upsert")

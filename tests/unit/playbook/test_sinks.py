@@ -95,6 +95,11 @@ def test_only_inserts_wait_for_the_end_of_a_frame() -> None:
     assert waits == {"append": True, "upsert": True, "update": False, "overwrite": False}
 
 
+@pytest.mark.parametrize("on", ["error", "always"])
+def test_what_a_failed_row_leaves_does_not_wait_for_a_frame_that_drops_its_saves(on: str) -> None:
+    assert not task_of(f"{{storage: postgres, auth: pg, table: t, on: {on}}}").deferrable
+
+
 def test_a_statement_is_the_authors_own_with_its_parameters() -> None:
     task = task_of(
         "{tool: postgres, auth: pg, statement: 'INSERT INTO t (p) VALUES (:p)',"
