@@ -21,8 +21,8 @@ $(NATIVE): $(READY) crates/sealer/Cargo.toml crates/sealer/Cargo.lock $(wildcard
 	  echo "building the native sealer (first time: under a minute)"; \
 	  VIRTUAL_ENV=$(CURDIR)/.venv CARGO_TARGET_DIR=$(CURDIR)/.venv/cargo $(BIN)/maturin develop --quiet --release --locked \
 	    -m crates/sealer/Cargo.toml >.venv/native.log 2>&1 \
-	    || echo "no native sealer: its build failed (.venv/native.log says why); going on without"; \
-	else echo "no native sealer: cargo is not installed; going on without"; fi
+	    || echo "no native sealer: its build failed (.venv/native.log says why; rm $(NATIVE) to try again); going on without"; \
+	else echo "no native sealer: cargo is not installed (rm $(NATIVE) once it is); going on without"; fi
 	@touch $(NATIVE)
 
 demo: setup
