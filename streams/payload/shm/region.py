@@ -45,7 +45,7 @@ def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
     """
     if not NAME.fullmatch(name):
         raise NotHere("name")
-    number = _open(folder / name[1:])
+    number = _open(f"{folder}{name}")
     try:
         return mapped(number, wanted)
     except OSError as error:
@@ -54,7 +54,7 @@ def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
         os.close(number)
 
 
-def _open(path: Path) -> int:
+def _open(path: str) -> int:
     try:
         return os.open(path, _READ)
     except FileNotFoundError:
@@ -70,16 +70,18 @@ def mapped(number: int, wanted: Header) -> pa.Buffer:
         raise NotHere("foreign")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise NotHere("foreign")
+    if found.st_size != SIZE + wanted.length:
+        raise NotHere("length")
+    # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
+    pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     try:
-        header = unpack(os.pread(number, SIZE, 0))
+        header = unpack(pages[:SIZE])
     except BadHeader:
         raise NotHere("header") from None
-    if header.length != wanted.length or found.st_size != SIZE + header.length:
+    if header.length != wanted.length:
         raise NotHere("length")
     if header.sha256 != wanted.sha256:
         raise NotHere("digest")
-    # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
-    pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     return pa.py_buffer(pages)[SIZE:]
 
 
