@@ -9,9 +9,13 @@ import pytest
 import streams.planner.deciding
 from streams.errors import Unavailable
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
+from streams.feed.memory import MemoryFeed, MemoryTopics
+from streams.feed.port import Place, Record
 from streams.planner.core import Decision, decide
 from streams.planner.draft import Moment
+from streams.planner.intake import Intake
 from streams.work.item import WorkItem
+from tests.events import codec
 from tests.unit.planner.world import World, loop, playbook, step
 
 
@@ -187,3 +191,30 @@ async def test_a_record_that_cannot_even_be_read_suspends_its_execution_once() -
         await world.planner.suspend(world.execution_id, "ended it: noetl.events.execution/0@17")
     assert (await world.types()).count("execution.suspended") == 1
     assert world.planner.plans == {}
+
+
+async def test_the_reason_names_the_place_of_a_record_and_one_without_a_key_suspends_nothing() -> (
+    None
+):
+    world = World(playbook(step("hello")))
+    await world.start()
+    topics, place = MemoryTopics(), Place("noetl.events.execution", 3)
+
+    async def set_aside(record: Record, reason: str) -> None:
+        raise AssertionError(reason)
+
+    intake = Intake(
+        MemoryFeed(topics, [place.topic], group="planner"),
+        world.planner,
+        world.store,
+        codec(),
+        world.clock,
+        place_of=lambda key: place,
+        set_aside=set_aside,
+    )
+    for key in (None, b"no id", str(world.execution_id).encode()):
+        await intake.suspend(Record(place, 1234, key, b"", (), 0))
+    plan = await world.plan()
+    assert plan.suspension == "ended the planner 3 times: noetl.events.execution/3@1234"
+    await intake.revoked(frozenset([place]))
+    assert world.planner.known == frozenset()
