@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from streams.app import Log, open_log
@@ -19,7 +20,9 @@ from tests.servers import servers
 
 NewEventFactory = Callable[..., NewEvent]
 # How long an example takes says more about the machine than about the code.
-hypothesis_settings.register_profile("any machine", deadline=None)
+hypothesis_settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 hypothesis_settings.load_profile("any machine")
 
 

@@ -106,7 +106,7 @@ def mirror(
 @bench.command()
 @settings_options
 @click.option(
-    "--rounds", type=COUNT, default=5, show_default=True, help="Rounds; the best is shown."
+    "--rounds", type=COUNT, default=5, show_default=True, help="Rounds; the median is shown."
 )
 @click.option(
     "--megabytes", type=COUNT, default=64, show_default=True, help="Size of the batch of rows."

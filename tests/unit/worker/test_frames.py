@@ -276,11 +276,12 @@ async def test_heartbeats_keep_a_long_frame_and_its_commit_follows_them() -> Non
     item = await here.frame(["a"])
     runner = FrameRunner(here.ports, here.options(beat_s=0.01))
     running = asyncio.ensure_future(runner.run(item))
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(30):
+        while len(await here.events("frame.heartbeat")) < 2:
+            await asyncio.sleep(0.01)
     tool.gate.set()
     await running
     kinds = [e.type for e in await here.events("frame.")]
-    assert kinds.count("frame.heartbeat") >= 2
     assert kinds[-1] == "frame.committed"
 
 
@@ -293,7 +294,7 @@ async def test_a_heartbeat_that_is_refused_ends_the_work() -> None:
     running = asyncio.ensure_future(runner.run(item))
     await asyncio.sleep(0.01)
     await here.expire(item)
-    await asyncio.wait_for(running, 1.0)
+    await asyncio.wait_for(running, 30)
     assert await here.events("frame.heartbeat") == []
 
 
@@ -310,7 +311,7 @@ async def test_an_owner_that_cannot_renew_its_lease_stops_before_it_is_over() ->
         raise Unavailable("the log is down")
 
     here.log.append = down  # type: ignore[method-assign]
-    await asyncio.wait_for(running, 1.0)
+    await asyncio.wait_for(running, 30)
     assert (await here.last()).type == "frame.claimed"
 
 
