@@ -201,7 +201,7 @@ class Planner:
         """Return the plan once its decision is in the log, and the work it calls for."""
         for _ in range(_TRIES):
             floor = self._floors.get(plan.execution_id, plan.started_at)
-            decision = await self._deciding.decision(plan, floor, self._lives)
+            decision = await self._deciding.decision(plan, floor, await self._lives_for(plan))
             await self._store(plan, decision.payloads)
             try:
                 settled = await self._appended(decision)
@@ -219,6 +219,16 @@ class Planner:
                 raise Inconsistent(f"{plan.root}: its next events are refused: {refused}")
             plan = later
         raise Inconsistent(f"{plan.root}: somebody else keeps changing it; is a second planner up?")
+
+    async def _lives_for(self, plan: Plan) -> Mapping[str, str]:
+        """Return the lives by which a plan's leases are judged.
+
+        A lease of a life that is not known may be an earlier one's or that of one which began
+        since lives were last read; only what was read after the claim can tell.
+        """
+        if holds_of_earlier_lives(plan, self._lives):
+            self._lives = await self._ports.lives.current()
+        return self._lives
 
     async def _appended(self, decision: Decision) -> Plan | None:
         """Append a decision; None when somebody else holds a claim it wanted."""

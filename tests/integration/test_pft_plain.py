@@ -29,6 +29,7 @@ async def saved(
     server = await serve(WORLD, Faults(busy_rate=0.05, silent_rate=0.01))
     async with server:
         given = {"schema": "pft_plain", "facilities": 2, "patients": 20, "concurrency": 8}
+        given["client"] = "aiohttp"
         url = address(server)
         figures = await run(Namespace(api_url=url, dsn=dsn, timeout_s=0.5, **given))
         assert figures["rows"] == ROWS

@@ -79,6 +79,19 @@ async def test_a_claim_that_a_zombie_made_after_the_new_life_began_does_not_last
     assert (await world.types())[-2:] == ["frame.lease_expired", "frame.dispatched"]
 
 
+async def test_a_life_that_began_since_lives_were_read_is_not_taken_for_an_earlier_one() -> None:
+    world = framed()
+    await world.lives.begin("worker-0/a")
+    await world.start()
+    (item,) = world.take()
+    await world.after(1)
+    await world.lives.begin("worker-0/b")
+    await world.claim(item, worker="worker-0/b")
+    await world.pump()
+    await world.after(1)
+    assert "frame.lease_expired" not in await world.types()
+
+
 async def test_others_and_workers_without_a_life_keep_their_leases() -> None:
     world = World(playbook(step("each", loop=loop(list(range(20))))))
     await world.start()
