@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.steering import own_stream
-from streams.log.errors import VersionConflict
+from streams.log.errors import IdempotencyConflict, VersionConflict
 from streams.log.port import EventStore
 
 _TRIES = 5
@@ -20,13 +20,13 @@ async def steer(log: EventStore, root: Root, next_of: Next) -> int:
     Raises:
         AlreadySo: the execution is that way already.
         RootEnded: it has ended.
-        VersionConflict: others keep changing it.
+        VersionConflict, IdempotencyConflict: others keep changing it.
     """
     for tries_left in reversed(range(_TRIES)):
         own = [event async for event in log.read_stream(root, own_stream(root))]
         try:
             return (await log.append([next_of(own)])).events[0].seq
-        except VersionConflict:
+        except (VersionConflict, IdempotencyConflict):  # somebody was quicker
             if not tries_left:
                 raise
     raise AssertionError("unreachable")

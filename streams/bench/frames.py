@@ -19,6 +19,8 @@ from streams.settings import Settings
 
 PATH = "bench/trivial-frames"
 WINDOW = 64
+WARM_UP = 3000
+"""Frames before those that count: the servers' Java is slow until it is compiled."""
 PLAYBOOK = f"""\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -45,11 +47,11 @@ Say = Callable[[str], None]
 
 
 async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Say) -> Report:
-    """Run a small loop to warm up, then one of so many frames."""
+    """Run a loop to warm up, then one of so many frames."""
     await register(settings, PLAYBOOK)
     watch = Watch(folder)
     async with open_executions(settings) as executions:
-        await executions.run(PATH, {"rows": list(range(2 * WINDOW))})
+        await executions.run(PATH, {"rows": list(range(WARM_UP))})
         say("warmed up")
         before = watch.cpu_s()
         ended = await executions.run(PATH, {"rows": list(range(frames))})

@@ -2,9 +2,9 @@
 
 Each run has a mock server of its own, and so a ledger of its own by which its rows are
 judged. The plain script runs before and after the playbook, and its better time counts; once
-more it runs with the HTTP client that workers use, for a figure of its own.
-Frames of one row are run over fewer patients: what frames add to the log is scaled to the
-same number of cursor rows, what an execution adds anyway is not.
+more it runs with the HTTP client that workers use, for a figure of its own. Frames of one row
+are run first, which warms the servers up, and over fewer patients: what frames add to the log
+is scaled to the same number of cursor rows, what an execution adds anyway is not.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ async def bench_pft(
 ) -> Report:
     """Run the workload in frames, as a plain script, and row by row."""
     bench = _Bench(settings, folder, timeout_s, say)
+    few = replace(
+        world,
+        facilities=min(world.facilities, ROW_BY_ROW_FACILITIES),
+        patients=min(world.patients, ROW_BY_ROW_PATIENTS),
+    )
     async with open_executions(settings) as executions:
+        by_row = await bench.playbook(executions, few, None)
         plain = [await bench.plain(world)]
         framed = await bench.playbook(executions, world, frame_size)
         plain.append(await bench.plain(world))
         same_client = await bench.plain(world, client="reqwest")
-        few = replace(
-            world,
-            facilities=min(world.facilities, ROW_BY_ROW_FACILITIES),
-            patients=min(world.patients, ROW_BY_ROW_PATIENTS),
-        )
-        by_row = await bench.playbook(executions, few, None)
     rows_per_s = max(rate for rate, _ in plain)
     faults = [
         fault

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from streams.envelope.model import Event
 from streams.errors import Inconsistent, Unavailable
 from streams.execution.steering import AlreadySo, own_stream, suspended
-from streams.log.errors import RootEnded, VersionConflict
+from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.planner.blame import DEATHS, Blame
 from streams.planner.draft import execution_root
 from streams.planner.port import Ports
@@ -102,8 +102,8 @@ class Care:
             try:
                 event = suspended(own, by=self._name, reason=reason, now=now)
                 return (await self._ports.store.append([event])).events[0].seq
-            except VersionConflict:
-                continue
+            except (VersionConflict, IdempotencyConflict):
+                continue  # somebody was quicker: read again what is true now
             except (AlreadySo, RootEnded):
                 return own[-1].seq
         raise Inconsistent(f"{root}: it cannot be suspended: somebody else keeps changing it")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 import streams.planner.deciding
+from streams.envelope.model import Event, Root
 from streams.errors import Unavailable
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
+from streams.execution.steering import suspended
 from streams.feed.memory import MemoryFeed, MemoryTopics
 from streams.feed.port import Place, Record
 from streams.planner.core import Decision, decide
@@ -218,3 +220,25 @@ async def test_the_reason_names_the_place_of_a_record_and_one_without_a_key_susp
     assert plan.suspension == "ended the planner 3 times: noetl.events.execution/3@1234"
     await intake.revoked(frozenset([place]))
     assert world.planner.known == frozenset()
+
+
+async def test_a_planner_that_suspends_while_somebody_else_does_is_content(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = fixed()
+    await world.start()
+    read, raced = world.store.read_stream, []
+
+    async def racing(root: Root, stream_id: str) -> AsyncIterator[Event]:
+        own = [one async for one in read(root, stream_id)]
+        if not raced:
+            raced.append(True)
+            theirs = suspended(own, by="ana", reason="a pause", now=world.clock.now())
+            await world.store.append([theirs])
+        for one in own:
+            yield one
+
+    monkeypatch.setattr(world.store, "read_stream", racing)
+    await world.planner.suspend(world.execution_id, "ended planner-0 3 times")
+    (told,) = [one for one in await world.events() if one.type == "execution.suspended"]
+    assert (raced, told.meta["by"]) == ([True], "ana")
