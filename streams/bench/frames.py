@@ -19,7 +19,7 @@ from streams.settings import Settings
 
 PATH = "bench/trivial-frames"
 WINDOW = 64
-WARM_UP = 3000
+WARM_UP = 10_000
 """Frames before those that count: the servers' Java is slow until it is compiled."""
 PLAYBOOK = f"""\
 apiVersion: noetl.io/v2
@@ -51,7 +51,7 @@ async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Sa
     await register(settings, PLAYBOOK)
     watch = Watch(folder)
     async with open_executions(settings) as executions:
-        await executions.run(PATH, {"rows": list(range(WARM_UP))})
+        await executions.run(PATH, {"rows": list(range(min(WARM_UP, 4 * frames)))})
         say("warmed up")
         before = watch.cpu_s()
         ended = await executions.run(PATH, {"rows": list(range(frames))})
