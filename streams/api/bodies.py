@@ -190,8 +190,8 @@ def number(request: web.Request, name: str, default: int, *, most: int = 2**63 -
         BadRequest: it is no number, or too large.
     """
     text = request.query.get(name, str(default))
-    if not (text.isascii() and text.isdigit()) or int(text) > most:
-        raise BadRequest((f"{name}: is {text!r}, not a whole number up to {most}",))
+    if not _is_number(text) or int(text) > most:
+        raise BadRequest((f"{name}: is {text[:40]!r}, not a whole number up to {most}",))
     return int(text)
 
 
@@ -202,6 +202,10 @@ def id_of(request: web.Request, name: str = "id") -> int:
         BadRequest: it is none.
     """
     text = request.match_info[name]
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**63:
-        raise BadRequest((f"{text!r} is no id; ids are whole numbers, told as text",))
+    if not _is_number(text) or not 0 < int(text) < 2**63:
+        raise BadRequest((f"{text[:40]!r} is no id; ids are whole numbers, told as text",))
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 20

@@ -9,29 +9,34 @@ from aiohttp import web
 from streams.api.bodies import number
 from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
+from streams.api.sending import Content, received, send
 from streams.api.shown import answer, shown_reference
 from streams.envelope.locator import Locator
 from streams.envelope.model import PayloadRef
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_MEDIA_TYPE_CHARS = 255
 OCTETS = "application/octet-stream"
 
 
 async def store(runtime: Runtime, request: web.Request) -> web.Response:
-    """Store the body and return its reference once it is durable."""
+    """Store the body, as it comes, and return its reference once it is durable."""
     rows = request.query.get("row_count")
-    ref = await runtime.payloads.put(
+    media_type = request.headers.get("Content-Type", OCTETS)
+    if len(media_type) > _MEDIA_TYPE_CHARS:
+        raise BadRequest((f"Content-Type: has more than {_MEDIA_TYPE_CHARS} characters",))
+    ref = await runtime.payloads.store(
         runtime.scope_of(request),
-        await request.read(),
-        media_type=request.headers.get("Content-Type", OCTETS),
+        received(request),
+        media_type=media_type,
         row_count=None if rows is None else number(request, "row_count", 0),
         schema_digest=request.query.get("schema_digest"),
     )
     return answer(shown_reference(ref), 201)
 
 
-async def fetch(runtime: Runtime, request: web.Request) -> web.Response:
-    """Return the bytes behind a reference, checked against its digest and length."""
+async def fetch(runtime: Runtime, request: web.Request) -> web.StreamResponse:
+    """Send the bytes behind a reference, or a range of them; checked before the last is sent."""
     digest = request.match_info["sha256"]
     if not _DIGEST.fullmatch(digest):
         raise BadRequest((f"{digest!r} is no digest; it has 64 hex digits",))
@@ -44,4 +49,5 @@ async def fetch(runtime: Runtime, request: web.Request) -> web.Response:
         media_type=OCTETS,
         byte_length=number(request, "byte_length", 0),
     )
-    return web.Response(body=await runtime.payloads.get(ref), content_type=OCTETS)
+    pieces = runtime.payloads.fetch(ref)
+    return await send(request, Content(pieces, ref.byte_length, OCTETS, digest))

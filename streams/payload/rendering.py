@@ -1,0 +1,111 @@
+"""Rows as JSON text in pieces, for whoever cannot hold them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from streams.envelope.model import Json, PayloadRef
+from streams.errors import Refused
+from streams.payload.content import scope_of
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.port import ARROW, JSON, PayloadStore, Scope
+from streams.payload.reading import MANIFEST, Part, decode, decode_manifest
+from streams.payload.results import is_reference, payload_of
+from streams.payload.rows import read_table, rows_of
+
+WHOLE_BYTES = 64 << 20
+"""The largest payload that must be at hand as a whole to be read as JSON."""
+_ROWS = 500
+
+
+class TooLargeForJson(Refused):
+    """One payload that is too large to be made into JSON."""
+
+    def __init__(self, ref: PayloadRef) -> None:
+        super().__init__(
+            f"{ref.uri} has {ref.byte_length} bytes, and at most {WHOLE_BYTES} can be made into "
+            "JSON; fetch the payload as it is"
+        )
+
+
+async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
+    """Yield the value behind a reference as JSON; of a manifest, the rows of all its parts.
+
+    Raises:
+        TooLargeForJson: a part is too large.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
+    """
+    if ref.media_type == JSON:
+        async for piece in store.fetch(ref):
+            yield piece
+        return
+    if ref.byte_length > WHOLE_BYTES:
+        raise TooLargeForJson(ref)
+    data = await store.get(ref)
+    if ref.media_type == MANIFEST:
+        parts = _parts(store, decode_manifest(data), scope_of(ref))
+    elif ref.media_type == ARROW:
+        parts = _arrow(data)
+    else:
+        yield _dumps(decode(ref.media_type, data))
+        return
+    opening = b"["
+    async for part in parts:
+        yield opening + part if opening else part
+        opening = b""
+    yield opening + b"]"
+
+
+async def _parts(store: PayloadStore, parts: Sequence[Part], scope: Scope) -> AsyncIterator[bytes]:
+    comma = b""
+    for part in parts:
+        if part.ref is None:
+            if part.rows:
+                yield comma + b",".join([b"null"] * part.rows)
+                comma = b","
+            continue
+        if part.ref.byte_length > WHOLE_BYTES:
+            raise TooLargeForJson(part.ref)
+        for row in _each(part.ref, await store.get(part.ref)):
+            if isinstance(row, dict) and is_reference(row):
+                yield comma
+                async for piece in as_json(store, payload_of(row, scope)):
+                    yield piece
+            else:
+                yield comma + _dumps(row)
+            comma = b","
+
+
+def _each(ref: PayloadRef, data: bytes) -> Iterator[Json]:
+    if ref.media_type == ARROW:
+        for some in _slices(data):
+            yield from some
+        return
+    rows = decode(ref.media_type, data)
+    if not isinstance(rows, list):
+        raise PayloadCorrupt(ref.uri, "part of a manifest, but no list of rows")
+    yield from rows
+
+
+def _slices(data: bytes) -> Iterator[list[Json]]:
+    table = read_table(data)
+    for at in range(0, table.num_rows, _ROWS):
+        yield rows_of(table.slice(at, _ROWS))
+
+
+async def _arrow(data: bytes) -> AsyncIterator[bytes]:
+    comma = b""
+    for rows in _slices(data):
+        yield comma + _dumps(rows)[1:-1]
+        comma = b","
+
+
+def _dumps(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # an integer beyond 64 bits
+        return json.dumps(value, separators=(",", ":")).encode()
