@@ -8,7 +8,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
-from streams.api.openapi import describe
 from streams.api.problems import told_as_problems
 from streams.api.routes import ROUTES
 from streams.api.runtime import RUNTIME, Handler, Runtime
@@ -37,6 +36,8 @@ def _bound(handle: Handler) -> Callable[[web.Request], Awaitable[web.StreamRespo
 
 
 async def _described(request: web.Request) -> web.Response:
+    from streams.api.openapi import describe  # nine megabytes, for whoever asks
+
     try:
         number = version("noetl-streams")
     except PackageNotFoundError:

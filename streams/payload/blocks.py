@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-import pyarrow as pa
+import cramjam
 
 from streams.payload.port import Compression, Scope
 
@@ -27,11 +27,9 @@ LARGEST_BLOCK_BYTES = 16 << 20
 _MARK = struct.Struct("<II5sBBBII")
 _LEAD = _MARK.pack(0x184D2A5E, 16, b"NOETL", 1, 0, 0, 0, 0)[:14]
 _NUMBERS: dict[Compression, int] = {"none": 0, "zstd": 1, "gzip": 2, "lz4": 3}
-_CODECS = {
-    1: pa.Codec("zstd", compression_level=1),
-    2: pa.Codec("gzip", compression_level=1),
-    3: pa.Codec("lz4"),
-}
+# Not pyarrow's: importing it takes 25 MB, which a process that only moves payloads can spare.
+_CODECS = {1: cramjam.zstd, 2: cramjam.gzip, 3: cramjam.lz4}
+_LEVEL = 1
 
 
 class Cipher(Protocol):
@@ -88,7 +86,7 @@ class Packer:
     def pack(self, block: bytes) -> bytes:
         """Return one block behind its mark."""
         codec = _CODECS.get(self._number)
-        stored = block if codec is None else codec.compress(block, asbytes=True)
+        stored = block if codec is None else bytes(codec.compress(block, _LEVEL))
         stored = self._cipher.seal(self._scope, self._index, stored)
         self._index += 1
         numbers = (1, self._number, self._cipher.number, len(stored), len(block))
@@ -205,10 +203,12 @@ def _unpacked(stored: bytes, number: int, plain_bytes: int) -> bytes:
     elif (codec := _CODECS.get(number)) is None:
         raise BadBlock(f"the stored object is packed by codec {number}, which nobody here knows")
     else:
+        room = bytearray(plain_bytes)
         try:
-            data = codec.decompress(stored, decompressed_size=plain_bytes, asbytes=True)
-        except (OSError, ValueError) as error:
+            length = codec.decompress_into(stored, room)
+        except cramjam.DecompressionError as error:
             raise BadBlock(f"the stored object cannot be unpacked: {error}") from error
+        data = bytes(memoryview(room)[:length])
     if len(data) != plain_bytes:
         raise BadBlock(f"a block has {len(data)} bytes, not {plain_bytes} as its mark says")
     return data

@@ -15,7 +15,6 @@ from streams.payload.content import reference_from, reference_json
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW, JSON, Scope
 from streams.payload.results import is_reference, payload_of
-from streams.payload.rows import decode_rows
 
 MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
@@ -77,6 +76,8 @@ async def read_value(source: Source, ref: PayloadRef) -> Any:
 def decode(media_type: str, data: bytes) -> Any:
     """Return the value that bytes of a media type are; bytes of any other kind as text."""
     if media_type == ARROW:
+        from streams.payload.rows import decode_rows  # 25 MB that most processes can spare
+
         return decode_rows(data)
     if media_type == JSON:
         return orjson.loads(data)

@@ -15,7 +15,6 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW, JSON, PayloadStore, Scope
 from streams.payload.reading import MANIFEST, Part, decode, decode_manifest
 from streams.payload.results import is_reference, payload_of
-from streams.payload.rows import read_table, rows_of
 
 WHOLE_BYTES = 64 << 20
 """The largest payload that must be at hand as a whole to be read as JSON."""
@@ -92,6 +91,8 @@ def _each(ref: PayloadRef, data: bytes) -> Iterator[Json]:
 
 
 def _slices(data: bytes) -> Iterator[list[Json]]:
+    from streams.payload.rows import read_table, rows_of
+
     table = read_table(data)
     for at in range(0, table.num_rows, _ROWS):
         yield rows_of(table.slice(at, _ROWS))

@@ -16,9 +16,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from streams.envelope.model import PayloadRef
 from streams.payload.content import key_of
@@ -27,9 +25,11 @@ from streams.payload.disk import DiskCache
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.lru import ByteLru
 from streams.payload.port import ARROW, Compression, PayloadStore, Scope
-from streams.payload.rows import read_table
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 IN_A_THREAD_BYTES = 1 << 20
 """Copying more than this would hold up everything else that the process does."""
@@ -100,6 +100,8 @@ class TieredPayloads:
         Raises:
             PayloadCorrupt: what is stored is no Arrow stream.
         """
+        from streams.payload.rows import read_table
+
         found = self._at_hand(ref)
         if found is not None:
             try:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from streams.envelope.model import Json, PayloadRef
 from streams.payload.port import ARROW, PayloadStore, Scope
-from streams.payload.rows import encode_rows
 from streams.work.item import WorkItem
 
 
@@ -16,6 +15,8 @@ async def store_rows(
     """Store one Arrow row for each row of the frame; None where no row gave anything."""
     if all(row is None for row in rows):
         return None
+    from streams.payload.rows import encode_rows  # a worker of commands does without
+
     encoded = encode_rows(rows)
     return await payloads.put(
         Scope(item.tenant_id, item.organization_id),

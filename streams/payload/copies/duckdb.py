@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from streams.envelope.model import PayloadRef
 from streams.payload.copies.port import Copy, CopyFailed
 
@@ -55,6 +53,8 @@ class DuckdbTier:
         return await asyncio.to_thread(self._answer, sql, values)
 
     def _answer(self, sql: str, values: tuple[object, ...]) -> Any:
+        import duckdb  # thirty megabytes, for workers that use it
+
         with self._lock:
             try:
                 if self._session is None:

@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from streams.clock import Clock
 from streams.payload.counts import TierCounts
 from streams.payload.ledger import Account, Ledger, on_pages
 from streams.payload.shm.header import SIZE, Header
 from streams.payload.shm.region import attach, write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _UNFINISHED_S = 60.0
 """How old a region without a lasting name must be before it counts as abandoned."""

@@ -14,14 +14,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
-import pyarrow as pa
 
 from streams.clock import Clock
 from streams.payload.shm.header import SIZE, Header
 from streams.payload.shm.region import NotHere, mapped, write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PREFIX = "/noetl-memfd-"
 PACKET_BYTES = 1024

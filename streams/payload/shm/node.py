@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from streams.clock import Clock
 from streams.envelope.canonical import from_millis, millis
@@ -23,6 +22,9 @@ from streams.payload.shm.files import FileRegions
 from streams.payload.shm.header import Header
 from streams.payload.shm.memfd import PREFIX, SealedRegions, broker_path
 from streams.payload.shm.region import NotHere
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _log = logging.getLogger(__name__)
 

@@ -11,10 +11,12 @@ import os
 import re
 import stat
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NAME = re.compile(r"/noetl-[A-Za-z0-9._-]{1,200}")
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -65,6 +67,8 @@ def _open(path: str) -> int:
 
 def mapped(number: int, wanted: Header) -> pa.Buffer:
     """Map what is open under `number`, if it is a region of ours with what is wanted."""
+    import pyarrow as pa  # only those who read rows need it
+
     found = os.fstat(number)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise NotHere("foreign")

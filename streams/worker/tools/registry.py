@@ -13,11 +13,10 @@ from streams.payload.port import PayloadStore
 from streams.worker.children import Children
 from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig, UnknownTool
-from streams.worker.port import Credentials, Tool
+from streams.worker.port import Call, Config, Credentials, Outcome, Tool
 from streams.worker.sinks.port import Around
 from streams.worker.sinks.tool import SinkTool
 from streams.worker.tools.artifact import ArtifactTool
-from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.http import HttpTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
@@ -49,15 +48,41 @@ class Surroundings:
     """Where sinks put files; None: nowhere."""
 
 
+class Late:
+    """A tool that is made, and whose driver is imported, by its first call."""
+
+    def __init__(self, make: Callable[[], Tool]) -> None:
+        self._make = make
+        self._tool: Tool | None = None
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Run the task once."""
+        if self._tool is None:
+            self._tool = self._make()
+        return await self._tool.run(config, call)
+
+    async def close(self) -> None:
+        """Close the tool, if it was used."""
+        if self._tool is not None:
+            await self._tool.close()
+
+
 Factory = Callable[[Surroundings], Tool]
 """What an entry point of the group `streams.tools` names; the entry's name is the tool's kind."""
+
+
+def _duckdb() -> Tool:
+    from streams.worker.tools.duckdb import DuckdbTool
+
+    return DuckdbTool()
+
 
 _OURS: Mapping[str, Factory] = {
     "noop": lambda _: NoopTool(),
     "http": lambda around: HttpTool(around.credentials),
     "postgres": lambda around: PostgresTool(around.credentials, deployment=around.deployment),
     "python": lambda around: PythonTool(in_process=around.python_in_process),
-    "duckdb": lambda _: DuckdbTool(),
+    "duckdb": lambda _: Late(_duckdb),
     "kafka": lambda around: KafkaTool(around.bootstrap),
     "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
     "artifact": lambda around: ArtifactTool(around.payloads, around.results),
