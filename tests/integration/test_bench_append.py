@@ -26,7 +26,11 @@ async def test_a_small_bench_has_every_figure_and_no_fault(
         "single_events_per_s",
         "fsync_per_s",
         "ratio_single_to_fsync",
+        "append_fsync_per_s",
+        "ratio_single_to_append_fsync",
+        "commits_per_fsync",
         "sealer",
     }
     assert report.figures["sealer"] == ("python" if native() is None else "native")
+    assert report.figures["commits_per_fsync"] > 1, "64 callers must share commits"
     assert said[0].startswith("round 1 of 1")

@@ -1,0 +1,23 @@
+"""How often the database server has synced its write-ahead log."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+
+# A connection adds to the server's counts once a second at most, and when it ends.
+OPEN = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1"
+SYNCS = "SELECT sum(fsyncs)::bigint FROM pg_stat_io WHERE object = 'wal'"
+
+
+async def wal_syncs(dsn: str, *, after_all_of: str) -> int:
+    """Return the count of the whole server, once no session of that user is open here."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        async with asyncio.timeout(60):
+            while await connection.fetchval(OPEN, after_all_of):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        return int(await connection.fetchval(SYNCS))
+    finally:
+        await connection.close()
