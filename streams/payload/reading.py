@@ -94,14 +94,14 @@ def scope_of(ref: PayloadRef) -> Scope:
 
 async def _rows(source: Source, parts: Sequence[Part], scope: Scope) -> list[Json]:
     refs = [part.ref for part in parts if part.ref is not None]
-    found = await _each(refs, lambda ref: read_value(source, ref))
+    found = await each(refs, lambda ref: read_value(source, ref))
     rows: list[Json] = []
     for part in parts:
         rows += [None] * part.rows if part.ref is None else found[part.ref.uri]
     inner = [payload_of(row, scope) for row in rows if is_reference(row)]  # type: ignore[arg-type]
     if not inner:
         return rows
-    values = await _each(inner, lambda ref: read_value(source, ref))
+    values = await each(inner, lambda ref: read_value(source, ref))
     return [
         values[payload_of(row, scope).uri]
         if isinstance(row, Mapping) and is_reference(row)
@@ -110,7 +110,7 @@ async def _rows(source: Source, parts: Sequence[Part], scope: Scope) -> list[Jso
     ]
 
 
-async def _each(
+async def each(
     refs: Sequence[PayloadRef], read: Callable[[PayloadRef], Awaitable[Any]]
 ) -> dict[str, Any]:
     """Read each payload once, a few at a time."""

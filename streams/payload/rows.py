@@ -1,27 +1,25 @@
 """Rows of JSON as one Arrow IPC stream, and back, exactly.
 
 Rows that are all objects become one column per key, in the order the keys first appear;
-other rows become the single column `value`. A column is bool, int64, float64 or utf8 when
-all its values are of that one kind. Any other column (nested values, mixed kinds, integers
-beyond 64 bits) is JSON text, one text a row, and says so in its field's metadata: what a later
-frame brings in another shape changes no column's meaning (`unify` joins such frames).
+other rows, and objects of more than a thousand keys together, become the single column
+`value`. Columns are typed as `columns` says: scalars, structs, lists, maps; what fits no type
+is JSON text, and says so in its field's metadata. What a later frame brings in another shape
+changes no column's meaning (`unify` joins such frames).
 
 JSON has no decimals and no times. Rows that hold them all the same become decimals with
 precision and scale, dates, and timestamps of microseconds in UTC; they come back as text, as
 every tool writes them. A time without a zone is not given one: it is text.
 
-A null of Arrow means JSON's null, unless the field says `noetl.null: missing`: then the row
+A null of Arrow means JSON's null, unless the field says `noetl.null: missing`: then the object
 does not have the key at all. NaN and the infinities are not JSON: only a float64 column keeps
 them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -29,20 +27,13 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
+from streams.payload.columns import NULL, column_of, keyed
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.times import Unfit, as_json, special_column
+from streams.payload.times import as_json
+from streams.payload.values import Leaf, column_values, joined
 
-MISSING: Any = object()
-ROWS, ENCODING, NULL = b"noetl.rows", b"noetl.encoding", b"noetl.null"
-_TYPES: dict[type, pa.DataType] = {
-    bool: pa.bool_(),
-    int: pa.int64(),
-    float: pa.float64(),
-    str: pa.string(),
-}
-_SPECIAL = frozenset({Decimal, datetime, date})
-_TEXT = pa.string()
-_PLAIN = frozenset({*_TYPES.values(), pa.int8(), pa.int16(), pa.int32(), pa.large_string()})
+ROWS = b"noetl.rows"
+MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +51,10 @@ def encode_rows(rows: Sequence[Json]) -> EncodedRows:
     Raises:
         TypeError: a value is not JSON.
     """
-    objects: Sequence[Any] = rows
-    if names := _names(rows):
-        shape = b"objects"
-        columns = [[row.get(name, MISSING) for row in objects] for name in names]
-    else:
-        shape, names, columns = b"values", ["value"], [list(rows)]
+    shape, columns = columns_of(rows)
     arrays, fields = [], []
-    for name, values in zip(names, columns, strict=True):
-        array, marks = _column(values)
+    for name, values in columns.items():
+        array, marks = column_of(values)
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata=marks))
     return _written(pa.schema(fields, metadata={ROWS: shape}), arrays, len(rows))
@@ -97,8 +83,8 @@ def read_table(data: bytes | pa.Buffer, what: str = "rows") -> pa.Table:
     return table
 
 
-def rows_of(table: pa.Table) -> list[Json]:
-    """Return the rows of a table as JSON.
+def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
+    """Return the rows of a table as JSON, what is none as `leaf` says.
 
     Every offset is checked first: anybody may have written the stream, and Arrow would follow
     a wrong one out of its memory.
@@ -108,24 +94,15 @@ def rows_of(table: pa.Table) -> list[Json]:
     """
     try:
         table.validate(full=True)
-        return _rows_of(table)
+        columns = [
+            column_values(column, field, leaf)
+            for column, field in zip(table.columns, table.schema, strict=True)
+        ]
+        if is_values(table.schema):
+            return columns[0]
+        rows: list[Any] = joined(table.schema.names, columns, table.num_rows)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise PayloadCorrupt("rows", f"an Arrow stream with wrong values: {error}") from error
-
-
-def _rows_of(table: pa.Table) -> list[Json]:
-    columns = [
-        column_values(column, field)
-        for column, field in zip(table.columns, table.schema, strict=True)
-    ]
-    if is_values(table.schema):
-        return columns[0]
-    if not columns:
-        return [{} for _ in range(table.num_rows)]
-    names = table.schema.names
-    rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    if any(means_missing(field) for field in table.schema):
-        rows = [{k: v for k, v in row.items() if v is not MISSING} for row in rows]
     return rows
 
 
@@ -139,90 +116,36 @@ def means_missing(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(NULL) == b"missing")
 
 
-def _names(rows: Sequence[Json]) -> list[str]:
-    """Return the keys of rows that are all objects; none where they are not."""
-    names: dict[str, None] = {}
-    for row in rows:
-        if type(row) is not dict:
-            return []
-        names.update(dict.fromkeys(row))
-    return list(names)
-
-
-def _column(values: list[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
-    """Choose a column's type; return it with the marks its field needs."""
-    kinds = set(map(type, values))
-    missing = object in kinds
-    kinds.discard(object)
-    nulls = type(None) in kinds
-    kinds.discard(type(None))
-    if len(kinds) <= 1 and not (missing and nulls):
-        kind = next(iter(kinds), str)
-        if kind in _TYPES or kind in _SPECIAL:
-            plain = [None if v is MISSING else v for v in values] if missing else values
-            try:
-                array = special_column(plain) if kind in _SPECIAL else pa.array(plain, _TYPES[kind])
-            except (OverflowError, Unfit):
-                pass  # an integer beyond 64 bits, a time without a zone: as text
-            else:
-                return array, {NULL: b"missing"} if missing else None
-    return as_text(values, missing)
-
-
-def as_text(values: list[Any], missing: bool) -> tuple[pa.Array, dict[bytes, bytes]]:
-    """Return values as JSON text, with the marks that say so."""
-    marks = {ENCODING: b"json"}
-    if missing:
-        marks[NULL] = b"missing"
-    try:
-        texts = [None if v is MISSING else _dumped(v) for v in values]
-    except orjson.JSONEncodeError:
-        # `wide` warns readers: most JSON parsers would read such integers as floats.
-        marks[ENCODING] = b"json.wide"
-        texts = [None if v is MISSING else _wide(v) for v in values]
-    return pa.array(texts, _TEXT), marks
-
-
-def _dumped(value: Any) -> str:
-    return orjson.dumps(value, default=as_json, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
-
-
-def _wide(value: Json) -> str:
-    """Write a value with integers of any size."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    if json.loads(text) != value:  # the standard writer makes keys into text, tuples into lists
-        raise TypeError(f"not JSON: {value!r:.200}")
-    return text
-
-
-def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """Return a column's values as JSON; MISSING where the row does not have it."""
-    marks = field.metadata or {}
-    encoding = marks.get(ENCODING)
-    absent = MISSING if marks.get(NULL) == b"missing" else None
-    if encoding is not None:
-        read = json.loads if encoding == b"json.wide" else orjson.loads
-        return [absent if text is None else read(text) for text in column.to_pylist()]
-    values: list[Any] = column.to_pylist()
-    if field.type not in _PLAIN:
-        values = [as_json(value) for value in values]
-    if absent is MISSING:
-        return [MISSING if value is None else value for value in values]
-    return values
+def columns_of(rows: Sequence[Any]) -> tuple[bytes, Mapping[str, Sequence[Any]]]:
+    """Return the shape of rows and their columns by name."""
+    if set(map(type, rows)) == {dict} and (columns := keyed(rows, MOST_COLUMNS)):
+        return b"objects", columns
+    return b"values", {"value": rows}
 
 
 def _written(schema: pa.Schema, arrays: list[pa.Array], row_count: int) -> EncodedRows:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
-    return EncodedRows(sink.getvalue().to_pybytes(), row_count, _digest(schema))
+    digest = _digest(schema.serialize().to_pybytes())
+    return EncodedRows(sink.getvalue().to_pybytes(), row_count, digest)
 
 
-def _digest(schema: pa.Schema) -> str:
-    """Hash what the schema says, not how this version of Arrow writes it."""
-    said = [
-        [field.name, str(field.type), sorted((k.decode(), v.decode()) for k, v in marks.items())]
-        for field in schema
-        for marks in (field.metadata or {},)
-    ]
+@lru_cache(256)
+def _digest(written: bytes) -> str:
+    """Hash what a schema says, not how this version of Arrow writes it.
+
+    The frames of a stage share theirs, so that it is mostly known.
+    """
+    schema = pa.ipc.read_schema(pa.py_buffer(written))
+    said = [_said(field) for field in schema]
     return sha256(orjson.dumps([said, schema.metadata[ROWS].decode()])).hexdigest()
+
+
+def _said(field: pa.Field) -> list[Any]:
+    kind, marks = field.type, field.metadata or {}
+    said = [field.name, str(kind), sorted((k.decode(), v.decode()) for k, v in marks.items())]
+    if kind.num_fields:
+        # The type's text leaves out what the fields inside it say of themselves.
+        said.append([_said(kind.field(n)) for n in range(kind.num_fields)])
+    return said

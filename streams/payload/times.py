@@ -48,12 +48,6 @@ def decimal_type(values: Sequence[Decimal]) -> pa.DataType:
     return _decimal(whole + scale, scale)
 
 
-def common_decimal(types: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type that holds what all of `types` hold."""
-    scale = max(one.scale for one in types)
-    return _decimal(max(one.precision - one.scale for one in types) + scale, scale)
-
-
 def as_json(value: Any) -> Any:
     """Return what Arrow or a driver gave us as JSON.
 

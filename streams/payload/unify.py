@@ -1,32 +1,32 @@
 """Tables of one stage whose schemas differ, as one table with nothing lost.
 
-A column keeps its Arrow type where all frames agree on it; decimals are widened. Where they
-disagree (text here and numbers there, whole numbers and fractions, objects and bare values)
-it becomes JSON text, in which every value says what it is. The rows of the whole are the rows
-of the parts, in order.
+The whole is what its rows would have been in one frame, however they were split: a column keeps
+its type where all frames agree; a column of nulls takes the others' type; structs gain the
+fields that some frames lack; decimals, and whole numbers beside fractions, are widened. Where
+values conflict (text here and numbers there, objects and bare values) they become JSON text, in
+which every value says what it is. The rows of the whole are the rows of the parts, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from streams.payload.columns import ENCODING, MISSING, NULL, as_text, column_of
 from streams.payload.rows import (
-    ENCODING,
-    MISSING,
-    NULL,
+    MOST_COLUMNS,
     ROWS,
-    as_text,
-    column_values,
+    columns_of,
     encode_rows,
     is_values,
     means_missing,
     read_table,
     rows_of,
 )
-from streams.payload.times import Unfit, as_json, common_decimal
+from streams.payload.times import as_json
+from streams.payload.values import column_values, unread
 
 _EMPTY = encode_rows([]).data
 
@@ -34,10 +34,10 @@ _EMPTY = encode_rows([]).data
 def unify(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of `tables` as one table.
 
-    Tables with the same schema are joined without copying.
+    Tables with the same schema are joined without copying, and so are columns that agree.
 
     Raises:
-        pa.ArrowInvalid: a table's values are not what its columns say.
+        pa.ArrowInvalid, TypeError, ValueError: a table's values are not what its columns say.
     """
     parts = [table for table in tables if table.num_rows]
     if not parts:
@@ -48,14 +48,14 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
     for part in parts:
         part.validate(full=True)
     shapes = {is_values(part.schema) for part in parts}
-    if shapes == {True, False}:
-        return _as_values(parts)
     names = list(dict.fromkeys(name for part in parts for name in part.schema.names))
-    if len(names) < max(len(part.schema.names) for part in parts):
-        return _as_values(parts)  # a name occurs twice in one table
-    columns = {name: _column([_piece(part, name) for part in parts]) for name in names}
-    schema = pa.schema([field for field, _ in columns.values()], metadata={ROWS: _shape(shapes)})
-    return pa.table([column for _, column in columns.values()], schema=schema)
+    is_twice = any(len(set(part.schema.names)) < part.num_columns for part in parts)
+    if len(shapes) > 1 or is_twice or len(names) > MOST_COLUMNS:
+        return _anew(parts)
+    shape = b"values" if shapes == {True} else b"objects"
+    columns = [_column(name, [_piece(part, name) for part in parts]) for name in names]
+    schema = pa.schema([field for field, _ in columns], metadata={ROWS: shape})
+    return pa.table([column for _, column in columns], schema=schema)
 
 
 class _Piece:
@@ -63,20 +63,22 @@ class _Piece:
 
     def __init__(self, field: pa.Field | None, column: pa.ChunkedArray | None, count: int) -> None:
         self.field, self.column, self.count = field, column, count
-        self.encoding = None if field is None else (field.metadata or {}).get(ENCODING)
+        marks = {} if field is None else dict(field.metadata or {})
         self.is_missing = field is None or means_missing(field)
-        nulls = 0 if column is None else column.null_count
-        self.has_nulls = not self.is_missing and self.encoding is None and nulls > 0
+        marks.pop(NULL, None)
+        nulls = count if column is None else column.null_count
+        self.has_nulls = not self.is_missing and nulls > 0
         # A column of nulls only says nothing about its type.
-        self.type = None if field is None or nulls == count else field.type
+        self.told = None if field is None or nulls == count else _bare(field.type, marks)
 
     def values(self) -> list[Any]:
         if self.field is None or self.column is None:
             return [MISSING] * self.count
-        values = column_values(self.column, self.field)
-        # JSON text has no word for what is no number: it is written out, as tools do.
-        is_float = pa.types.is_floating(self.field.type)
-        return [v if v is MISSING else as_json(v) for v in values] if is_float else values
+        return column_values(self.column, self.field, unread)
+
+
+def _bare(kind: pa.DataType, marks: dict[bytes, bytes]) -> pa.Field:
+    return pa.field("", kind, metadata=marks or None)
 
 
 def _piece(table: pa.Table, name: str) -> _Piece:
@@ -86,63 +88,45 @@ def _piece(table: pa.Table, name: str) -> _Piece:
     return _Piece(table.schema.field(index), table.column(index), table.num_rows)
 
 
-def _column(pieces: Sequence[_Piece]) -> tuple[pa.Field, pa.ChunkedArray]:
+def _column(name: str, pieces: Sequence[_Piece]) -> tuple[pa.Field, pa.ChunkedArray]:
+    told = [piece.told for piece in pieces if piece.told is not None] or [_bare(pa.string(), {})]
     missing = any(piece.is_missing for piece in pieces)
-    name = next(piece.field.name for piece in pieces if piece.field is not None)
-    kind = _common_type(pieces)
-    encodings = {piece.encoding for piece in pieces if piece.type is not None}
-    if kind is None or len(encodings) > 1 or (missing and _any_null(pieces)):
-        return _as_json(name, pieces, missing)
-    encoding = next(iter(encodings), None)
-    if encoding is not None and any(p.encoding is None and p.has_nulls for p in pieces):
-        return _as_json(name, pieces, missing)
-    marks = {} if encoding is None else {ENCODING: encoding}
-    if missing:
-        marks[NULL] = b"missing"
-    field = pa.field(name, kind, metadata=marks or None)
-    chunks: list[pa.Array] = []
+    nulls = any(piece.has_nulls for piece in pieces)
+    marks = dict(told[0].metadata or {})
+    is_clear = not nulls or not (missing or ENCODING in marks)
+    if is_clear and all(one.equals(told[0], check_metadata=True) for one in told):
+        if missing:
+            marks[NULL] = b"missing"
+        field = pa.field(name, told[0].type, metadata=marks or None)
+        return field, pa.chunked_array(_chunks(pieces, field.type), field.type)
+    array, given = _made([value for piece in pieces for value in piece.values()])
+    return pa.field(name, array.type, metadata=given), pa.chunked_array([array])
+
+
+def _chunks(pieces: Sequence[_Piece], kind: pa.DataType) -> Iterator[pa.Array]:
     for piece in pieces:
-        if piece.type is None:
-            chunks.append(pa.nulls(piece.count, kind))
+        if piece.told is None:
+            yield pa.nulls(piece.count, kind)
         else:
             assert piece.column is not None
-            chunks += piece.column.cast(kind).chunks
-    return field, pa.chunked_array(chunks, kind)
+            yield from piece.column.chunks
 
 
-def _any_null(pieces: Sequence[_Piece]) -> bool:
-    return any(piece.has_nulls for piece in pieces)
+def _made(values: Sequence[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+    """Choose the type of values anew, as if they had always been together."""
+    array, marks = column_of(values)
+    if marks is None or ENCODING not in marks:
+        return array, marks
+    # JSON text has no word for what is no number: it is written out, as tools do.
+    return as_text([v if v is MISSING else as_json(v) for v in values], NULL in marks)
 
 
-def _common_type(pieces: Sequence[_Piece]) -> pa.DataType | None:
-    """Return the type that all pieces have or can be widened to without becoming another value."""
-    types = list({piece.type for piece in pieces if piece.type is not None})
-    if not types:
-        return pa.string()
-    if len(types) == 1:
-        return types[0]
-    if all(pa.types.is_decimal(one) for one in types):
-        try:
-            return common_decimal(types)
-        except Unfit:
-            return None
-    return None
-
-
-def _as_json(
-    name: str, pieces: Sequence[_Piece], missing: bool
-) -> tuple[pa.Field, pa.ChunkedArray]:
-    values = [value for piece in pieces for value in piece.values()]
-    array, marks = as_text(values, missing)
-    return pa.field(name, array.type, metadata=marks), pa.chunked_array([array])
-
-
-def _as_values(parts: Sequence[pa.Table]) -> pa.Table:
-    """Return objects and bare values together, each row one JSON text."""
-    array, marks = as_text([row for part in parts for row in rows_of(part)], False)
-    field = pa.field("value", array.type, metadata=marks)
-    return pa.table([array], schema=pa.schema([field], metadata={ROWS: b"values"}))
-
-
-def _shape(shapes: set[bool]) -> bytes:
-    return b"values" if True in shapes else b"objects"
+def _anew(parts: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows as a table of their own, where the tables have no columns in common."""
+    shape, columns = columns_of([row for part in parts for row in rows_of(part, unread)])
+    arrays, fields = [], []
+    for name, values in columns.items():
+        array, marks = _made(values)
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata=marks))
+    return pa.table(arrays, schema=pa.schema(fields, metadata={ROWS: shape}))

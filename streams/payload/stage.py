@@ -1,0 +1,71 @@
+"""The rows of a whole stage as one Arrow table, whatever its frames' schemas were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from streams.envelope.model import PayloadRef
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.port import ARROW
+from streams.payload.reading import MANIFEST, Part, Source, decode_manifest, each, read_value
+from streams.payload.rows import encode_rows, is_values, read_table
+from streams.payload.unify import unify
+
+
+async def read_stage(source: Source, ref: PayloadRef) -> pa.Table:
+    """Return the rows behind a manifest, or a frame's own, as one table.
+
+    Frames that agree are joined without looking at their values. Rows that are references are
+    followed, as `read_value` does.
+
+    Raises:
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+    """
+    if ref.media_type == ARROW:
+        return read_table(await source.get(ref), ref.uri)
+    if ref.media_type != MANIFEST:
+        raise PayloadCorrupt(ref.uri, f"{ref.media_type} holds no rows")
+    tables = await _tables(source, decode_manifest(await source.get(ref)))
+    if any(_may_refer(table.schema) for table in tables):
+        return _encoded(await read_value(source, ref))
+    try:
+        return unify(tables)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise PayloadCorrupt(ref.uri, f"its rows are not what they say: {error}") from error
+
+
+def written(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+async def _tables(source: Source, parts: Sequence[Part]) -> list[pa.Table]:
+    async def table(ref: PayloadRef) -> pa.Table:
+        if ref.media_type == ARROW:
+            return read_table(await source.get(ref), ref.uri)
+        return _encoded(await read_value(source, ref))
+
+    found = await each([part.ref for part in parts if part.ref is not None], table)
+    return [
+        _encoded([None] * part.rows) if part.ref is None else found[part.ref.uri] for part in parts
+    ]
+
+
+def _encoded(rows: list[object]) -> pa.Table:
+    return read_table(encode_rows(rows).data)  # type: ignore[arg-type]
+
+
+def _may_refer(schema: pa.Schema) -> bool:
+    """Say whether rows may be references to results: these are objects with `kind` and `meta`."""
+    kind = schema.field(0).type if is_values(schema) else None
+    if kind is None:
+        return {"kind", "meta"} <= set(schema.names)
+    if pa.types.is_struct(kind):
+        return kind.get_field_index("kind") >= 0 and kind.get_field_index("meta") >= 0
+    return bool(schema.field(0).metadata)
