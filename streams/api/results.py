@@ -13,6 +13,7 @@ from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
 from streams.api.sending import Content, send
 from streams.api.shown import answer
+from streams.envelope.model import PayloadRef
 from streams.execution.lookup import Results
 from streams.payload.port import ARROW, JSON
 from streams.payload.reading import MANIFEST
@@ -25,7 +26,8 @@ _IN_MEMORY_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
 async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
     """Return the data behind a result's name; of a loop, its rows.
 
-    Rows in Arrow are sent as they are unless JSON is asked for.
+    Rows in Arrow are sent as they are unless JSON is asked for; a loop's are joined into one
+    Arrow stream where that is asked for.
     """
     uri, form = request.query.get("ref"), request.query.get("form", "data")
     if not uri:
@@ -37,6 +39,8 @@ async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
     if form == "ref":
         return answer(found.ref)
     payload = found.payload
+    if payload.media_type == MANIFEST and ARROW in request.headers.get("Accept", ""):
+        return await send(request, await _joined(runtime, payload))
     if payload.media_type == MANIFEST or (payload.media_type == ARROW and _wants_json(request)):
         with SpooledTemporaryFile(_IN_MEMORY_BYTES, prefix="streams-rows-") as spool:
             length = await _spooled(as_json(runtime.payloads, payload), spool)
@@ -62,6 +66,17 @@ async def of_execution(runtime: Runtime, request: web.Request) -> web.Response:
 
 def _wants_json(request: web.Request) -> bool:
     return JSON in request.headers.get("Accept", "")
+
+
+async def _joined(runtime: Runtime, payload: PayloadRef) -> Content:
+    from streams.payload.stage import read_stage, written  # Arrow: 25 MB that few ask for
+
+    data = written(await read_stage(runtime.payloads, payload))
+    return Content(_once(data), len(data), ARROW, f"{payload.sha256}-arrow")
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 async def _spooled(pieces: AsyncIterator[bytes], spool: SpooledTemporaryFile[bytes]) -> int:

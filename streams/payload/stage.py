@@ -7,27 +7,46 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from streams.envelope.model import PayloadRef
+from streams.errors import Refused
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW
 from streams.payload.reading import MANIFEST, Part, Source, decode_manifest, each, read_value
 from streams.payload.rows import encode_rows, is_values, read_table
 from streams.payload.unify import unify
 
+WHOLE_BYTES = 64 << 20
+"""What a stage's frames may have together to be joined in memory, unless more is allowed."""
 
-async def read_stage(source: Source, ref: PayloadRef) -> pa.Table:
+
+class TooLargeToJoin(Refused):
+    """A stage that is too large to be one table."""
+
+    def __init__(self, ref: PayloadRef, found: int, most: int) -> None:
+        super().__init__(
+            f"{ref.uri}: its frames have {found} bytes, and at most {most} are joined into one "
+            "table; read the frames one by one, or ask for JSON, which is sent in pieces"
+        )
+
+
+async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -> pa.Table:
     """Return the rows behind a manifest, or a frame's own, as one table.
 
     Frames that agree are joined without looking at their values. Rows that are references are
     followed, as `read_value` does.
 
     Raises:
+        TooLargeToJoin: the frames have more than `most` bytes together.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
     """
     if ref.media_type == ARROW:
         return read_table(await source.get(ref), ref.uri)
     if ref.media_type != MANIFEST:
         raise PayloadCorrupt(ref.uri, f"{ref.media_type} holds no rows")
-    tables = await _tables(source, decode_manifest(await source.get(ref)))
+    parts = decode_manifest(await source.get(ref))
+    found = sum(part.ref.byte_length for part in parts if part.ref is not None)
+    if found > most:
+        raise TooLargeToJoin(ref, found, most)
+    tables = await _tables(source, parts)
     if any(_may_refer(table.schema) for table in tables):
         return _encoded(await read_value(source, ref))
     try:
@@ -67,5 +86,5 @@ def _may_refer(schema: pa.Schema) -> bool:
     if kind is None:
         return {"kind", "meta"} <= set(schema.names)
     if pa.types.is_struct(kind):
-        return kind.get_field_index("kind") >= 0 and kind.get_field_index("meta") >= 0
+        return {"kind", "meta"} <= {kind.field(n).name for n in range(kind.num_fields)}
     return bool(schema.field(0).metadata)

@@ -16,7 +16,7 @@ from streams.api.server import make_app
 from streams.payload.port import ARROW, JSON, Scope
 from streams.payload.reading import MANIFEST, Part, encode_manifest
 from streams.payload.results import result_reference, result_uri
-from streams.payload.rows import encode_rows
+from streams.payload.rows import decode_rows, encode_rows
 from streams.settings import Settings
 from tests.apis import SCOPE, Stand, open_stand
 from tests.logs import dsn
@@ -164,6 +164,9 @@ async def test_a_loops_rows_and_their_rows_in_the_table(
     await stand.log.store.append([*first, *frame, stored])
     async with client.get(path(uri)) as answer:
         assert await answer.json() == [{"n": n} for n in range(5)] + [None] * 5
+    async with client.get(path(uri), headers={"Accept": ARROW}) as answer:
+        assert (answer.status, answer.content_type) == (200, ARROW)
+        assert decode_rows(await answer.read()) == [{"n": n} for n in range(5)] + [None] * 5
 
     await stand.project()
     connection = await asyncpg.connect(dsn(database, "read"))
