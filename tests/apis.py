@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from aiohttp.test_utils import TestClient
 
 from streams.api.postgres import PostgresSeen
 from streams.api.runtime import Runtime
@@ -20,8 +24,10 @@ from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.settings import Settings
 from streams.trigger.postgres import PostgresLedger
-from tests.logs import dsn
+from tests.logs import dsn, settled
+from tests.projections import Story
 
+Client = TestClient[Any, Any]
 SCOPE = Scope("acme", "care")
 KEYS = keys_from(new_key(), None)
 WORKER_TOKEN = "only-for-workers"
@@ -44,9 +50,11 @@ class Stand:
     log: Log
     runtime: Runtime
     projections: PostgresProjections
+    reading: asyncpg.Pool
 
     async def project(self) -> None:
         """Fold what the log has into the tables."""
+        await settled(self.reading)
         await rebuild(self.log.store, self.projections)
 
 
@@ -87,4 +95,24 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             resolver=Resolver(credentials, KEYS, catalog, {}),
             worker_token=WORKER_TOKEN,
         )
-        yield Stand(log, runtime, PostgresProjections(projecting))
+        yield Stand(log, runtime, PostgresProjections(projecting), reading)
+
+
+async def post(client: Client, path: str, body: Any = None, **kw: Any) -> tuple[int, Any]:
+    async with client.post(path, json=body, **kw) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def get(client: Client, path: str, **kw: Any) -> tuple[int, Any]:
+    async with client.get(path, **kw) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def begun(stand: Stand, *, frames: int = 2) -> Story:
+    """An execution whose stage has frames that wait, projected."""
+    story = Story(stand.log.ids.take(100)[0])
+    first = [story.began(), story.entered(), story.loop_started(), story.opened()]
+    dispatched = [story.dispatched(number) for number in range(frames)]
+    await stand.log.store.append([*first, *dispatched, story.issued(pool=f"p{story.root.id}")])
+    await stand.project()
+    return story

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from itertools import count
 from typing import Any
+
+import asyncpg
 
 from streams.envelope.model import Event, NewEvent, Root
 from streams.log.port import EventStore, Frontier
@@ -12,6 +15,8 @@ from streams.settings import Settings
 from tests.events import example
 
 _keys = count(1)
+_IS_SETTLED = """
+SELECT coalesce(max(xid) < pg_snapshot_xmin(pg_current_snapshot()), true) FROM noetl.event"""
 
 
 def dsn(settings: Settings, duty: str = "owner") -> str:
@@ -39,3 +44,13 @@ async def end_of(store: EventStore) -> Frontier:
         events, frontier = await store.read_log(frontier)
         if not events:
             return frontier
+
+
+async def settled(pool: asyncpg.Pool) -> None:
+    """Wait until readers of the whole log get all of it.
+
+    A transaction that is open anywhere on the server, in whatever database, holds them up.
+    """
+    async with asyncio.timeout(90):
+        while not await pool.fetchval(_IS_SETTLED):  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.02)

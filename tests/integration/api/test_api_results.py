@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -10,33 +9,18 @@ from urllib.parse import quote
 import asyncpg
 import orjson
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from streams.api.server import make_app
 from streams.payload.port import ARROW, JSON, Scope
 from streams.payload.reading import MANIFEST, Part, encode_manifest
 from streams.payload.results import result_reference, result_uri
 from streams.payload.rows import decode_rows, encode_rows
 from streams.settings import Settings
-from tests.apis import SCOPE, Stand, open_stand
+from tests.apis import SCOPE, Client, Stand
 from tests.logs import dsn
 from tests.projections import Story
 
 pytestmark = pytest.mark.stack
-Client = TestClient[Any, Any]
 DATA = {"rows": list(range(1000))}
-
-
-@pytest.fixture(scope="module")
-async def stand(database: Settings) -> AsyncIterator[Stand]:
-    async with open_stand(database) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-async def client(stand: Stand) -> AsyncIterator[Client]:
-    async with TestClient(TestServer(make_app(stand.runtime))) as opened:
-        yield opened
 
 
 class Stored:

@@ -1,0 +1,90 @@
+"""Which payload store: in memory, in files, in S3, or wherever the environment says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from uuid import uuid4
+
+import orjson
+import pytest
+from obstore.store import LocalStore, MemoryStore
+
+from streams.app import open_shelves
+from streams.payload.blocks import BLOCK_BYTES
+from streams.payload.cloud import CloudObjects
+from streams.payload.counts import TierCounts
+from streams.payload.local import LocalObjects
+from streams.payload.memory import MemoryObjects
+from streams.payload.objects import Shelves
+from streams.payload.port import PayloadStore
+from streams.payload.store import ContentStore
+from streams.payload.tiers import TieredPayloads
+from streams.settings import Settings
+from tests.payload_stores import Subject
+from tests.tiers import node_caches
+
+HERE = ("memory", "tiers", "local", "obstore-memory", "obstore-local")
+
+ELSEWHERE = os.environ.get("STREAMS_TEST_PAYLOAD_STORE")
+"""A `payload_store` section as JSON: the suite then runs on that store, too (docs/payloads.md)."""
+
+
+@pytest.fixture(
+    params=[
+        *HERE,
+        pytest.param("s3", marks=pytest.mark.stack),
+        *(["elsewhere"] if ELSEWHERE else []),
+    ]
+)
+def place(request: pytest.FixtureRequest) -> str | Settings:
+    """Which adapter; the servers are started only where they are needed."""
+    if request.param == "elsewhere":
+        return Settings.model_validate({"payload_store": orjson.loads(ELSEWHERE or "{}")})
+    found: str | Settings = (
+        request.getfixturevalue("settings") if request.param == "s3" else request.param
+    )
+    return found
+
+
+@pytest.fixture
+async def shelves(place: str | Settings, tmp_path: Path) -> AsyncIterator[Shelves]:
+    if isinstance(place, Settings):
+        async with open_shelves(place) as opened:
+            yield opened
+    else:
+        made: dict[str, Callable[[], Shelves]] = {
+            "memory": MemoryObjects,
+            "tiers": MemoryObjects,
+            "local": lambda: LocalObjects(tmp_path),
+            "obstore-memory": lambda: CloudObjects(MemoryStore()),
+            "obstore-local": lambda: CloudObjects(LocalStore(tmp_path, mkdir=True)),
+        }
+        yield made[place]()
+
+
+@pytest.fixture
+def subject(place: str | Settings, shelves: Shelves, tmp_path: Path) -> Subject:
+    store: PayloadStore = ContentStore(shelves, compression="zstd", known_s=0)
+    if place == "tiers":
+        # Without tier 1, or nobody would notice a damaged store.
+        store = TieredPayloads(store, node_caches(tmp_path), TierCounts())
+    return Subject(store, shelves)
+
+
+@pytest.fixture
+def store(subject: Subject) -> PayloadStore:
+    return subject.store
+
+
+@pytest.fixture
+def data() -> bytes:
+    """Bytes that no other test has stored."""
+    return b"payload " + uuid4().bytes
+
+
+@pytest.fixture
+def large() -> bytes:
+    """A block and a quarter, of which half can be packed."""
+    return (os.urandom(2048) + bytes(2048)) * (BLOCK_BYTES // 4096 * 5 // 4)

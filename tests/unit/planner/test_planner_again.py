@@ -1,0 +1,122 @@
+"""The planner does things again: after a lease, a crash, or a broker that was down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from streams.errors import Unavailable
+from streams.execution.plan import COMPLETED, FAILED
+from streams.work.item import WorkItem
+from streams.work.memory import MemoryWorkQueue
+from tests.unit.planner.world import World, loop, playbook, step
+
+
+async def test_a_lease_that_runs_out_sends_the_frame_to_someone_else() -> None:
+    world = World(playbook(step("each", loop=loop([1]))))
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item, "silent")
+    await world.pump()
+    await world.after(64)
+    assert world.take() == []
+    await world.after(2)
+    (again,) = world.take()
+    assert (again.entity_id, again.attempt) == (item.entity_id, 2)
+    await world.commit(again)
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_a_frame_that_fails_too_often_is_given_up_and_named() -> None:
+    world = World(playbook(step("each", loop=loop([1]))), max_attempts=2)
+    await world.start()
+    for _ in range(2):
+        (item,) = world.take()
+        await world.claim(item, "silent")
+        await world.pump()
+        await world.after(70)
+    plan = await world.plan()
+    assert plan.status == FAILED
+    assert "failed 2 times: the lease of silent ran out" in (plan.error or "")
+
+
+async def test_a_command_is_published_again_after_its_lease_without_a_second_issue() -> None:
+    world = World(playbook(step("hello")))
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item, "silent")
+    await world.pump()
+    await world.after(70)
+    (again,) = world.take()
+    assert (again.attempt, again.version) == (2, 3)
+    await world.complete(again)
+    assert (await world.types()).count("command.issued") == 1
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_a_new_planner_goes_on_from_the_log_and_publishes_open_work_again() -> None:
+    world = World(playbook(step("each", loop=loop(list(range(40)), max_in_flight=2))))
+    await world.start()
+    before = world.take()
+    world.planner = world.new_planner()
+    await world.planner.adopt([world.execution_id])
+    after = world.take()
+    assert after == before
+    for _ in range(2):
+        for item in after:
+            await world.commit(item)
+        after = world.take()
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_deciding_twice_appends_once() -> None:
+    world = World(playbook(step("each", loop=loop(list(range(40)), max_in_flight=2))))
+    await world.start()
+    types = await world.types()
+    twin = world.new_planner()
+    await twin.absorb((await world.events())[:1])
+    assert await world.types() == types
+
+
+async def test_live_plan_and_replay_agree() -> None:
+    world = World(playbook(step("each", loop=loop(list(range(40)), max_in_flight=2))))
+    await world.start()
+    await world.commit(world.take()[0])
+    live, replayed = world.planner.plans[world.execution_id], await world.plan()
+    assert (live.seq, live.ahead) == (replayed.seq, replayed.ahead)
+    assert live.stages.keys() == replayed.stages.keys()
+    (a,), (b,) = live.stages.values(), replayed.stages.values()
+    assert (a.minted, a.rows_done, a.frames.keys()) == (b.minted, b.rows_done, b.frames.keys())
+
+
+class _Queue(MemoryWorkQueue):
+    is_down = False
+
+    async def publish(self, items: Sequence[WorkItem]) -> None:
+        if self.is_down:
+            raise Unavailable("the broker is down")
+        await super().publish(items)
+
+
+async def test_what_a_broker_that_was_down_did_not_take_is_sent_again_as_soon_as_it_is_back() -> (
+    None
+):
+    world = World(playbook(step("each", loop=loop(list(range(5))))))
+    world.queue = queue = _Queue()
+    world.planner = world.new_planner()
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item)
+    await world.pump()
+    world.planner = world.new_planner()
+    await world.planner.adopt([world.execution_id])
+
+    queue.is_down = True
+    with pytest.raises(Unavailable):
+        await world.after(66)  # its worker fell silent
+    queue.is_down = False
+    await world.after(1)
+    await world.after(1)
+
+    assert [(one.entity_id, one.attempt) for one in world.take()] == [(item.entity_id, 2)]
