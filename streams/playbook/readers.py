@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from streams.playbook.compiled import Way
-from streams.playbook.draft import IN_SINKS
+from streams.playbook.draft import IN_SINKS, Draft
 from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
-from streams.playbook.views import reads_rows, reads_task
+from streams.playbook.problem import Severity
+from streams.playbook.source import Path
+from streams.playbook.views import reads_loops_task, reads_rows, reads_task
 
 
 def ways_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[Way]:
@@ -41,6 +43,31 @@ def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[st
         has_readers = step.loop is not None and any(reads_rows(way, name) for way in ways)
         made[name] = replace(step, tasks=tasks, has_readers=has_readers)
     return made
+
+
+def check_loops(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]) -> None:
+    """Report templates that name a task of a loop, which has a result for each row and no one.
+
+    A playbook that was registered before this was said runs on: there it is a warning.
+    """
+    severity = Severity.ERROR if draft.clients else Severity.WARNING
+    loops = {name: step for name, step in steps.items() if step.loop is not None}
+    for path, template in draft.mentions:
+        for way in sorted(template.ways):
+            step = loops.get(way[0])
+            if step is None or len(way) < 2 or path[:2] == places[step.name]:
+                continue
+            label, labels = way[1], [task.label for task in step.tasks if task.sink is None]
+            if label in labels and reads_loops_task(label):
+                draft.report(path, *_instead(step.name, label, labels[-1]), severity)
+
+
+def _instead(step: str, label: str, last: str) -> tuple[str, str]:
+    what = f"{step}.{label} is nothing: {step} is a loop, and its task has a result for each row"
+    rows = f"{{{{ {step}.data }}}} has the rows, each the result of {last}"
+    if label == last:
+        return what, f"{rows}; write {{{{ {step}.data[0] }}}} for the first row's"
+    return what, f"{rows}; let {last} return what is needed of {label}, or keep it with set_ctx"
 
 
 def _inside(step: Step) -> frozenset[Way]:

@@ -67,3 +67,8 @@ def reads_rows(way: Sequence[str], step: str) -> bool:
 def reads_task(way: Sequence[str], step: str, label: str) -> bool:
     """Say whether a template that goes this way reads the result of a task of `step`."""
     return len(way) > 1 and way[0] == step and way[1] == label
+
+
+def reads_loops_task(label: str) -> bool:
+    """Say whether a loop's result has nothing of its own that is called like its task."""
+    return label not in (*_AT_HAND, *COUNTS, "data", "result", "counts", "ref")

@@ -148,3 +148,41 @@ def test_a_result_elsewhere_is_seen_by_its_reference_and_selected_fields() -> No
 def test_only_ways_into_the_data_want_it(keys: tuple[str, ...], wanted: bool) -> None:
     envelope = {"extracted": {"page": 1}, "tasks": {"fetch": {}}}
     assert wants_data(keys, envelope) is wanted
+
+
+LOOP = {"in": [1, 2], "iterator": "n"}
+
+
+@pytest.mark.parametrize(
+    ("template", "hint"),
+    [
+        ("{{ start.page }}", "let last return what is needed of page"),
+        ("{{ start.page._ref }}", "let last return what is needed of page"),
+        ("{{ start.last.data }}", "{{ start.data[0] }}"),
+    ],
+)
+def test_a_task_of_a_loop_has_no_one_result_and_check_says_what_to_write(
+    template: str, hint: str
+) -> None:
+    use = {"step": "use", "tool": {"kind": "noop", "data": {"x": template}}}
+    book = text(None, use, loop=LOOP, next="use")
+    made, (problem,) = check(book)
+    assert made is None
+    assert problem.where == "workflow[1].tool.data.x"
+    assert "start is a loop" in problem.message
+    assert hint in (problem.hint or "")
+    # What was registered before this was an error runs on.
+    assert parse(book, clients=False).steps["use"]
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ start.data }}", "{{ start.result }}", "{{ start.total }}"]
+)
+def test_what_a_loop_has_of_its_own_can_be_named(template: str) -> None:
+    use = {"step": "use", "tool": {"kind": "noop", "data": template}}
+    assert check(text(None, use, loop=LOOP, next="use"))[1] == ()
+
+
+def test_a_loops_tasks_may_name_each_other() -> None:
+    tool = [{"page": {"kind": "noop"}}, {"last": {"kind": "noop", "data": "{{ page.data }}"}}]
+    assert check(text(None, loop=LOOP, tool=tool))[1] == ()
