@@ -253,10 +253,14 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
 async def open_copies(
     settings: Settings, pool: asyncpg.Pool, folder: Path
 ) -> AsyncIterator[Copies]:
-    """Open the tiers that hold copies of results; files of theirs are in `folder`."""
+    """Open the tiers that hold copies of results; files are in `folder` unless settings say."""
     from streams.payload.copies.duckdb import DuckdbTier  # only workers need its engine
 
     clock, rows = SystemClock(), DuckdbTier(folder / "results.duckdb")
+    chosen = settings.payload_store.results
+    disk = Path(chosen.disk_path) if chosen.disk_path else folder / "results"
+    volume = Path(chosen.pvc_path) if chosen.pvc_path else folder / "volume"
+    is_volume = chosen.pvc_path is not None
     async with KafkaTier(settings.event_store.connection.url, clock) as kv:
         try:
             yield Copies(
@@ -264,8 +268,8 @@ async def open_copies(
                     "memory": MemoryTier(),
                     "kv": kv,
                     "db": PostgresTier(pool),
-                    "disk": DiskTier(folder / "results"),
-                    "pvc": DiskTier(folder / "volume"),
+                    "disk": DiskTier(disk, chosen.disk_mb * MB),
+                    "pvc": DiskTier(volume, chosen.pvc_mb * MB, is_volume=is_volume),
                     "duckdb": rows,
                 }
             )

@@ -61,9 +61,14 @@ class ResultPolicy:
     select: tuple[Selection, ...] = ()
 
     def store_of(self, byte_length: int) -> str | None:
-        """Return the store for a result of this size; None: it stays in its event."""
+        """Return the store for a result of this size; None: it stays in its event.
+
+        What is too large for `kv` is an object, whoever asked.
+        """
         if self.kind == "eventlog" and byte_length <= INLINE_BYTES:
             return None
+        if self.kind == "kv" and byte_length >= KV_BYTES:
+            return "object"
         if self.kind not in (AUTO, "eventlog"):
             return self.kind
         if byte_length <= min(self.inline_max_bytes, INLINE_BYTES):

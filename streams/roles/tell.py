@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from streams.payload.copies.port import Copies
 from streams.payload.tiers import TieredPayloads
 
 TELL_S = 1.0
@@ -17,23 +18,29 @@ FILE = "tiers.json"
 
 
 @asynccontextmanager
-async def telling(payloads: TieredPayloads, folder: Path) -> AsyncIterator[None]:
+async def telling(
+    payloads: TieredPayloads, folder: Path, copies: Copies | None = None
+) -> AsyncIterator[None]:
     """Write the counters down once a second for as long as the body runs, and at its end."""
-    telling = asyncio.create_task(_tell_again_and_again(payloads, folder))
+
+    def said() -> dict[str, Any]:
+        return payloads.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
+
+    telling = asyncio.create_task(_tell_again_and_again(said, folder))
     try:
         yield
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
-        _write(folder, payloads.snapshot())
+        _write(folder, said())
 
 
-async def _tell_again_and_again(payloads: TieredPayloads, folder: Path) -> None:
+async def _tell_again_and_again(said: Callable[[], dict[str, Any]], folder: Path) -> None:
     told: dict[str, Any] = {}
     while True:
-        if (said := payloads.snapshot()) != told:
-            _write(folder, said)
-            told = said
+        if (now := said()) != told:
+            _write(folder, now)
+            told = now
         await asyncio.sleep(TELL_S)
 
 

@@ -57,7 +57,7 @@ async def run(
         living(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, role_folder(settings, data)) as copies,
-        telling(payloads, role_folder(settings, data)),
+        telling(payloads, role_folder(settings, data), copies),
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
             Surroundings(

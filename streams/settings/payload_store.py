@@ -32,6 +32,18 @@ class Cache(Section):
     tier_2_disk_path: Text = "/var/cache/noetl/payloads"
 
 
+class ResultStores(Section):
+    """The folders of the result stores `disk` and `pvc`; without a path, the worker's own.
+
+    Workers that name the same folder read each other's copies.
+    """
+
+    disk_path: Text | None = None
+    disk_mb: Positive = 1024
+    pvc_path: Text | None = None
+    pvc_mb: Positive = 1024
+
+
 class Collection(Section):
     """When a payload that nothing refers to any more is deleted."""
 
@@ -49,6 +61,7 @@ class PayloadStore(Section):
     content_addressing: Literal["sha256"] = "sha256"
     encryption_at_rest: bool = True
     cache: Cache = Cache()
+    results: ResultStores = ResultStores()
     gc: Collection = Collection()
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from streams.playbook.results import INLINE_BYTES, ResultPolicy
 from streams.work.item import WorkItem
 from streams.worker.views import Kept
 
+_log = logging.getLogger(__name__)
 EXTRACTED_BYTES = 8 * 1024
 _AT_ONCE = 256
 _NUL = b"\\u0000"
@@ -68,6 +70,9 @@ class Keeper:
             if is_inline(encoded):
                 return Kept(extracted)
             kind = "object"
+        elif policy.kind == "kv" and kind != "kv":
+            told = (self._item.step, task, len(encoded), kind)
+            _log.info("%s.%s: %s bytes are too large for kv and go to %s", *told)
         scope = Scope(self._item.tenant_id, self._item.organization_id)
         payload: PayloadRef = await self._insist(
             lambda: self._payloads.put(

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import orjson
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.app import open_pool
@@ -18,9 +19,9 @@ from streams.clock import SystemClock
 from streams.envelope.model import PayloadRef
 from streams.payload.copies.disk import DiskTier
 from streams.payload.copies.duckdb import DuckdbTier
-from streams.payload.copies.kafka import KafkaTier
+from streams.payload.copies.kafka import PIECE_BYTES, KafkaTier
 from streams.payload.copies.memory import MemoryTier
-from streams.payload.copies.port import Copies, Copy, ResultTier
+from streams.payload.copies.port import Copies, Copy, CopyFailed, ResultTier
 from streams.payload.copies.postgres import PostgresTier
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
@@ -127,6 +128,38 @@ async def test_the_kv_tier_is_a_topic_that_others_read(settings: Settings) -> No
             assert await _soon(other, copy.payload) == copy.data
 
 
+@pytest.mark.stack
+async def test_a_large_value_of_the_kv_tier_is_many_small_records(settings: Settings) -> None:
+    store = MemoryPayloadStore()
+    copies = [await copied(store, "x" * size) for size in (PIECE_BYTES - 2, 900_000)]
+    async with _kafka(settings) as one:
+        await _made(one)
+        for copy in copies:
+            await one.put(copy)
+        async with KafkaTier(one._bootstrap, SystemClock(), topic=one._topic) as other:
+            assert [await _soon(other, copy.payload) for copy in copies] == [
+                copy.data for copy in copies
+            ]
+        sizes = await _record_sizes(one)
+        assert (len(sizes), max(sizes) < 80_000) == (1 + 14, True)
+        await one.delete(copies[1].payload)
+        assert await one.get(copies[1].payload) is None
+        assert (await _record_sizes(one, 15 + 14))[15:] == [0] * 14
+
+
+async def _record_sizes(tier: KafkaTier, count: int = 15) -> list[int]:
+    """Read the first records of a tier's topic; return the sizes of their values."""
+    consumer = AIOKafkaConsumer(
+        tier._topic, bootstrap_servers=tier._bootstrap, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        async with asyncio.timeout(60):
+            return [len((await consumer.getone()).value or b"") for _ in range(count)]
+    finally:
+        await consumer.stop()
+
+
 async def _soon(tier: ResultTier, ref: PayloadRef) -> bytes | None:
     async with asyncio.timeout(60):
         while (found := await tier.get(ref)) is None:  # noqa: ASYNC110
@@ -158,6 +191,16 @@ async def test_a_folder_holds_no_more_than_its_room(tmp_path: Path) -> None:
     for n in range(3):
         await DiskTier(tmp_path, room_bytes=250).put(await copied(store, "x" * 98 + str(n)))
     assert len(_files(tmp_path)) == 2
+
+
+async def test_a_volume_that_is_not_mounted_is_not_made(tmp_path: Path) -> None:
+    tier, copy = DiskTier(tmp_path / "pvc", is_volume=True), await copied(MemoryPayloadStore())
+    with pytest.raises(CopyFailed, match="mounted"):
+        await tier.put(copy)
+    assert not (tmp_path / "pvc").exists()
+    (tmp_path / "pvc").mkdir()
+    await tier.put(copy)
+    assert await tier.get(copy.payload) == copy.data
 
 
 def _files(folder: Path) -> list[Path]:

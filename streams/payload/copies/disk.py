@@ -18,11 +18,15 @@ _SWEEP_EVERY = 64
 class DiskTier:
     """One file a result, under its digest; the oldest make room when there are too many bytes.
 
-    A file appears under its name whole, so that no reader finds half of one.
+    A file appears under its name whole, so that no reader finds half of one, and processes
+    may share the folder. A volume's must be there already: one that is not mounted would
+    fill the disk below it.
     """
 
-    def __init__(self, folder: Path, room_bytes: int = ROOM_BYTES) -> None:
-        self._folder, self._room = folder, room_bytes
+    def __init__(
+        self, folder: Path, room_bytes: int = ROOM_BYTES, *, is_volume: bool = False
+    ) -> None:
+        self._folder, self._room, self._is_volume = folder, room_bytes, is_volume
         self._written = 0
 
     async def put(self, copy: Copy) -> None:
@@ -49,6 +53,8 @@ class DiskTier:
         return self._folder / key_of(ref)
 
     def _write(self, path: Path, data: bytes) -> None:
+        if self._is_volume and not self._folder.is_dir():
+            raise CopyFailed(f"{self._folder} is no folder; is the volume mounted there?")
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{uuid4().hex}")
         try:

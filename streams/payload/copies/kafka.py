@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from heapq import heappop, heappush
 from typing import Any
@@ -22,13 +22,15 @@ TOPIC = "noetl.results"
 _log = logging.getLogger(__name__)
 LONGEST = timedelta(days=1)
 """How long a copy is kept, however long the result lives."""
+PIECE_BYTES = 64 * 1024
+"""What a record holds; a larger value is several records, none of them large."""
 _UNTIL = "until-ms"
 _POLL_MS = 500
 _AGAIN_S = 5.0
 
 
 class KafkaTier:
-    """Values by digest. A write is durable when it returns; others see it soon after.
+    """Values by digest, in pieces. A write is durable when it returns; others see it soon after.
 
     The table is filled from the topic's beginning and bounded: what does not fit any more is
     read from the payload store. Whoever finds a value past its time writes its tombstone.
@@ -58,30 +60,39 @@ class KafkaTier:
     async def put(self, copy: Copy) -> None:
         """Write a value."""
         self._begin()
-        self._gone.discard(key_of(copy.payload))
+        names = _names(copy.payload)
+        self._gone.difference_update(names)
         longest = self._clock.now() + LONGEST
         until = longest if copy.expires_at is None else min(longest, copy.expires_at)
         said = str(int(until.timestamp() * 1000)).encode()
-        await self._send(key_of(copy.payload), copy.data, [(_UNTIL, said)])
-        self._table.put(key_of(copy.payload), copy.data)
+        pieces = {
+            name: copy.data[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]
+            for at, name in enumerate(names)
+        }
+        await self._send(pieces, [(_UNTIL, said)])
+        for name, piece in pieces.items():
+            self._table.put(name, piece)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the value, or None where the table does not have it."""
+        """Return the value, or None where the table does not have all of it."""
         self._begin()
-        return self._table.get(key_of(ref))
+        found = [self._table.get(name) for name in _names(ref)]
+        pieces = [piece for piece in found if piece is not None]
+        return b"".join(pieces) if len(pieces) == len(found) else None
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Forget a value, here and, by a tombstone, everywhere."""
+        """Forget a value, here and, by tombstones, everywhere."""
         self._begin()
-        await self._forget(key_of(ref))
+        await self._forget(_names(ref))
 
-    async def _forget(self, name: str) -> None:
-        self._gone.add(name)
-        self._table.drop(name)
+    async def _forget(self, names: Sequence[str]) -> None:
+        self._gone.update(names)
+        for name in names:
+            self._table.drop(name)
         try:
-            await self._send(name, None)
+            await self._send(dict.fromkeys(names))
         except CopyFailed:
-            self._gone.discard(name)
+            self._gone.difference_update(names)
             raise
 
     def _begin(self) -> None:
@@ -90,7 +101,7 @@ class KafkaTier:
             self._reading = asyncio.ensure_future(self._read())
 
     async def _send(
-        self, key: str, value: bytes | None, headers: list[tuple[str, bytes]] | None = None
+        self, values: Mapping[str, bytes | None], headers: Sequence[tuple[str, bytes]] = ()
     ) -> None:
         try:
             if self._producer is None:
@@ -103,9 +114,13 @@ class KafkaTier:
                     await producer.stop()
                     raise
                 self._producer = producer
-            await self._producer.send_and_wait(
-                self._topic, value, key=key.encode(), headers=headers or []
-            )
+            sent = [
+                await self._producer.send(
+                    self._topic, value, key=key.encode(), headers=list(headers)
+                )
+                for key, value in values.items()
+            ]
+            await asyncio.gather(*sent)
         except (KafkaError, OSError, TimeoutError) as error:
             raise CopyFailed(f"topic {self._topic}: {error!r}") from error
 
@@ -154,6 +169,13 @@ class KafkaTier:
             _, name = heappop(self._due)
             if self._table.get(name) is not None:
                 try:
-                    await self._forget(name)
+                    await self._forget([name])
                 except CopyFailed as error:
                     _log.warning("%s", error)
+
+
+def _names(ref: PayloadRef) -> list[str]:
+    """Return the keys of a value's pieces; the first, mostly the only one, is the value's own."""
+    name = key_of(ref)
+    more = range(1, -(-ref.byte_length // PIECE_BYTES))
+    return [name, *(f"{name}#{at}" for at in more)]

@@ -64,6 +64,10 @@ class Copies:
     hits: dict[str, int] = field(default_factory=dict)
     misses: dict[str, int] = field(default_factory=dict)
 
+    def snapshot(self) -> dict[str, dict[str, int]]:
+        """Return how often each tier answered, and how often the payload store had to."""
+        return {"hits": dict(self.hits), "misses": dict(self.misses)}
+
     async def put(self, kind: str, copy: Copy) -> None:
         """Keep a copy where there is a tier for it; a tier that cannot is passed over."""
         if (tier := self.tiers.get(kind)) is None:

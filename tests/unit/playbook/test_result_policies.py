@@ -186,3 +186,8 @@ def test_what_a_loop_has_of_its_own_can_be_named(template: str) -> None:
 def test_a_loops_tasks_may_name_each_other() -> None:
     tool = [{"page": {"kind": "noop"}}, {"last": {"kind": "noop", "data": "{{ page.data }}"}}]
     assert check(text(None, loop=LOOP, tool=tool))[1] == ()
+
+
+def test_what_is_too_large_for_kv_is_an_object() -> None:
+    chosen = policy({"store": "kv"})
+    assert [chosen.store_of(size) for size in (1, 999_999, 1_000_000)] == ["kv", "kv", "object"]
