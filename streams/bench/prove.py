@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -188,33 +188,32 @@ def claims() -> tuple[Claim, ...]:
     )
 
 
-def prove(wanted: tuple[Claim, ...], say: Callable[[str], None]) -> list[Proof]:
+def prove(wanted: Iterable[Claim], say: Callable[[str], None]) -> Iterator[Proof]:
     """Measure each claim; one that cannot be measured is one that does not hold."""
-    proofs = []
     for claim in wanted:
         say(f"{claim.name} …")
         try:
             proof = Proof(claim, claim.measure())
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             proof = Proof(claim, failure=str(error))
-        proofs.append(proof)
         say(f"  {'holds' if proof.holds else 'DOES NOT HOLD'}: {proof.failure or proof.figures}")
-    return proofs
+        yield proof
 
 
-def page(proofs: list[Proof], *, at: datetime) -> str:
+def page(proofs: Iterable[Proof], *, at: datetime) -> str:
     """Return docs/benchmarks.md."""
     return "\n".join(_page(proofs, at)) + "\n"
 
 
-def _page(proofs: list[Proof], at: datetime) -> Iterator[str]:
+def _page(proofs: Iterable[Proof], at: datetime) -> Iterator[str]:
     memory = psutil.virtual_memory().total / 2**30
     yield "# Benchmarks\n"
     yield "Written by `make prove`, which measures every claim anew. Figures of one machine are"
     yield "worth little beside another's, so each stands beside a limit measured in the same run.\n"
     yield f"Measured {at:%Y-%m-%d} on {os.cpu_count()} cores and {memory:.0f} GiB of memory,"
     yield f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, with the"
-    yield "embedded stack on the same machine as the bench.\n"
+    yield "embedded stack on the same machine as the bench. What single runs showed beside this is"
+    yield "in [benchmark-notes.md](benchmark-notes.md).\n"
     for proof in proofs:
         yield f"## {proof.claim.name}\n"
         yield f"{proof.claim.how}.\n"

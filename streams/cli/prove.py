@@ -20,8 +20,8 @@ from streams.cli.options import json_option
 def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
     """Measure every claim of every part anew; this may take long.
 
-    The page is written only when all claims were asked for. Exits with 1 when one does not
-    hold.
+    The page is written only when all claims were asked for, anew after each of them. Exits
+    with 1 when one does not hold.
 
     \b
     Examples:
@@ -43,9 +43,11 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
             for claim in wanted:
                 click.echo(f"{claim.name}: {claim.how}")
         return
-    proofs = measure(wanted, lambda line: click.echo(line, err=True))
-    if only is None:
-        out.write_text(page(proofs, at=datetime.now(UTC)), encoding="utf-8")
+    proofs = []
+    for proof in measure(wanted, lambda line: click.echo(line, err=True)):
+        proofs.append(proof)
+        if only is None:
+            out.write_text(page(proofs, at=datetime.now(UTC)), encoding="utf-8")
     if as_json:
         found = [
             {"claim": p.claim.name, "holds": p.holds, "figures": dict(p.figures)} for p in proofs

@@ -42,7 +42,7 @@ def test_what_cannot_be_measured_does_not_hold() -> None:
 
 
 def test_the_page_says_which_bar_is_not_met() -> None:
-    proofs = prove((claim(Bar("a", 1), Bar("b", 5), a=2, b=4),), lambda _: None)
+    proofs = list(prove((claim(Bar("a", 1), Bar("b", 5), a=2, b=4),), lambda _: None))
 
     text = page(proofs, at=datetime(2026, 5, 16, tzinfo=UTC))
 
