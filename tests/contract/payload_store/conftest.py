@@ -1,4 +1,4 @@
-"""Which payload store: in memory, in files, in S3, or wherever the environment says."""
+"""Which payload store: in memory, in files, in S3, by Google's client, or wherever the environment says."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from streams.payload.port import PayloadStore
 from streams.payload.store import ContentStore
 from streams.payload.tiers import TieredPayloads
 from streams.settings import Settings
+from tests.buckets import open_bucket
 from tests.payload_stores import Subject
 from tests.tiers import node_caches
 
@@ -31,10 +32,20 @@ ELSEWHERE = os.environ.get("STREAMS_TEST_PAYLOAD_STORE")
 """A `payload_store` section as JSON: the suite then runs on that store, too (docs/payloads.md)."""
 
 
+@pytest.fixture(scope="module")
+async def google(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """Settings by which Google's client speaks to a server of its protocol."""
+    async with open_bucket(tmp_path_factory.mktemp("served")) as made:
+        place = {"endpoint": made.endpoint, "bucket": made.name, "secret_key": made.google_key}
+        chosen = {"backend": "gcs", "encryption_at_rest": False, "connection": place}
+        yield Settings.model_validate({"payload_store": chosen})
+
+
 @pytest.fixture(
     params=[
         *HERE,
         pytest.param("s3", marks=pytest.mark.stack),
+        pytest.param("gcs", marks=pytest.mark.stack),
         *(["elsewhere"] if ELSEWHERE else []),
     ]
 )
@@ -42,9 +53,8 @@ def place(request: pytest.FixtureRequest) -> str | Settings:
     """Which adapter; the servers are started only where they are needed."""
     if request.param == "elsewhere":
         return Settings.model_validate({"payload_store": orjson.loads(ELSEWHERE or "{}")})
-    found: str | Settings = (
-        request.getfixturevalue("settings") if request.param == "s3" else request.param
-    )
+    served = {"s3": "settings", "gcs": "google"}.get(request.param)
+    found: str | Settings = request.getfixturevalue(served) if served else request.param
     return found
 
 
