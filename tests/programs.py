@@ -10,7 +10,7 @@ from pathlib import Path
 
 from streams.local.process import die_with_parent
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 @asynccontextmanager

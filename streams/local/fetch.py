@@ -40,10 +40,10 @@ class Fetcher(Protocol):
         ...
 
 
-def choose_fetcher() -> Fetcher:
+def choose_fetcher(pom: Path = POM) -> Fetcher:
     """Prefer an installed Maven: it knows the user's mirrors and proxies."""
     program = shutil.which("mvn")
-    return Mvn(Path(program)) if program else Jgo()
+    return Mvn(Path(program), pom) if program else Jgo()
 
 
 class Mvn:
@@ -51,8 +51,8 @@ class Mvn:
 
     name = "mvn"
 
-    def __init__(self, program: Path) -> None:
-        self._program = program
+    def __init__(self, program: Path, pom: Path = POM) -> None:
+        self._program, self._pom = program, pom
 
     def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
         command = [
@@ -60,7 +60,7 @@ class Mvn:
             "--batch-mode",
             "--quiet",
             "--file",
-            str(POM),
+            str(self._pom),
             "--activate-profiles",
         ]
         command += [profile, _COPY, f"-DoutputDirectory={target}"]

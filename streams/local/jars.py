@@ -74,14 +74,15 @@ def provide_jars(
     cache: Path,
     say: Callable[[str], None],
     fetcher: Fetcher | None = None,
+    pom: Path = POM,
 ) -> Jars:
-    """Return the profile's jars, fetching them when this user does not have them yet.
+    """Return the jars of a pom's profile, fetching them when this user does not have them yet.
 
     Raises:
         JarsUnavailable: they are not cached and could not be fetched.
         DiskFull: the cache has no room for them.
     """
-    coordinates = tuple(read_coordinates(POM.read_text(), profile))
+    coordinates = tuple(read_coordinates(pom.read_text(), profile))
     folder = cache / f"{profile}-{_digest(coordinates)}"
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,8 @@ def provide_jars(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
                 with within(cache, _NEEDED_BYTES):
-                    _fetch_into(folder, profile, coordinates, say, fetcher or choose_fetcher())
+                    chosen = fetcher or choose_fetcher(pom)
+                    _fetch_into(folder, profile, coordinates, say, chosen)
     return Jars(folder, coordinates)
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import ladybug
 import pytest
+from neo4j import GraphDatabase
 
 from streams.worker.errors import TargetUnavailable
-from tests.sinks import Sinks, kind
+from tests.graphs import neo4j_server
+from tests.sinks import Sinks, call, kind
+
+STATEMENT = """
+MERGE (e:Execution {id: $execution})
+MERGE (s:Step {name: $step})
+MERGE (e)-[:HAS_STEP]->(s)
+SET s.message = $message, s.tags = $tags
+"""
 
 
 async def test_a_graph_is_merged(sinks: Sinks, tmp_path: Path) -> None:
@@ -48,3 +58,46 @@ async def test_neo4j_that_is_down_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable):
         await sinks.once(block)
     await sinks.tool.close()
+
+
+@pytest.fixture(scope="module")
+async def neo4j(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, str]]:
+    """The credential of a server of this module's own."""
+    async with neo4j_server(tmp_path_factory.mktemp("neo4j")) as login:
+        yield login
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(600)
+async def test_neo4j_merges_the_same_and_says_what_it_refuses(
+    tmp_path: Path, neo4j: dict[str, str]
+) -> None:
+    def ask(statement: str) -> list[list[Any]]:
+        with GraphDatabase.driver(neo4j["url"], auth=(neo4j["user"], neo4j["password"])) as driver:
+            return [list(record) for record in driver.execute_query(statement).records]
+
+    strange = {"user": "neo4j", "password": "another", "url": neo4j["url"]}
+    sinks = Sinks(tmp_path, {"g": neo4j, "strange": strange})
+    block = {"storage": "graph", "auth": "g", "spec": {"dialect": "cypher"}}
+    values = {"execution": "{{ execution_id }}", "step": "load", "message": "it's"}
+    values["tags"] = "{{ result }}"
+    ask("CREATE CONSTRAINT FOR (e:Execution) REQUIRE e.id IS UNIQUE")
+    create = {**block, "statement": "CREATE (:Execution {id: $id})", "params": {"id": "7"}}
+    try:
+        at = call()
+        merge = {**block, "statement": STATEMENT, "params": values}
+        told = [await sinks.once(merge, at, result=["a", "b"]) for _ in range(2)]
+        doubled = await sinks.once(create)
+        nonsense = await sinks.once({**block, "statement": "MERG (n)"})
+        nested = await sinks.once(merge, result={"a": {"b": 1}})
+        nobody = await sinks.once({**create, "auth": "strange"})
+    finally:
+        await sinks.tool.close()
+    # 2 nodes, 1 relationship and 4 properties; then only the 2 that are set again.
+    assert [one.data["range"] for one in told] == ["changes:7", "changes:2"]
+    found = "MATCH (e:Execution)-[:HAS_STEP]->(s) RETURN e.id, s.name, s.message, s.tags"
+    assert ask(found) == [["7", "load", "it's", ["a", "b"]]]
+    assert kind(doubled) == "graph.constraintvalidationfailed"
+    assert kind(nonsense) == "graph.syntaxerror"
+    assert kind(nested) == "graph.typeerror"
+    assert kind(nobody) == "graph.unauthorized"
