@@ -26,6 +26,8 @@ from streams.worker.tools.pg_statement import statements
 
 TRIES = 5
 """How often a job that failed gets another name, and with it another chance."""
+_KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
+"""What the API calls a column's type -> what a parameter calls it."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -111,22 +113,27 @@ def _begin(client: Any, job: Job, rows: Rows | None, job_id: str) -> Any:
         params = [_parameter(name, job.params[name]) for name in names]
         return _query(client, command.sql([f"@{name}" for name in names]), params, job_id)
     table = _table(job, client.project)
+    schema = client.get_table(table).schema
     if job.mode in ("append", "overwrite"):
         how = "WRITE_APPEND" if job.mode == "append" else "WRITE_TRUNCATE"
         config = bigquery.LoadJobConfig(
             write_disposition=how,
             create_disposition="CREATE_NEVER",
-            schema=client.get_table(table).schema,
+            schema=schema,
         )
         loaded = [{k: _loadable(v) for k, v in row.items()} for row in rows.rows]
         return client.load_table_from_json(loaded, table, job_id=job_id, job_config=config)
     if not rows.rows:
         return None
     selects, params = [], []
+    fields = [_field(schema, table, name) for name in rows.columns]
     for place, row in enumerate(rows.rows):
         of = {name: f"p{place}_{n}" for n, name in enumerate(rows.columns)}
         selects.append("SELECT " + ", ".join(f"@{of[c]} AS {_quote(c)}" for c in rows.columns))
-        params += [_parameter(of[column], row.get(column)) for column in rows.columns]
+        params += [
+            _of_column(of[name], field, row.get(name))
+            for name, field in zip(rows.columns, fields, strict=True)
+        ]
     into = Rows(_quote(table), rows.columns, rows.rows)
     source = " UNION ALL ".join(selects)
     sql = merge(into, job.key, source, _quote, inserts=job.mode == "upsert")
@@ -142,6 +149,35 @@ def _parameter(name: str, value: Any) -> Any:
     kinds = ((bool, "BOOL"), (int, "INT64"), (float, "FLOAT64"), (datetime, "TIMESTAMP"))
     kind = next((known for cls, known in (*kinds, (date, "DATE")) if isinstance(value, cls)), "")
     return bigquery.ScalarQueryParameter(name, kind or "STRING", text_of_json(value))
+
+
+def _field(schema: Any, table: str, name: str) -> Any:
+    """Return the table's column of this name, which may be written in any case."""
+    known = {field.name.lower(): field for field in schema}
+    if (found := known.get(name.lower())) is None:
+        there = ", ".join(field.name for field in schema)
+        raise BadConfig(f"{table} has no column {name!r}; there are {there}")
+    if found.field_type in ("RECORD", "STRUCT"):
+        raise BadConfig(
+            f"column {name!r} is a RECORD: use mode append or overwrite, or a statement"
+        )
+    return found
+
+
+def _of_column(name: str, field: Any, value: Any) -> Any:
+    """Bind a value as its column's type: a NULL, or a number for a NUMERIC, has no other."""
+    kind = _KINDS.get(field.field_type, field.field_type)
+    if field.mode == "REPEATED":
+        if not isinstance(value, (list, type(None))):
+            raise BadConfig(f"column {field.name!r} is REPEATED and takes a list")
+        return bigquery.ArrayQueryParameter(name, kind, [_bound(kind, one) for one in value or ()])
+    return bigquery.ScalarQueryParameter(name, kind, _bound(kind, value))
+
+
+def _bound(kind: str, value: Any) -> Any:
+    if kind == "STRING" and isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    return value if kind == "JSON" else text_of_json(value)
 
 
 def _loadable(value: Any) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+from hashlib import sha256
 from pathlib import Path
-from uuid import uuid4
 
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import encoded, lines, numbered, parts
@@ -14,6 +15,9 @@ from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 class FileDriver:
     """Writes a file whole and puts it in its place at once; `append` adds lines to it.
+
+    What a killed attempt left beside the file is removed by the attempt that follows it, and a
+    line that it left unfinished is ended, so that the next one is whole.
 
     `spec.path` is below the folder of the setting `sinks.folder`; without one the file is
     named after the execution, the step and the write.
@@ -62,7 +66,9 @@ def _replace(folder: Path | None, name: str, job: Job) -> int:
     for number, data in made:
         place = below(folder, numbered(name, number))
         place.parent.mkdir(parents=True, exist_ok=True)
-        aside = place.with_name(f".{place.name}.{uuid4().hex}")
+        aside = _aside(place, job, job.call.attempt)
+        for earlier in range(1, job.call.attempt):
+            _aside(place, job, earlier).unlink(missing_ok=True)
         try:
             with aside.open("wb") as file:
                 file.write(encoded(data, job.format))
@@ -74,10 +80,21 @@ def _replace(folder: Path | None, name: str, job: Job) -> int:
     return len(made)
 
 
+def _aside(place: Path, job: Job, attempt: int) -> Path:
+    """Return where an attempt writes the file before it is whole."""
+    name = sha256(job.name.encode()).hexdigest()[:16]
+    return place.with_name(f".{place.name}.{name}.{attempt}")
+
+
 def _append(place: Path, job: Job) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not place.exists() or place.stat().st_size == 0
-    with place.open("ab") as file:
-        file.write(lines(job.data, job.format, is_new=is_new))
+    with place.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        file.write(lines(job.data, job.format, is_new=size == 0))
         file.flush()
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Which payload store: in memory, in files, in S3, by Google's client, or wherever the environment says."""
+"""Which payload store: in memory, in files, in buckets, or wherever the environment says."""
 
 from __future__ import annotations
 

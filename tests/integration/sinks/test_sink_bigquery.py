@@ -42,7 +42,14 @@ class Warehouse:
         if request.match_info["table"] != "t":
             error = {"code": 404, "message": "Not found: Table p:d.nowhere", "errors": []}
             return web.json_response({"error": error}, status=404)
-        fields = [{"name": "id", "type": "INTEGER"}, {"name": "v", "type": "STRING"}]
+        fields = [
+            {"name": "id", "type": "INTEGER"},
+            {"name": "v", "type": "STRING"},
+            {"name": "n", "type": "NUMERIC"},
+            {"name": "j", "type": "JSON"},
+            {"name": "tags", "type": "STRING", "mode": "REPEATED"},
+            {"name": "r", "type": "RECORD", "fields": [{"name": "a", "type": "STRING"}]},
+        ]
         place = {"projectId": "p", "datasetId": "d", "tableId": "t"}
         return web.json_response({"tableReference": place, "schema": {"fields": fields}})
 
@@ -106,3 +113,25 @@ async def test_bigquery_does_a_job_once(tmp_path: Path) -> None:
     assert inserted["query"] == "INSERT INTO d.t (v) VALUES (@v)"
     assert [one["parameterValue"]["value"] for one in inserted["queryParameters"]] == ["x"]
     assert kind(outcome) == "bigquery.404"
+
+
+async def test_bigquery_binds_values_as_the_columns_of_the_table(tmp_path: Path) -> None:
+    warehouse = Warehouse()
+    runner, url = await serving(warehouse.app())
+    sinks = Sinks(tmp_path, {"bq": {"project": "p", "endpoint": url}})
+    block = {"storage": "bigquery", "auth": "bq", "table": "d.t", "data": "{{ result }}"}
+    upsert = {**block, "mode": "upsert", "key": "ID"}
+    row = {"ID": 1, "v": 5, "n": None, "j": {"a": [1]}, "tags": ["x", "y"]}
+    try:
+        await sinks.twice(upsert, result=row)
+        strange = await sinks.once(upsert, result={"ID": 1, "w": 1})
+        record = await sinks.once(upsert, result={"ID": 1, "r": {"a": "b"}})
+    finally:
+        await sinks.tool.close()
+        await runner.cleanup()
+    [merged] = warehouse.queries
+    bound = [(one["parameterType"], one["parameterValue"]) for one in merged["queryParameters"]]
+    assert [kind["type"] for kind, _ in bound] == ["INT64", "STRING", "NUMERIC", "JSON", "ARRAY"]
+    assert [value.get("value") for _, value in bound[:4]] == ["1", "5", None, '{"a": [1]}']
+    assert kind(strange) == kind(record) == "bigquery.config"
+    assert "has no column 'w'; there are id, v" in str(strange.error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -11,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sinks import Sinks, call, kind
+
+
+def killed(*_: object) -> None:
+    raise RuntimeError("killed")
 
 
 def files_in(folder: Path) -> list[str]:
@@ -55,6 +60,27 @@ async def test_lines_are_appended(sinks: Sinks, tmp_path: Path) -> None:
     for result in (1, [2, 3]):
         assert (await sinks.once(block, result=result)).status == "success"
     assert (tmp_path / "l").read_text() == "1\n2\n3\n"
+
+
+async def test_a_killed_attempt_leaves_nothing_beside_the_file(
+    sinks: Sinks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, block = call(), {"storage": "file", "spec": {"path": "x.json"}, "data": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(RuntimeError, match="killed"):
+            await sinks.once(block, at)
+    assert len(files_in(tmp_path)) == 1
+    assert (await sinks.once(block, replace(at, attempt=3))).status == "success"
+    assert files_in(tmp_path) == ["x.json"]
+
+
+async def test_a_line_that_a_kill_cut_off_spoils_no_other(sinks: Sinks, tmp_path: Path) -> None:
+    (tmp_path / "l").write_bytes(b'{"n":1}\n{"n"')
+    block = {"storage": "file", "mode": "append", "spec": {"path": "l"}, "data": {"n": 2}}
+    await sinks.once(block)
+    assert (tmp_path / "l").read_text() == '{"n":1}\n{"n"\n{"n":2}\n'
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a\0b", ".", "out/x"])

@@ -47,6 +47,15 @@ def test_jars_are_fetched_once(tmp_path):
     assert (first.lib / "kafka_2.13-4.3.1.jar").exists()
 
 
+def test_a_pom_of_ones_own_has_jars_of_its_own(tmp_path):
+    pom = tmp_path / "pom.xml"
+    pom.write_text(POM.read_text().replace("<id>core</id>", "<id>mine</id>"))
+    fetcher = CountingFetcher()
+    found = provide_jars("mine", cache=tmp_path, say=print, fetcher=fetcher, pom=pom)
+    assert found.folder.name.startswith("mine-")
+    assert provide(tmp_path, fetcher).folder != found.folder
+
+
 def test_processes_that_want_the_jars_at_once_fetch_them_once(tmp_path):
     fetcher = CountingFetcher()
     with ThreadPoolExecutor(8) as pool:
