@@ -15,7 +15,10 @@ TOOLS = "streams.tools"
 
 SQL_KEYS = ("command", "query", "sql", "statement")
 _SQL = (*SQL_KEYS, "params", "rows", "auth", "dsn", "timeout")
-_ARTIFACT = ("action", "args", "ref", "data", "execution_id", "step", "task")
+_ARTIFACT = (
+    *("action", "args", "ref", "data", "execution_id", "step", "task"),
+    *("url", "file", "content_type", "compression", "headers", "auth", "timeout"),
+)
 USUAL: Mapping[str, tuple[str, ...]] = {
     "artifact": _ARTIFACT,
     "result": _ARTIFACT,

@@ -20,6 +20,8 @@ STORES = (
     *("memory", "kv", "disk", "object", "s3", "gcs"),
     *("db", "duckdb", "eventlog", "minio", "pvc"),
 )
+PLACES = ("object", "s3", "gcs", "minio")
+"""Stores that are the payload store itself."""
 SCOPES = ("step", "execution", "workflow", "permanent")
 CODECS = ("none", "gzip", "zstd", "lz4")
 INLINE_BYTES = 32 * 1024
@@ -75,6 +77,12 @@ class ResultPolicy:
             return None
         if byte_length < KV_BYTES:
             return "kv"
+        return "object" if byte_length < OBJECT_BYTES else "s3"
+
+    def place_of(self, byte_length: int) -> str:
+        """Return the store for a payload that is in no event and has no copy anywhere."""
+        if self.kind in PLACES:
+            return self.kind
         return "object" if byte_length < OBJECT_BYTES else "s3"
 
     def extract(self, data: Json) -> dict[str, Json]:

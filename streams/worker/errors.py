@@ -4,6 +4,7 @@ Refused
 ├── SaveFailed           the database refuses a frame's rows
 ├── UnknownCredential    a task names a credential that is not there
 │   └── CredentialRefused    or that it is not given
+├── TooLargeAValue       a payload is too large to be handed to a task
 ├── UnknownTool          a task names a kind of tool that is not installed
 └── BadConfig            a task's configuration cannot be used
 Unavailable
@@ -17,6 +18,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from streams.errors import Refused, Unavailable
+
+VALUE_BYTES = 256 << 20
+"""The largest payload that a task is handed as a value."""
 
 
 class SaveFailed(Refused):
@@ -69,6 +73,16 @@ class UnknownTool(Refused):
 
 class BadConfig(Refused):
     """A task's configuration, rendered, is not what its tool can use."""
+
+
+class TooLargeAValue(Refused):
+    """A payload that is too large to be handed out as a value."""
+
+    def __init__(self, uri: str, found: int, most: int) -> None:
+        super().__init__(
+            f"{uri} has {found} bytes, and at most {most} are handed to a task; pass its name on, "
+            "and fetch it with GET /api/result/resolve where it is used"
+        )
 
 
 class TargetUnavailable(Unavailable):

@@ -13,6 +13,7 @@ from streams.payload.port import PayloadStore, Scope
 from streams.payload.reading import read_value
 from streams.playbook.views import result_view
 from streams.work.item import BadWorkItem, WorkItem
+from streams.worker.errors import VALUE_BYTES, TooLargeAValue
 
 CACHE_BYTES = 128 * 1024 * 1024
 
@@ -39,12 +40,15 @@ class Documents:
         """Return the value behind `ref`, from its tier's copy where there is one.
 
         Raises:
+            TooLargeAValue: it has more bytes than a task is handed.
             PayloadMissing: there is no such object.
             PayloadUnavailable: the store is down.
         """
         if (kept := self._kept.get(ref.uri)) is not None:
             self._kept.move_to_end(ref.uri)
             return kept[0]
+        if ref.byte_length > VALUE_BYTES:
+            raise TooLargeAValue(ref.uri, ref.byte_length, VALUE_BYTES)
         counted = _Counted(self._payloads, self._copies, store)
         value = await read_value(counted, ref)
         self._keep(ref.uri, value, counted.byte_count)

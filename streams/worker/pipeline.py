@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from streams.clock import Clock
-from streams.envelope.model import Json
+from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused, Unavailable
 from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule, Sink, Task
@@ -56,6 +56,10 @@ class Results(Protocol):
             Refused: its selected fields cannot be in an event.
             Unavailable: the payload store stayed down.
         """
+        ...
+
+    def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
+        """Make a result of a payload that a tool has stored, and return its reference."""
         ...
 
 
@@ -227,9 +231,11 @@ class Pipeline:
         while True:
             tries += 1
             outcome = await self._call(place, row, count, tries)
-            kept = None
-            if task.result is not None:
-                kept = await self._keep(task, outcome, f"{row.number}.{count}.{tries}")
+            kept, partition = None, f"{row.number}.{count}.{tries}"
+            if outcome.stored is not None:
+                outcome = self._noted(task, outcome, outcome.stored, partition)
+            elif task.result is not None:
+                kept = await self._keep(task, outcome, partition)
             if task.result is not None or task.is_read:
                 row.left = {**(row.left or {}), task.label: Left(outcome, kept)}
             scope[task.label] = scope["_prev"] = task_view(outcome, kept)
@@ -254,6 +260,13 @@ class Pipeline:
         if self._results is None:
             return Kept(task.result.extract(outcome.data))
         return await self._results.keep(task, outcome.data, partition)
+
+    def _noted(self, task: Task, outcome: Outcome, stored: PayloadRef, partition: str) -> Outcome:
+        """Return an outcome that also tells the name under which its payload can be had."""
+        if self._results is None or not isinstance(outcome.data, dict):
+            return outcome
+        ref = self._results.note(task, stored, partition)
+        return replace(outcome, data={**outcome.data, "store": ref["store"], "_ref": ref["ref"]})
 
     async def _call(self, place: int, row: Row, count: int, tries: int) -> Outcome:
         task, tool = self._tasks[place], self._tools[place]

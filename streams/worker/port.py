@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from streams.envelope.model import Json
+from streams.envelope.model import Json, PayloadRef
 from streams.feed.port import Record
 from streams.playbook.model import Playbook
 
@@ -30,6 +30,8 @@ class Outcome:
     meta: Mapping[str, Json] = field(default_factory=dict)
     error: Mapping[str, Json] | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
+    stored: PayloadRef | None = None
+    """A payload that the call stored, and `data` tells of: it becomes a result of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

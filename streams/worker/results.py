@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ from streams.payload.copies.port import Copies, Copy
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.payload.results import preview_of, result_reference, result_uri
 from streams.playbook.model import Task
-from streams.playbook.results import INLINE_BYTES, ResultPolicy
+from streams.playbook.results import INLINE_BYTES, USUAL, ResultPolicy
 from streams.work.item import WorkItem
 from streams.worker.views import Kept
 
@@ -79,11 +80,8 @@ class Keeper:
                 scope, encoded, media_type=JSON, compression=policy.compression
             )
         )
-        result_id = derive_id(
-            self._item.entity_id, self._item.attempt, f"result/{task}/{partition}"
-        )
-        uri = result_uri(self._item.execution_id, self._item.step, task, result_id)
-        expires_at = None if policy.ttl is None else self._clock.now() + policy.ttl
+        result_id, uri = self._name(task, partition)
+        expires_at = self._end(policy)
         ref = result_reference(
             uri,
             payload,
@@ -108,12 +106,38 @@ class Keeper:
         self._untold.append(self._event(result_id, task, ref, payload))
         return Kept(extracted, ref)
 
+    def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
+        """Make a result of a payload that a tool has stored; its data is in no copy and no event.
+
+        It lives as the task's `spec.result` says.
+        """
+        policy = task.result or USUAL
+        result_id, uri = self._name(task.label, partition)
+        ref = result_reference(
+            uri,
+            payload,
+            store=policy.place_of(payload.byte_length),
+            scope=policy.scope,
+            expires_at=self._end(policy),
+        )
+        self._untold.append(self._event(result_id, task.label, ref, payload))
+        return ref
+
     async def tell(self) -> None:
         """Append what was kept and is not told yet."""
         while self._untold:
             batch = self._untold[:_AT_ONCE]
             await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
             del self._untold[:_AT_ONCE]
+
+    def _name(self, task: str, partition: str) -> tuple[int, str]:
+        """Return a result's id, which is this attempt's own, and its name."""
+        item = self._item
+        result_id = derive_id(item.entity_id, item.attempt, f"result/{task}/{partition}")
+        return result_id, result_uri(item.execution_id, item.step, task, result_id)
+
+    def _end(self, policy: ResultPolicy) -> datetime | None:
+        return None if policy.ttl is None else self._clock.now() + policy.ttl
 
     def _event(
         self, result_id: int, task: str, ref: dict[str, Any], payload: PayloadRef

@@ -11,7 +11,7 @@ import duckdb
 from streams.playbook.errors import BadSink
 from streams.playbook.sink_rows import quoted, statement
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.sinks.file import below
+from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 from streams.worker.sinks.tables import reference, table_rows, text_of_json
 from streams.worker.tools.duckdb import bound

@@ -8,8 +8,8 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
-from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import encoded, lines, numbered, parts
+from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 
@@ -43,22 +43,6 @@ class FileDriver:
 
     async def close(self) -> None:
         """Hold nothing."""
-
-
-def below(folder: Path | None, name: str) -> Path:
-    """Return the place of a file that an author names.
-
-    Raises:
-        BadConfig: there is no folder for files here, or the name leads out of it.
-    """
-    if folder is None:
-        raise BadConfig("this deployment has no folder for files; set `sinks.folder`")
-    if "\0" in name or ".." in Path(name).parts or not name.strip():
-        raise BadConfig(f"{name!r} is no name for a file: it must lie below the folder of sinks")
-    place = (folder / name).resolve()
-    if not place.is_relative_to(folder.resolve()) or place == folder.resolve():
-        raise BadConfig(f"{name!r} leads out of the folder of sinks")
-    return place
 
 
 def _replace(folder: Path | None, name: str, job: Job) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import ladybug
 
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.sinks.file import below
+from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 

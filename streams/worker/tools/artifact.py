@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import orjson
 
@@ -13,18 +15,27 @@ from streams.errors import Refused
 from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
 from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.port import JSON, PayloadStore, Scope
+from streams.payload.port import JSON, Compression, PayloadStore, Scope
 from streams.payload.reading import read_value
 from streams.payload.results import is_reference
-from streams.worker.errors import BadConfig
+from streams.playbook.results import CODECS
+from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
+from streams.worker.tools.download import OCTETS, NoSource, Source, from_file, from_url
 from streams.worker.tools.failure import failed
+from streams.worker.tools.http import HttpTool
 
 TEXT = "text/plain; charset=utf-8"
 ACTIONS = ("get", "put", "list")
+SOURCES = ("data", "url", "file")
+_REQUEST = ("url", "headers", "auth", "timeout")
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;[ -~]{1,50})?", re.ASCII)
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (BadConfig, "artifact.config"),
+    (UnknownCredential, "artifact.config"),
     (BadLocator, "artifact.config"),
+    (NoSource, "artifact.source"),
+    (TooLargeAValue, "artifact.too_large"),
     (NoSuchResult, "artifact.missing"),
     (PayloadMissing, "artifact.missing"),
     (ResultExpired, "artifact.expired"),
@@ -34,14 +45,25 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
 
 
 class ArtifactTool:
-    """`get` wants a `ref`, `put` stores `data`, `list` names an execution's stored results.
+    """`get` wants a `ref`, `put` stores bytes, `list` names an execution's stored results.
 
-    A `ref` is the name of a result (`_ref`), a result reference, or what a put answered; one
-    of another tenant or organization is refused. Keys may be given below `args`, too.
+    What is put is `data`, or comes from a `url` or a `file` below the folder of sinks without
+    ever being in memory as a whole. A `ref` is the name of a result (`_ref`), a result
+    reference, or what a put answered; one of another tenant or organization is refused. Keys
+    may be given below `args`, too.
     """
 
-    def __init__(self, payloads: PayloadStore, results: Results | None = None) -> None:
-        self._payloads, self._known = payloads, results
+    def __init__(
+        self,
+        payloads: PayloadStore,
+        results: Results | None = None,
+        *,
+        http: HttpTool | None = None,
+        folder: Path | None = None,
+        value_bytes: int = VALUE_BYTES,
+    ) -> None:
+        self._payloads, self._known, self._http = payloads, results, http
+        self._folder, self._value_bytes = folder, value_bytes
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Get, put or list.
@@ -53,7 +75,7 @@ class ArtifactTool:
         scope, action = Scope(call.tenant_id, call.organization_id), given.get("action", "get")
         try:
             if action == "put":
-                return await self._put(given, scope)
+                return await self._put(given, scope, call)
             if action == "get":
                 return await self._get(await self._payload(given, scope))
             if action == "list":
@@ -66,7 +88,9 @@ class ArtifactTool:
             return failed(kind, str(error))
 
     async def close(self) -> None:
-        """Leave the store open: it is not this tool's own."""
+        """Close the client, and leave the store open: it is not this tool's own."""
+        if self._http is not None:
+            await self._http.close()
 
     @property
     def _results(self) -> Results:
@@ -74,19 +98,43 @@ class ArtifactTool:
             raise BadConfig("names of results cannot be looked up here: there is no log")
         return self._known
 
-    async def _put(self, given: Mapping[str, Any], scope: Scope) -> Outcome:
-        if "data" not in given:
-            raise BadConfig("'data' is missing: the value to put")
-        value = given["data"]
-        if isinstance(value, str):
-            ref = await self._payloads.put(scope, value.encode(), media_type=TEXT)
+    async def _put(self, given: Mapping[str, Any], scope: Scope, call: Call) -> Outcome:
+        named = [name for name in SOURCES if name in given]
+        if len(named) != 1:
+            raise BadConfig(f"'put' wants one of {', '.join(map(repr, SOURCES))}, not {named}")
+        kind, codec = _content_type(given), _codec(given)
+        if named == ["url"]:
+            if self._http is None:
+                raise BadConfig("'url' cannot be asked for here")
+            config = {name: given[name] for name in _REQUEST if name in given}
+            async with from_url(self._http, config, call) as source:
+                ref = await self._store(scope, source, kind, codec)
+        elif named == ["file"]:
+            ref = await self._store(scope, from_file(self._folder, given), kind, codec)
         else:
-            ref = await self._payloads.put(scope, orjson.dumps(value), media_type=JSON)
+            value = given["data"]
+            is_text = isinstance(value, str)
+            ref = await self._payloads.put(
+                scope,
+                value.encode() if is_text else orjson.dumps(value),
+                media_type=kind or (TEXT if is_text else JSON),
+                compression=codec,
+            )
         # As a sink's answer, it says where the data is.
         told: dict[str, Any] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
-        return Outcome(status="success", data=told)
+        return Outcome(status="success", data=told, stored=ref)
+
+    async def _store(
+        self, scope: Scope, source: Source, kind: str | None, codec: Compression | None
+    ) -> PayloadRef:
+        media_type = kind or _plain(source.media_type)
+        return await self._payloads.store(
+            scope, source.pieces, media_type=media_type, compression=codec
+        )
 
     async def _get(self, ref: PayloadRef) -> Outcome:
+        if ref.byte_length > self._value_bytes:
+            raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         value = await read_value(self._payloads, ref)
         return Outcome(status="success", data=value, meta=meta)
@@ -111,6 +159,25 @@ class ArtifactTool:
         if isinstance(ref, dict):
             return _reference(ref, scope)
         raise BadConfig(f"'ref' is {type(ref).__name__}, not the name of a result")
+
+
+def _content_type(given: Mapping[str, Any]) -> str | None:
+    kind = given.get("content_type")
+    if kind is None or (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
+        return kind
+    raise BadConfig(f"'content_type' is {kind!r}, not a media type such as text/csv")
+
+
+def _plain(kind: str) -> str:
+    """Return what a server says about its answer, where that can stand in a reference."""
+    return kind if _MEDIA_TYPE.fullmatch(kind) else OCTETS
+
+
+def _codec(given: Mapping[str, Any]) -> Compression | None:
+    codec = given.get("compression")
+    if codec is not None and codec not in CODECS:
+        raise BadConfig(f"'compression' is {codec!r}, none of {', '.join(CODECS)}")
+    return cast("Compression | None", codec)
 
 
 def _given(config: Config) -> dict[str, Any]:

@@ -58,20 +58,20 @@ class HttpTool:
     async def run(self, config: Config, call: Call) -> Outcome:
         """Send one request."""
         try:
-            request = await self._request(config, call)
+            request = await self.request(config, call)
         except (BadConfig, UnknownCredential, ValueError) as error:
-            return failed("http.config", f"{_name(config)}: {error}")
+            return failed("http.config", f"{request_name(config)}: {error}")
         try:
             async with request as answer:
                 content = await read_bounded(answer, self._response_bytes)
             return _outcome(config, answer, content)
         except TooLarge as error:
-            return failed("http.too_large", f"{_name(config)}: {error}")
+            return failed("http.too_large", f"{request_name(config)}: {error}")
         except TimeoutError:
             limit = seconds(config, call, self._timeout_s)
-            return failed("http.timeout", f"{_name(config)}: no answer within {limit} s")
+            return failed("http.timeout", f"{request_name(config)}: no answer within {limit} s")
         except (PyreqwestError, OSError) as error:
-            return failed("http.connection", f"{_name(config)}: {_why(error)}")
+            return failed("http.connection", f"{request_name(config)}: {why(error)}")
 
     async def close(self) -> None:
         """Close the client and its connections."""
@@ -80,7 +80,7 @@ class HttpTool:
             self._client = None
             await asyncio.sleep(AT_REST_S)
 
-    async def _request(self, config: Config, call: Call) -> StreamRequest:
+    async def request(self, config: Config, call: Call) -> StreamRequest:
         """Return the request that the task describes.
 
         Raises:
@@ -120,12 +120,12 @@ def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
         data, meta = parsed(content, str(headers.get("content-type", "")))
     except ValueError as error:
         if status < 400:
-            why = f"{_name(config)}: {error}"
-            return failed("http.json", why, detail=detail)
+            said = f"{request_name(config)}: {error}"
+            return failed("http.json", said, detail=detail)
         data, meta = content.decode(errors="replace"), {}
     if status >= 400:
         shown = content[:200].decode(errors="replace")
-        said = f"{_name(config)} answered {status} {_phrase(status)}: {shown}"
+        said = f"{request_name(config)} answered {status} {_phrase(status)}: {shown}"
         problem: dict[str, Json] = {"kind": "http.status", "message": said}
         problem["status"] = status
         return Outcome(status="error", data=data, meta=meta, error=problem, detail=detail)
@@ -162,7 +162,7 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
     """Return the innermost cause; the outer ones quote the whole URL."""
     if isinstance(error, DetailedPyreqwestError):
         causes = error.details["causes"] or []
@@ -170,7 +170,7 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _name(config: Config) -> str:
+def request_name(config: Config) -> str:
     """Name the request in a message, without its query, which may hold a secret."""
     url = str(config.get("url") or config.get("endpoint") or "").split("?", 1)[0]
     return f"{str(config.get('method') or 'GET').upper()} {url.rsplit('@', 1)[-1]}"

@@ -69,8 +69,8 @@ async def read_bounded(answer: Response, limit: int) -> bytes:
 
 def _too_large(limit: int) -> TooLarge:
     return TooLarge(
-        f"the answer has more than {limit} bytes; ask for less at a time, "
-        "or raise the worker's limit"
+        f"the answer has more than {limit} bytes; ask for less at a time, or store it with "
+        "`kind: artifact`, `action: put` and this `url`"
     )
 
 

@@ -71,6 +71,11 @@ Factory = Callable[[Surroundings], Tool]
 """What an entry point of the group `streams.tools` names; the entry's name is the tool's kind."""
 
 
+def _artifact(around: Surroundings) -> Tool:
+    http = HttpTool(around.credentials)
+    return ArtifactTool(around.payloads, around.results, http=http, folder=around.sink_folder)
+
+
 def _duckdb() -> Tool:
     from streams.worker.tools.duckdb import DuckdbTool
 
@@ -85,8 +90,8 @@ _OURS: Mapping[str, Factory] = {
     "duckdb": lambda _: Late(_duckdb),
     "kafka": lambda around: KafkaTool(around.bootstrap),
     "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
-    "artifact": lambda around: ArtifactTool(around.payloads, around.results),
-    "result": lambda around: ArtifactTool(around.payloads, around.results),
+    "artifact": _artifact,
+    "result": _artifact,
     "sink": lambda around: SinkTool(
         Around(
             credentials=around.credentials,

@@ -1,0 +1,227 @@
+"""What `artifact put` stores is a result: from a value, an address or a file, and never half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from streams.execution.lookup import ResultExpired, Results
+from streams.payload.blocks import NoCipher, pack
+from streams.payload.content import key_of
+from streams.payload.port import Scope
+from streams.playbook.model import Step
+from streams.projector.results import result_rows
+from streams.worker.commands import CommandRunner
+from streams.worker.port import Call, Outcome
+from streams.worker.tools.artifact import ArtifactTool
+from streams.worker.tools.credentials import ConfiguredCredentials
+from streams.worker.tools.http import HttpTool
+from tests.unit.worker.stage import EXECUTION_ID, World, task
+
+ACME = Scope("acme", "care")
+PAGES = os.urandom(3 << 20) + b"the end"
+
+
+async def serve(request: web.Request) -> web.StreamResponse:
+    if request.path == "/none":
+        raise web.HTTPNotFound
+    answer = web.StreamResponse(headers={"Content-Type": "application/pdf"})
+    if request.path == "/broken":
+        answer.headers["Content-Length"] = str(len(PAGES))
+    await answer.prepare(request)
+    await answer.write(PAGES[:-7])
+    if request.path == "/broken":
+        assert request.transport is not None
+        request.transport.close()
+        return answer
+    await answer.write(PAGES[-7:])
+    return answer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[TestServer]:
+    app = web.Application()
+    app.router.add_get("/{name}", serve)
+    async with TestServer(app) as opened:
+        yield opened
+
+
+class Shop:
+    """A tool over stores in memory, and a world in which a command uses it."""
+
+    def __init__(self, folder: Path, spec: Any = None, **config: Any) -> None:
+        put = task("save", "artifact", {"action": "put", **config}, spec=spec or {})
+        self.world = World(Step(name="once", tasks=(put,)), {})
+        self.results = Results(self.world.log, self.world.clock)
+        http = HttpTool(ConfiguredCredentials({}, {}))
+        self.tool = ArtifactTool(self.world.payloads, self.results, http=http, folder=folder)
+        self.world.tools["artifact"] = self.tool
+
+    async def run(self) -> Any:
+        world = self.world
+        await CommandRunner(world.ports, world.options()).run(await world.command())
+        (ended,) = [one for one in await world.events("command.") if "issued" not in one.type][-1:]
+        return ended
+
+    async def ask(self, **config: Any) -> Outcome:
+        call = Call(
+            tenant_id="acme",
+            organization_id="care",
+            execution_id=EXECUTION_ID,
+            step="later",
+            task="x",
+            entity_id=1,
+            attempt=1,
+        )
+        return await self.tool.run(config, call)
+
+    async def refused(self, **config: Any) -> str:
+        outcome = await self.ask(**config)
+        assert outcome.error is not None
+        return f"{outcome.error['kind']}: {outcome.error['message']}"
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    opened = Shop(tmp_path)
+    yield opened
+    await opened.tool.close()
+
+
+async def test_what_is_put_is_a_result_that_is_listed_resolved_and_expires(
+    tmp_path: Path,
+) -> None:
+    spec = {"result": {"store": {"kind": "auto", "ttl": "30m", "scope": "execution"}}}
+    shop = Shop(tmp_path, spec, data={"page": [1, 2]})
+    ended = await shop.run()
+    (stored,) = await shop.world.events("result.stored")
+    told = ended.result["data"]
+
+    assert told["_ref"] == stored.result["ref"]
+    assert (told["store"], stored.meta["scope"]) == ("object", "execution")
+    assert stored.payload_ref is not None
+    assert stored.payload_ref.uri == told["key"]
+    assert (await shop.ask(ref=told["_ref"])).data == {"page": [1, 2]}
+    assert (await shop.ask(ref=told["ref"])).data == {"page": [1, 2]}
+    assert (await shop.ask(action="list", execution_id=EXECUTION_ID)).data == [stored.result]
+    (row,) = result_rows(stored)
+    assert (row.ref, row.task_label) == (told["_ref"], "save")  # type: ignore[union-attr]
+    shop.world.clock.advance(1801)
+    with pytest.raises(ResultExpired):
+        await shop.results.find(told["_ref"], ACME)
+
+
+async def test_a_download_goes_into_the_store(tmp_path: Path, server: TestServer) -> None:
+    shop = Shop(tmp_path, url=str(server.make_url("/pages")))
+    ended = await shop.run()
+    await shop.tool.close()
+    (stored,) = await shop.world.events("result.stored")
+    assert stored.payload_ref is not None
+    assert stored.payload_ref.media_type == "application/pdf"
+    assert await shop.world.payloads.get(stored.payload_ref) == PAGES
+    assert len(orjson.dumps(ended.result)) < 2000
+
+
+async def test_a_file_goes_into_the_store(tmp_path: Path) -> None:
+    (tmp_path / "pages.csv").write_bytes(PAGES)
+    shop = Shop(tmp_path, file="pages.csv")
+    await shop.run()
+    (stored,) = await shop.world.events("result.stored")
+    assert stored.payload_ref is not None
+    assert stored.payload_ref.media_type == "text/csv"
+    assert await shop.world.payloads.get(stored.payload_ref) == PAGES
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, "artifact.config: 'put' wants one of"),
+        ({"data": 1, "url": "http://127.0.0.1"}, "artifact.config: 'put' wants one of"),
+        ({"file": "../passwd"}, "artifact.config: '../passwd' is no name"),
+        ({"file": "/etc/passwd"}, "artifact.config: '/etc/passwd' leads out"),
+        ({"file": "a\0b"}, "artifact.config: 'a\\x00b' is no name"),
+        ({"file": "none"}, "artifact.config: 'none': there is no such file"),
+        ({"url": "nowhere"}, "artifact.config"),
+        ({"url": "http://127.0.0.1:1/x"}, "artifact.source"),
+        ({"data": 1, "content_type": "a\r\nb"}, "artifact.config: 'content_type'"),
+        ({"data": 1, "compression": "rar"}, "artifact.config: 'compression'"),
+    ],
+)
+async def test_what_cannot_be_put_says_why(shop: Shop, config: Any, said: str) -> None:
+    assert (await shop.refused(action="put", **config)).startswith(said)
+    assert shop.world.payloads.objects == {}
+
+
+@pytest.mark.parametrize("path", ["/none", "/broken"])
+async def test_a_download_that_fails_stores_nothing(
+    shop: Shop, server: TestServer, path: str
+) -> None:
+    said = await shop.refused(action="put", url=str(server.make_url(path)))
+    assert said.startswith("artifact.source")
+    assert "nothing was stored" in said
+    assert shop.world.payloads.objects == {}
+
+
+async def test_what_is_too_large_for_a_task_is_not_handed_to_it(tmp_path: Path) -> None:
+    world = Shop(tmp_path).world
+    tool = ArtifactTool(world.payloads, value_bytes=100)
+    shop = Shop(tmp_path)
+    shop.tool = tool
+    ref = (await shop.ask(action="put", data="x" * 101)).data
+    assert isinstance(ref, dict)
+    said = await shop.refused(ref=ref["ref"])
+    assert said.startswith("artifact.too_large")
+    assert "GET /api/result/resolve" in said
+
+
+async def test_bytes_that_are_not_those_that_were_put(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, data="original")
+    ended = await shop.run()
+    (stored,) = await shop.world.events("result.stored")
+    assert stored.payload_ref is not None
+    objects, key = shop.world.payloads.objects, key_of(stored.payload_ref)
+    for name in (ended.result["data"]["_ref"], ended.result["data"]["ref"]):
+        objects[key] = b"tampered"
+        assert (await shop.refused(ref=name)).startswith("artifact.corrupt")
+        objects[key] = pack(ACME, bytes(64 << 20), "zstd", NoCipher())
+        assert (await shop.refused(ref=name)).startswith("artifact.corrupt")
+        del objects[key]
+        assert (await shop.refused(ref=name)).startswith("artifact.missing")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sha256": "0" * 63},
+        {"sha256": "0" * 64},
+        {"sha256": "../../etc/passwd"},
+        {"uri": "noetl://tenant/acme/org/../payloads/sha256/" + "0" * 64},
+        {"uri": "noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64},
+        {"uri": "file:///etc/passwd"},
+    ],
+)
+async def test_references_that_name_something_else(shop: Shop, change: Any) -> None:
+    put = (await shop.ask(action="put", data="x")).data
+    assert isinstance(put, dict)
+    assert (await shop.refused(ref={**put["ref"], **change})).startswith("artifact.config")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("noetl://execution/1001/step/../task/b/7", "artifact.config"),
+        ("noetl://execution/1001/step/a%00/task/b/7", "artifact.config"),
+        ("noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64, "artifact.refused"),
+        ("noetl://execution/1001/step/a/task/b/7", "artifact.missing"),
+        ("elsewhere", "artifact.config"),
+    ],
+)
+async def test_names_that_name_nothing_of_ours(shop: Shop, name: str, kind: str) -> None:
+    assert (await shop.refused(ref=name)).startswith(kind)
