@@ -20,6 +20,7 @@ import orjson
 
 from streams.app import open_shelves
 from streams.bench.report import Figure, Report
+from streams.bench.through import has_roles, through
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.settings import Settings
@@ -38,12 +39,19 @@ async def bench_payload(
     same: int,
     say: Callable[[str], None],
 ) -> Report:
-    """Measure; every object that was made is removed again."""
+    """Measure; every object that was made is removed again.
+
+    Where a stack with roles runs in `folder`, a result goes through them, too.
+    """
     if settings.payload_store.connection.endpoint is None:
         raise ValueError("this bench needs an S3 server with an endpoint, such as the stack's own")
     say(f"one payload of {megabytes} MB, in a process of its own")
     moved = await asyncio.to_thread(_moved, settings, megabytes)
     raw = await asyncio.to_thread(_raw_large, settings, folder, megabytes)
+    whole: dict[str, Figure] = {}
+    if has_roles(folder):
+        say(f"one result of {megabytes} MB, from a worker's download to the API's answer")
+        whole = await through(settings, folder, megabytes)
     say(f"{small} payloads of {SMALL_BYTES} bytes, {AT_ONCE} at a time")
     rates = await _small(settings, small)
     rates |= await asyncio.to_thread(_raw_small, settings, small)
@@ -61,6 +69,7 @@ async def bench_payload(
         **{name: round(rate, 1) for name, rate in rates.items()},
         "ratio_small_puts_to_raw": round(rates["small_puts_per_s"] / rates["raw_puts_per_s"], 2),
         **shared,
+        **whole,
         "megabytes": megabytes,
         "peak_rss_mb": moved["peak_rss_mb"],
     }

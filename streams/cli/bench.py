@@ -253,7 +253,7 @@ def payload(
             settings, folder, megabytes=megabytes, small=small, same=same, say=_say
         )
 
-    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
 
 
 @bench.command()

@@ -19,6 +19,7 @@ from streams.cli.options import settings_options
 
 if TYPE_CHECKING:
     from streams.collector.collect import Report
+    from streams.collector.manual import Ended
     from streams.collector.port import Ports
     from streams.settings import Settings
 
@@ -78,6 +79,41 @@ def collect_command(
     _finish(asyncio.run(_collect(file, data, grace=grace, dry_run=dry_run)), as_json)
 
 
+@payloads.command("expire")
+@click.argument("ref", required=False)
+@settings_options
+@click.option("--execution", type=click.IntRange(min=1), help="Everything this one stored.")
+@click.option("--dry-run", is_flag=True, help="Say what would be ended, and end nothing.")
+def expire_command(
+    ref: str | None,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+    execution: int | None,
+    dry_run: bool,
+) -> None:
+    """End a result by its name, or everything that an execution stored.
+
+    It can then not be read by its name any more, and the next `collect` takes away what nothing
+    else names. Results of executions that run are not ended.
+
+    \b
+    Examples:
+      streams payloads expire noetl://execution/7/step/load/task/page/9 --dry-run
+      streams payloads expire --execution 7 --json
+    """
+    if (ref is None) == (execution is None):
+        raise click.UsageError("give the name of a result, or --execution ID")
+    ended = asyncio.run(_expire(file, data, ref, execution, dry_run=dry_run))
+    if as_json:
+        click.echo(orjson.dumps(asdict(ended)).decode())
+        return
+    would = "would be " if dry_run else ""
+    click.echo(f"{len(ended.results):,} results of execution {ended.execution_id} {would}expired")
+    if not dry_run:
+        click.echo(f"{ended.payloads:,} payloads are held by nothing else in it")
+
+
 @payloads.command("report")
 @settings_options
 def report_command(file: Path | None, data: Path | None, as_json: bool) -> None:
@@ -104,6 +140,19 @@ async def _collect(
     retention = timedelta(days=gc.ttl_days) if gc.strategy == "ttl" else None
     async with _ports(settings) as ports:
         return await collect(ports, grace=grace, retention=retention, dry_run=dry_run)
+
+
+async def _expire(
+    file: Path | None, data: Path | None, ref: str | None, execution: int | None, *, dry_run: bool
+) -> Ended:
+    from streams.app import load_settings
+    from streams.collector.manual import end_execution, end_result
+
+    async with _ports(load_settings(file, data).settings) as ports:
+        if ref is not None:
+            return await end_result(ports, ref, dry_run=dry_run)
+        assert execution is not None
+        return await end_execution(ports, execution, dry_run=dry_run)
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from streams.envelope.locator import SCHEME, Locator
 from streams.ids import derive_id
 
-Reason = Literal["ttl", "scope", "retention"]
+Reason = Literal["ttl", "scope", "retention", "manual"]
 
 _NAMED = re.compile(rb"sha256\W{1,8}([0-9a-f]{64})(?![0-9a-f])")
 _LOCATED = re.compile(rb"/payloads/sha256/([0-9a-f]{64})(?![0-9a-f])")

@@ -3,12 +3,15 @@
 Refused
 ├── CollectorBusy    another collector is at work
 ├── GraceTooShort    writers believe longer than this that a payload is there
-└── BucketOfAnother  the objects belong to another log
+├── BucketOfAnother  the objects belong to another log
+├── EndedAlready     the result has expired before
+├── NothingToEnd     the execution holds nothing that could be ended, or is not there
+└── StillNeeded      an execution that runs may read it
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from streams.errors import Refused
 
@@ -38,4 +41,31 @@ class BucketOfAnother(Refused):
             f"the payload store belongs to log {found}, and this is log {ours}: what this log does "
             "not know would be deleted; give each deployment a bucket of its own, or remove the "
             f"object {key} if the other log is gone"
+        )
+
+
+class EndedAlready(Refused):
+    """A result that has expired before."""
+
+    def __init__(self, what: str, at: datetime, why: str) -> None:
+        super().__init__(f"{what} expired at {at.isoformat()} ({why}); there is nothing to do")
+
+
+class NothingToEnd(Refused):
+    """An execution without anything that could be ended."""
+
+    def __init__(self, execution_id: int) -> None:
+        super().__init__(
+            f"execution {execution_id} is not there, or holds nothing that has not expired; "
+            "look with `streams execution show` and `GET /api/executions/ID/results`"
+        )
+
+
+class StillNeeded(Refused):
+    """What an execution stored that runs, or is part of one that does."""
+
+    def __init__(self, execution_id: int) -> None:
+        super().__init__(
+            f"execution {execution_id}, or the one that called it, has not ended and may read its "
+            "results; wait for its end, or cancel it (`streams execution cancel`)"
         )

@@ -25,6 +25,10 @@ class Snapshot(Protocol):
         """Yield what each root holds that names payloads or results."""
         ...
 
+    async def holding(self, execution_id: int) -> Holding | None:
+        """Return what one execution holds; None where it names no payload and no result."""
+        ...
+
     async def open_since(self) -> Mapping[str, datetime]:
         """Return, by organization's folder, when the oldest execution began that has not ended."""
         ...

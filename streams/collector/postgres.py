@@ -46,7 +46,7 @@ class PostgresSnapshot:
         """Yield what each root holds; the events come sorted by root."""
         root: Root | None = None
         facts: list[Fact] = []
-        async for row in self.connection.cursor(_query("facts"), prefetch=_AT_ONCE):
+        async for row in self.connection.cursor(_query("facts"), None, prefetch=_AT_ONCE):
             if root is None or row["root_id"] != root.id:
                 if root is not None:
                     yield hold(root, facts)
@@ -54,6 +54,11 @@ class PostgresSnapshot:
             facts.append(_fact(row))
         if root is not None:
             yield hold(root, facts)
+
+    async def holding(self, execution_id: int) -> Holding | None:
+        """Return what one execution holds."""
+        rows = await self.connection.fetch(_query("facts"), execution_id)
+        return hold(_root(rows[0]), [_fact(row) for row in rows]) if rows else None
 
     async def open_since(self) -> Mapping[str, datetime]:
         """Return when the oldest open execution of each organization began."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 
 import orjson
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from streams.credential.errors import NotOpened
 from streams.credential.keys import KeyRing
@@ -28,6 +26,8 @@ class Sealed:
 
 def seal(keys: KeyRing, scope: Scope, name: str, fields: Mapping[str, str]) -> Sealed:
     """Seal fields with the current key, under a nonce of their own."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB most roles can spare
+
     nonce = token_bytes(NONCE_BYTES)
     plain = orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)
     made = AESGCM(keys.current.secret).encrypt(nonce, plain, _bound_to(scope, name))
@@ -40,6 +40,9 @@ def unseal(keys: KeyRing, scope: Scope, name: str, sealed: Sealed) -> dict[str, 
     Raises:
         NotOpened: the key is not here, or this was sealed for another scope or name, or changed.
     """
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     if (key := keys.get(sealed.key_id)) is None:
         raise NotOpened(name, f"its key {sealed.key_id} is not among those configured")
     try:

@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from streams.bench.through import through
 from streams.clock import SystemClock
 from streams.local.layout import layout_of
 from streams.resources import folder
@@ -23,6 +24,7 @@ from tests.runtime import Runtime, playbook, whole_runtime
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PAGE_BYTES = 3 * 2**20
 RECORD_BYTES = 80 * 1024
+LARGE_MB, GROWTH_MB = 256, 40
 PARSE = """
 import re
 def main(html):
@@ -200,6 +202,13 @@ async def resolved(runtime: Runtime, ref: str) -> int:
     ):
         assert answer.status == 200
         return len((await answer.json())["rows"])
+
+
+async def test_a_large_result_moves_in_little_memory(runtime: Runtime) -> None:
+    figures = await through(runtime.settings, runtime.data, LARGE_MB)
+    for role in ("worker", "api"):
+        idle, peak = figures[f"{role}_idle_rss_mb"], figures[f"{role}_peak_rss_mb"]
+        assert float(peak) - float(idle) < GROWTH_MB  # type: ignore[arg-type]
 
 
 async def test_a_thousand_equal_results_of_one_fanout_are_one_object(runtime: Runtime) -> None:

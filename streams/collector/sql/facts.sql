@@ -1,4 +1,4 @@
--- Events that name payloads, or begin or end a result, root by root.
+-- Events that name payloads, or begin or end a result, root by root; $1: of one root only.
 SELECT e.root_id, e.seq, e.event_type, e.node_name, e.meta::text AS meta,
        e.payload_ref->>'sha256' AS own,
        concat_ws(' ', e.payload_ref::text, n.texts) AS texts,
@@ -14,7 +14,8 @@ CROSS JOIN LATERAL (
     CASE WHEN strpos(e.meta::text, 'sha256') > 0 THEN e.meta::text END,
     CASE WHEN strpos(e.error, 'sha256') > 0 THEN e.error END) AS texts
 ) n
-WHERE e.payload_ref IS NOT NULL
-   OR e.event_type IN ('result.stored', 'result.expired', 'step.exit')
-   OR n.texts <> ''
+WHERE ($1::bigint IS NULL OR e.root_id = $1)
+  AND (e.payload_ref IS NOT NULL
+    OR e.event_type IN ('result.stored', 'result.expired', 'step.exit')
+    OR n.texts <> '')
 ORDER BY e.root_id, e.seq

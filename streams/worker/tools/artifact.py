@@ -21,9 +21,8 @@ from streams.payload.results import is_reference
 from streams.playbook.results import CODECS
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.download import OCTETS, NoSource, Source, from_file, from_url
+from streams.worker.tools.download import OCTETS, Downloads, NoSource, Source, from_file
 from streams.worker.tools.failure import failed
-from streams.worker.tools.http import HttpTool
 
 TEXT = "text/plain; charset=utf-8"
 ACTIONS = ("get", "put", "list")
@@ -58,11 +57,11 @@ class ArtifactTool:
         payloads: PayloadStore,
         results: Results | None = None,
         *,
-        http: HttpTool | None = None,
+        downloads: Downloads | None = None,
         folder: Path | None = None,
         value_bytes: int = VALUE_BYTES,
     ) -> None:
-        self._payloads, self._known, self._http = payloads, results, http
+        self._payloads, self._known, self._downloads = payloads, results, downloads
         self._folder, self._value_bytes = folder, value_bytes
 
     async def run(self, config: Config, call: Call) -> Outcome:
@@ -89,8 +88,8 @@ class ArtifactTool:
 
     async def close(self) -> None:
         """Close the client, and leave the store open: it is not this tool's own."""
-        if self._http is not None:
-            await self._http.close()
+        if self._downloads is not None:
+            await self._downloads.close()
 
     @property
     def _results(self) -> Results:
@@ -104,10 +103,10 @@ class ArtifactTool:
             raise BadConfig(f"'put' wants one of {', '.join(map(repr, SOURCES))}, not {named}")
         kind, codec = _content_type(given), _codec(given)
         if named == ["url"]:
-            if self._http is None:
+            if self._downloads is None:
                 raise BadConfig("'url' cannot be asked for here")
             config = {name: given[name] for name in _REQUEST if name in given}
-            async with from_url(self._http, config, call) as source:
+            async with self._downloads.open(config, call) as source:
                 ref = await self._store(scope, source, kind, codec)
         elif named == ["file"]:
             ref = await self._store(scope, from_file(self._folder, given), kind, codec)

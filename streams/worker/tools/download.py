@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from mimetypes import guess_type
 from pathlib import Path
 
-from pyreqwest.exceptions import PyreqwestError
+import aiohttp
+from yarl import URL
 
 from streams.errors import Refused
 from streams.worker.errors import BadConfig
-from streams.worker.port import Call, Config
+from streams.worker.port import Call, Config, Credentials
 from streams.worker.sinks.place import below
-from streams.worker.tools.failure import text
-from streams.worker.tools.http import HttpTool, request_name, why
+from streams.worker.tools.failure import mapping, request_name, seconds, text
+from streams.worker.tools.http_auth import authorization
 
 OCTETS = "application/octet-stream"
 MOST_BYTES = 16 << 30
 """What one task may put: it goes through a file of the worker's machine."""
-DOWNLOAD_S = 3600.0
-_PIECE_BYTES = 1 << 20
+DOWNLOAD_S, CONNECT_S, SILENCE_S = 3600.0, 30.0, 120.0
+_PIECE_BYTES = 1 << 18
 
 
 class NoSource(Refused):
@@ -37,33 +38,67 @@ class Source:
     media_type: str
 
 
-@asynccontextmanager
-async def from_url(http: HttpTool, config: Config, call: Call) -> AsyncIterator[Source]:
-    """Ask for `url`, as the http tool would, and give the answer's body as it comes.
+class Downloads:
+    """Asks for addresses with the client that the payload store uses anyway, which is small."""
 
-    Raises:
-        NoSource: there is no answer, it is an error, or it breaks off.
-        BadConfig, UnknownCredential: the task describes no request.
-    """
-    name = request_name(config)
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._session: aiohttp.ClientSession | None = None
+
+    @asynccontextmanager
+    async def open(self, config: Config, call: Call) -> AsyncIterator[Source]:
+        """Ask for `url` and give the answer's body as it comes.
+
+        Raises:
+            NoSource: there is no answer, it is an error, or it breaks off.
+            BadConfig, UnknownCredential: the task describes no request.
+        """
+        name, url = request_name(config), _address(config)
+        headers = {name: str(value) for name, value in mapping(config, "headers").items()}
+        if config.get("auth") is not None:
+            headers |= await authorization(self._credentials, config["auth"], call)
+        limit = aiohttp.ClientTimeout(
+            total=seconds(config, call, DOWNLOAD_S), sock_connect=CONNECT_S, sock_read=SILENCE_S
+        )
+        try:
+            async with self._opened().get(url, headers=headers, timeout=limit) as answer:
+                if answer.status >= 400:
+                    raise NoSource(f"{name} answered {answer.status}; nothing was stored")
+                pieces = _bounded(answer.content.iter_chunked(_PIECE_BYTES), name)
+                yield Source(pieces, answer.headers.get("Content-Type", OCTETS))
+        except TimeoutError as error:
+            why = "not done in time; give it a longer `timeout`"
+            raise NoSource(f"{name}: {why}; nothing was stored") from error
+        except (aiohttp.InvalidURL, ValueError) as error:
+            raise BadConfig(f"{name}: {error}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise NoSource(f"{name}: {why}; nothing was stored") from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # No cookies: rows must not see each other's.
+            self._session = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": "noetl-streams"}
+            )
+        return self._session
+
+
+def _address(config: Config) -> URL:
+    url = text(config, "url")
     try:
-        request = await http.request({"timeout": DOWNLOAD_S, **config}, call)
+        found = URL(url)
     except ValueError as error:
-        raise BadConfig(f"{name}: {error}") from error
-    try:
-        async with request as answer:
-            if answer.status >= 400:
-                raise NoSource(f"{name} answered {answer.status}; nothing was stored")
-
-            async def pieces() -> AsyncIterator[bytes]:
-                while piece := await answer.body_reader.read_chunk():
-                    yield bytes(piece)
-
-            yield Source(_bounded(pieces(), name), answer.get_header("content-type") or OCTETS)
-    except TimeoutError as error:
-        raise NoSource(f"{name}: not done in time; give it a longer `timeout`") from error
-    except (PyreqwestError, OSError) as error:
-        raise NoSource(f"{name}: {why(error)}; nothing was stored") from error
+        raise BadConfig(f"'url': {error}") from error
+    if found.scheme not in ("http", "https") or not found.host:
+        raise BadConfig(f"'url' is no address that begins with http:// or https://: {url[:80]!r}")
+    return found
 
 
 def from_file(folder: Path | None, config: Config) -> Source:

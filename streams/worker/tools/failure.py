@@ -65,6 +65,12 @@ def seconds(config: Config, call: Call, default: float | None) -> float | None:
     return min(limits) if limits else None
 
 
+def request_name(config: Config) -> str:
+    """Name the request in a message, without its query, which may hold a secret."""
+    url = str(config.get("url") or config.get("endpoint") or "").split("?", 1)[0]
+    return f"{str(config.get('method') or 'GET').upper()} {url.rsplit('@', 1)[-1]}"
+
+
 def _short(value: object) -> str:
     said = repr(value)
     return said if len(said) <= 80 else f"{said[:77]}…"

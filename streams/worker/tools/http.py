@@ -22,7 +22,7 @@ from pyreqwest.response import Response
 from streams.envelope.model import Json
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Outcome
-from streams.worker.tools.failure import failed, mapping, seconds, text
+from streams.worker.tools.failure import failed, mapping, request_name, seconds, text
 from streams.worker.tools.http_auth import authorization
 from streams.worker.tools.http_body import TooLarge, body_of, parsed, read_bounded
 
@@ -58,7 +58,7 @@ class HttpTool:
     async def run(self, config: Config, call: Call) -> Outcome:
         """Send one request."""
         try:
-            request = await self.request(config, call)
+            request = await self._request(config, call)
         except (BadConfig, UnknownCredential, ValueError) as error:
             return failed("http.config", f"{request_name(config)}: {error}")
         try:
@@ -71,7 +71,7 @@ class HttpTool:
             limit = seconds(config, call, self._timeout_s)
             return failed("http.timeout", f"{request_name(config)}: no answer within {limit} s")
         except (PyreqwestError, OSError) as error:
-            return failed("http.connection", f"{request_name(config)}: {why(error)}")
+            return failed("http.connection", f"{request_name(config)}: {_why(error)}")
 
     async def close(self) -> None:
         """Close the client and its connections."""
@@ -80,7 +80,7 @@ class HttpTool:
             self._client = None
             await asyncio.sleep(AT_REST_S)
 
-    async def request(self, config: Config, call: Call) -> StreamRequest:
+    async def _request(self, config: Config, call: Call) -> StreamRequest:
         """Return the request that the task describes.
 
         Raises:
@@ -162,15 +162,9 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def why(error: Exception) -> str:
+def _why(error: Exception) -> str:
     """Return the innermost cause; the outer ones quote the whole URL."""
     if isinstance(error, DetailedPyreqwestError):
         causes = error.details["causes"] or []
         return causes[-1]["message"] if len(causes) > 1 else error.message
     return str(error) or type(error).__name__
-
-
-def request_name(config: Config) -> str:
-    """Name the request in a message, without its query, which may hold a secret."""
-    url = str(config.get("url") or config.get("endpoint") or "").split("?", 1)[0]
-    return f"{str(config.get('method') or 'GET').upper()} {url.rsplit('@', 1)[-1]}"

@@ -17,7 +17,7 @@ from streams.worker.port import Call, Config, Credentials, Outcome, Tool
 from streams.worker.sinks.port import Around
 from streams.worker.sinks.tool import SinkTool
 from streams.worker.tools.artifact import ArtifactTool
-from streams.worker.tools.http import HttpTool
+from streams.worker.tools.download import Downloads
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
@@ -72,8 +72,16 @@ Factory = Callable[[Surroundings], Tool]
 
 
 def _artifact(around: Surroundings) -> Tool:
-    http = HttpTool(around.credentials)
-    return ArtifactTool(around.payloads, around.results, http=http, folder=around.sink_folder)
+    downloads = Downloads(around.credentials)
+    return ArtifactTool(
+        around.payloads, around.results, downloads=downloads, folder=around.sink_folder
+    )
+
+
+def _http(around: Surroundings) -> Tool:
+    from streams.worker.tools.http import HttpTool
+
+    return HttpTool(around.credentials)
 
 
 def _duckdb() -> Tool:
@@ -84,7 +92,7 @@ def _duckdb() -> Tool:
 
 _OURS: Mapping[str, Factory] = {
     "noop": lambda _: NoopTool(),
-    "http": lambda around: HttpTool(around.credentials),
+    "http": lambda around: Late(lambda: _http(around)),
     "postgres": lambda around: PostgresTool(around.credentials, deployment=around.deployment),
     "python": lambda around: PythonTool(in_process=around.python_in_process),
     "duckdb": lambda _: Late(_duckdb),

@@ -22,7 +22,7 @@ from streams.worker.commands import CommandRunner
 from streams.worker.port import Call, Outcome
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.http import HttpTool
+from streams.worker.tools.download import Downloads
 from tests.unit.worker.stage import EXECUTION_ID, World, task
 
 ACME = Scope("acme", "care")
@@ -60,8 +60,10 @@ class Shop:
         put = task("save", "artifact", {"action": "put", **config}, spec=spec or {})
         self.world = World(Step(name="once", tasks=(put,)), {})
         self.results = Results(self.world.log, self.world.clock)
-        http = HttpTool(ConfiguredCredentials({}, {}))
-        self.tool = ArtifactTool(self.world.payloads, self.results, http=http, folder=folder)
+        downloads = Downloads(ConfiguredCredentials({}, {}))
+        self.tool = ArtifactTool(
+            self.world.payloads, self.results, downloads=downloads, folder=folder
+        )
         self.world.tools["artifact"] = self.tool
 
     async def run(self) -> Any:
@@ -148,7 +150,9 @@ async def test_a_file_goes_into_the_store(tmp_path: Path) -> None:
         ({"file": "/etc/passwd"}, "artifact.config: '/etc/passwd' leads out"),
         ({"file": "a\0b"}, "artifact.config: 'a\\x00b' is no name"),
         ({"file": "none"}, "artifact.config: 'none': there is no such file"),
-        ({"url": "nowhere"}, "artifact.config"),
+        ({"url": "nowhere"}, "artifact.config: 'url' is no address"),
+        ({"url": "file:///etc/passwd"}, "artifact.config: 'url' is no address"),
+        ({"url": "http://[::1"}, "artifact.config: 'url'"),
         ({"url": "http://127.0.0.1:1/x"}, "artifact.source"),
         ({"data": 1, "content_type": "a\r\nb"}, "artifact.config: 'content_type'"),
         ({"data": 1, "compression": "rar"}, "artifact.config: 'compression'"),

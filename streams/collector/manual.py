@@ -1,0 +1,105 @@
+"""Ending results by hand, before their time or though they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streams.collector.core import Due, Holding, retained_id
+from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
+from streams.collector.expiry import expire
+from streams.collector.port import Ports
+from streams.envelope.locator import ResultUri, parse
+from streams.envelope.model import Root
+from streams.execution.fact import body
+from streams.execution.lookup import NoSuchResult
+from streams.execution.steering import own_stream
+from streams.log.errors import IdempotencyConflict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What was ended, or in a dry run would be; the collector then takes away what is free."""
+
+    dry_run: bool
+    execution_id: str
+    results: tuple[str, ...]
+    """Their ids."""
+    payloads: int
+    """How many payloads nothing in this execution holds any more."""
+
+
+async def end_result(ports: Ports, uri: str, *, dry_run: bool = False) -> Ended:
+    """End the result of this name.
+
+    A payload that another event carries as its own stays: `end_execution` ends that, too.
+
+    Raises:
+        BadLocator: it is no name.
+        NoSuchResult: nothing was stored under it.
+        EndedAlready: it has expired.
+        StillNeeded: its execution, or one around it, runs.
+    """
+    name = parse(uri)
+    if not isinstance(name, ResultUri) or not (name.key.isascii() and name.key.isdigit()):
+        raise NoSuchResult(uri)
+    root, ref = Root("execution", name.execution_id), None
+    async for event in ports.log.read_stream(root, f"{root}/result/{name.key}"):
+        if event.type == "result.expired":
+            raise EndedAlready(uri, event.ingest_time, str(event.meta["reason"]))
+        if event.type == "result.stored":
+            ref = body(event.result).get("ref") or uri
+    if ref != uri:
+        raise NoSuchResult(uri)
+    holding = await _holding(ports, name.execution_id)
+    return await _end(ports, holding, [int(name.key)], dry_run=dry_run)
+
+
+async def end_execution(ports: Ports, execution_id: int, *, dry_run: bool = False) -> Ended:
+    """End everything that an execution stored: its results, and what its events carry.
+
+    Raises:
+        NothingToEnd: there is no such execution, or nothing in it that has not ended.
+        StillNeeded: it runs, or one around it does.
+    """
+    holding = await _holding(ports, execution_id)
+    ids = [result.result_id for result in holding.results]
+    ids += [retained_id(holding.root, digest) for digest in sorted(holding.live)]
+    if not ids:
+        raise NothingToEnd(execution_id)
+    return await _end(ports, holding, ids, dry_run=dry_run)
+
+
+async def _holding(ports: Ports, execution_id: int) -> Holding:
+    """Return what an execution holds that nobody runs in any more."""
+    root = Root("execution", execution_id)
+    if not [one async for one in ports.log.read_stream(root, own_stream(root))]:
+        raise NothingToEnd(execution_id)
+    async with ports.ledger.snapshot() as snapshot:
+        holding = await snapshot.holding(execution_id)
+        ended = await snapshot.workflows_ended([execution_id])
+    if execution_id not in ended or (holding is not None and holding.root.ended_at is None):
+        raise StillNeeded(execution_id)
+    if holding is None:
+        raise NothingToEnd(execution_id)
+    return holding
+
+
+async def _end(ports: Ports, holding: Holding, ids: Sequence[int], *, dry_run: bool) -> Ended:
+    async with ports.ledger.snapshot() as snapshot:
+        now = snapshot.now
+    execution_id = holding.root.id
+    if not dry_run:
+        try:
+            await expire(ports, [Due(holding.root, one, "manual") for one in ids], now)
+        except IdempotencyConflict as error:
+            raise EndedAlready(f"a result of execution {execution_id}", now, "meanwhile") from error
+    async with ports.ledger.snapshot() as snapshot:
+        after = await snapshot.holding(execution_id)
+    stored = {result.result_id for result in holding.results}
+    return Ended(
+        dry_run=dry_run,
+        execution_id=str(execution_id),
+        results=tuple(str(one) for one in ids if one in stored),
+        payloads=0 if after is None else len(holding.live - after.live),
+    )

@@ -1,0 +1,120 @@
+"""Results ended by hand on a real log: gone by name, freed for the collector, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from streams.app import open_log
+from streams.clock import SystemClock
+from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
+from streams.collector.manual import end_execution, end_result
+from streams.collector.port import Ports
+from streams.collector.postgres import open_ledger
+from streams.envelope.locator import BadLocator
+from streams.envelope.model import Root
+from streams.execution.lookup import NoSuchResult, ResultExpired, Results
+from streams.payload.content import key_of, trash_key
+from streams.payload.local import LocalObjects
+from streams.payload.results import result_uri
+from streams.payload.store import ContentStore
+from streams.settings import Settings
+from tests.integration.test_collector import ACME, House, completed
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+async def house(
+    empty_database: Settings, postgres_dsn: str, tmp_path: Path
+) -> AsyncIterator[House]:
+    dsn = empty_database.event_store.canonical_connection.dsn("collect")
+    shelves = LocalObjects(tmp_path)
+    async with open_log(empty_database, role="test") as log, open_ledger(dsn) as ledger:
+        store = ContentStore(shelves, known_s=0)
+        yield House(log, Ports(ledger, log.store, shelves), store, tmp_path)
+
+
+async def test_a_result_is_ended_and_its_payload_collected(house: House) -> None:
+    ref, kept = await house.put(b"by hand"), await house.put(b"kept")
+    stored = house.stored(ref, scope="permanent")
+    execution = await house.execution(stored, house.stored(kept, scope="permanent"))
+    name = result_uri(execution, "fetch", "fetch", int(stored["meta"]["result_id"]))
+    results = Results(house.log.store, SystemClock())
+    await results.find(name, ACME)
+
+    would = await end_result(house.ports, name, dry_run=True)
+    assert (would.results, would.payloads) == ((stored["meta"]["result_id"],), 0)
+    await results.find(name, ACME)
+    ended = await end_result(house.ports, name)
+    assert (ended.results, ended.payloads) == ((stored["meta"]["result_id"],), 1)
+    with pytest.raises(ResultExpired, match="manual"):
+        await results.find(name, ACME)
+    with pytest.raises(EndedAlready, match="manual"):
+        await end_result(house.ports, name)
+
+    assert (await house.collect()).trashed == 1
+    house.age(trash_key(key_of(ref)), 2)
+    assert (await house.collect()).purged == 1
+    assert [await house.store.exists(one) for one in (ref, kept)] == [False, True]
+
+
+async def test_all_of_an_execution_is_ended_and_what_another_names_stays(house: House) -> None:
+    result, own, shared = [await house.put(text) for text in (b"result", b"own", b"shared")]
+    execution = await house.execution(
+        house.stored(result, scope="permanent"),
+        house.stored(shared, scope="permanent"),
+        completed(own),
+    )
+    await house.execution(completed(shared))
+    ended = await end_execution(house.ports, execution)
+    assert (len(ended.results), ended.payloads) == (2, 3)
+    with pytest.raises(NothingToEnd):
+        await end_execution(house.ports, execution)
+    assert (await house.collect()).trashed == 2
+    for ref in (result, own):
+        house.age(trash_key(key_of(ref)), 2)
+    await house.collect()
+    assert [await house.store.exists(one) for one in (result, own, shared)] == [False, False, True]
+
+
+async def test_a_payload_that_an_event_carries_outlives_its_result(house: House) -> None:
+    ref = await house.put(b"both")
+    stored = house.stored(ref, scope="permanent")
+    execution = await house.execution(stored, completed(ref))
+    name = result_uri(execution, "fetch", "fetch", int(stored["meta"]["result_id"]))
+    assert (await end_result(house.ports, name)).payloads == 0
+    assert (await house.collect()).trashed == 0
+
+
+async def test_what_an_execution_that_runs_may_read_is_refused(house: House) -> None:
+    ref = await house.put(b"in use")
+    stored = house.stored(ref)
+    running = await house.execution(stored, end=False)
+    name = result_uri(running, "fetch", "fetch", int(stored["meta"]["result_id"]))
+    child = await house.execution(house.stored(ref), parent_execution_id=running)
+    with pytest.raises(StillNeeded, match="cancel"):
+        await end_result(house.ports, name)
+    for execution in (running, child):
+        with pytest.raises(StillNeeded):
+            await end_execution(house.ports, execution)
+    types = [e.type async for e in house.log.store.read_root(Root("execution", running))]
+    assert "result.expired" not in types
+
+
+async def test_what_is_not_there_is_refused(house: House) -> None:
+    execution = await house.execution()
+    for name in (
+        f"noetl://execution/{execution}/step/a/task/b/7",
+        "noetl://execution/1/step/a/task/b/x",
+        "noetl://tenant/acme/org/care/payloads/sha256/" + "0" * 64,
+    ):
+        with pytest.raises(NoSuchResult):
+            await end_result(house.ports, name)
+    with pytest.raises(BadLocator):
+        await end_result(house.ports, "noetl://execution/1/step/../task/b/7")
+    for one in (execution, 1):
+        with pytest.raises(NothingToEnd):
+            await end_execution(house.ports, one)
