@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,14 +12,28 @@ import orjson
 
 from streams.envelope.locator import Locator, parse
 from streams.envelope.model import Json, PayloadRef
-from streams.payload.content import reference_from, reference_json
+from streams.errors import Refused
+from streams.payload.content import check_owner, reference_from, reference_json
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW, JSON, Scope
 from streams.payload.results import is_reference, payload_of
 
 MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
+MOST_ROWS = 10_000_000
+"""What one reader takes of a loop; a manifest of a few bytes can claim any number."""
 _AT_ONCE = 8
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class TooManyRows(Refused):
+    """A loop with more rows than can be read at once."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the loop has more than {MOST_ROWS:,} rows, too many to be read at once; "
+            "read its frames' payloads one by one"
+        )
 
 
 class Source(Protocol):
@@ -46,19 +61,40 @@ def encode_manifest(parts: Sequence[Part]) -> bytes:
     return orjson.dumps({"parts": listed}, option=orjson.OPT_SORT_KEYS)
 
 
-def decode_manifest(data: bytes) -> list[Part]:
-    """Read a manifest.
+def decode_manifest(data: bytes, owner: Scope) -> list[Part]:
+    """Read a manifest; anybody may have written it, so every part must be the owner's own.
 
     Raises:
         PayloadCorrupt: it is none.
+        PayloadForeign, BadLocator: a part is somebody else's, or names no payload.
+        TooManyRows: it claims more rows than anybody could read.
     """
     try:
-        return [
-            Part(part["rows"], None if part["ref"] is None else reference_from(part["ref"]))
-            for part in orjson.loads(data)["parts"]
-        ]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        parts = [_part(part, owner) for part in orjson.loads(data)["parts"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise PayloadCorrupt("manifest", f"not a list of payloads: {error!r}") from error
+    if sum(part.rows for part in parts) > MOST_ROWS:
+        raise TooManyRows
+    return parts
+
+
+def _part(fields: Mapping[str, Any], owner: Scope) -> Part:
+    rows, ref = fields["rows"], fields["ref"]
+    if not _is_count(rows):
+        raise ValueError(f"a part with {rows!r} rows")
+    if ref is None:
+        return Part(rows, None)
+    found = reference_from(ref)
+    texts = (found.uri, found.sha256, found.media_type)
+    if not _is_count(found.byte_length) or not all(isinstance(one, str) for one in texts):
+        raise ValueError("a part whose reference is none")
+    if found.media_type == MANIFEST:
+        raise ValueError("a manifest as a part of a manifest")
+    return Part(rows, check_owner(owner, found))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 async def read_value(source: Source, ref: PayloadRef) -> Any:
@@ -66,22 +102,57 @@ async def read_value(source: Source, ref: PayloadRef) -> Any:
 
     Raises:
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+        Refused: a manifest names what is not its owner's, or too much of it.
     """
     data = await source.get(ref)
     if ref.media_type == MANIFEST:
-        return await _rows(source, decode_manifest(data), scope_of(ref))
-    return decode(ref.media_type, data)
+        owner = scope_of(ref)
+        return await _rows(source, decode_manifest(data, owner), owner)
+    return decode(ref, data)
 
 
-def decode(media_type: str, data: bytes) -> Any:
-    """Return the value that bytes of a media type are; bytes of any other kind as text."""
-    if media_type == ARROW:
+def decode(ref: PayloadRef, data: bytes) -> Any:
+    """Return the value that a payload's bytes are; bytes of an unknown kind as text.
+
+    Raises:
+        PayloadCorrupt: they are not what the reference says.
+    """
+    if ref.media_type == ARROW:
         from streams.payload.rows import decode_rows  # 25 MB that most processes can spare
 
         return decode_rows(data)
-    if media_type == JSON:
-        return orjson.loads(data)
+    if ref.media_type == JSON:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise PayloadCorrupt(ref.uri, f"it is not JSON: {error}") from error
     return data.decode("utf-8", "replace")
+
+
+def listed(ref: PayloadRef, value: Any) -> list[Json]:
+    """Return the value of a manifest's part, which must be rows.
+
+    Raises:
+        PayloadCorrupt: it is something else.
+    """
+    if not isinstance(value, list):
+        raise PayloadCorrupt(ref.uri, "part of a manifest, but no list of rows")
+    return value
+
+
+def followed(row: Json, owner: Scope) -> PayloadRef | None:
+    """Return the payload that stands for a row; None where the row stands for itself.
+
+    A row that only looks like a reference, or that names a whole loop, is the author's own
+    value and is left as it is.
+    """
+    if not isinstance(row, dict) or not is_reference(row):
+        return None
+    meta: Any = row["meta"]
+    if not isinstance(meta, dict) or meta.get("content_type") == MANIFEST:
+        return None
+    is_whole = _is_count(meta.get("bytes")) and _DIGEST.fullmatch(str(meta.get("sha256")))
+    return payload_of(row, owner) if is_whole else None
 
 
 def scope_of(ref: PayloadRef) -> Scope:
@@ -92,22 +163,24 @@ def scope_of(ref: PayloadRef) -> Scope:
     return Scope(place.tenant, place.org)
 
 
-async def _rows(source: Source, parts: Sequence[Part], scope: Scope) -> list[Json]:
-    refs = [part.ref for part in parts if part.ref is not None]
-    found = await each(refs, lambda ref: read_value(source, ref))
+async def _rows(source: Source, parts: Sequence[Part], owner: Scope) -> list[Json]:
+    async def read(ref: PayloadRef) -> Any:
+        return decode(ref, await source.get(ref))
+
+    found = await each([part.ref for part in parts if part.ref is not None], read)
     rows: list[Json] = []
     for part in parts:
-        rows += [None] * part.rows if part.ref is None else found[part.ref.uri]
-    inner = [payload_of(row, scope) for row in rows if is_reference(row)]  # type: ignore[arg-type]
-    if not inner:
+        if part.ref is None:
+            rows += [None] * part.rows
+        else:
+            rows += listed(part.ref, found[part.ref.uri])
+        if len(rows) > MOST_ROWS:
+            raise TooManyRows
+    inner = [followed(row, owner) for row in rows]
+    if not any(inner):
         return rows
-    values = await each(inner, lambda ref: read_value(source, ref))
-    return [
-        values[payload_of(row, scope).uri]
-        if isinstance(row, Mapping) and is_reference(row)
-        else row
-        for row in rows
-    ]
+    values = await each([ref for ref in inner if ref is not None], read)
+    return [row if ref is None else values[ref.uri] for row, ref in zip(rows, inner, strict=True)]
 
 
 async def each(

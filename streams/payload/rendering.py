@@ -11,10 +11,8 @@ import orjson
 from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.payload.content import scope_of
-from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW, JSON, PayloadStore, Scope
-from streams.payload.reading import MANIFEST, Part, decode, decode_manifest
-from streams.payload.results import is_reference, payload_of
+from streams.payload.reading import MANIFEST, Part, decode, decode_manifest, followed, listed
 
 WHOLE_BYTES = 64 << 20
 """The largest payload that must be at hand as a whole to be read as JSON."""
@@ -36,6 +34,7 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
 
     Raises:
         TooLargeForJson: a part is too large.
+        Refused: a manifest names what is not its owner's, or too much of it.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
     """
     if ref.media_type == JSON:
@@ -46,11 +45,12 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
         raise TooLargeForJson(ref)
     data = await store.get(ref)
     if ref.media_type == MANIFEST:
-        parts = _parts(store, decode_manifest(data), scope_of(ref))
+        owner = scope_of(ref)
+        parts = _parts(store, decode_manifest(data, owner), owner)
     elif ref.media_type == ARROW:
         parts = _arrow(data)
     else:
-        yield _dumps(decode(ref.media_type, data))
+        yield _dumps(decode(ref, data))
         return
     opening = b"["
     async for part in parts:
@@ -59,20 +59,20 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
     yield opening + b"]"
 
 
-async def _parts(store: PayloadStore, parts: Sequence[Part], scope: Scope) -> AsyncIterator[bytes]:
+async def _parts(store: PayloadStore, parts: Sequence[Part], owner: Scope) -> AsyncIterator[bytes]:
     comma = b""
     for part in parts:
         if part.ref is None:
-            if part.rows:
-                yield comma + b",".join([b"null"] * part.rows)
+            for at in range(0, part.rows, _ROWS):
+                yield comma + b",".join([b"null"] * min(_ROWS, part.rows - at))
                 comma = b","
             continue
         if part.ref.byte_length > WHOLE_BYTES:
             raise TooLargeForJson(part.ref)
         for row in _each(part.ref, await store.get(part.ref)):
-            if isinstance(row, dict) and is_reference(row):
+            if (inner := followed(row, owner)) is not None:
                 yield comma
-                async for piece in as_json(store, payload_of(row, scope)):
+                async for piece in as_json(store, inner):
                     yield piece
             else:
                 yield comma + _dumps(row)
@@ -84,10 +84,7 @@ def _each(ref: PayloadRef, data: bytes) -> Iterator[Json]:
         for some in _slices(data):
             yield from some
         return
-    rows = decode(ref.media_type, data)
-    if not isinstance(rows, list):
-        raise PayloadCorrupt(ref.uri, "part of a manifest, but no list of rows")
-    yield from rows
+    yield from listed(ref, decode(ref, data))
 
 
 def _slices(data: bytes) -> Iterator[list[Json]]:

@@ -6,11 +6,21 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from streams.envelope.model import PayloadRef
+from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW
-from streams.payload.reading import MANIFEST, Part, Source, decode_manifest, each, read_value
+from streams.payload.reading import (
+    MANIFEST,
+    Part,
+    Source,
+    decode,
+    decode_manifest,
+    each,
+    listed,
+    read_value,
+    scope_of,
+)
 from streams.payload.rows import encode_rows, is_values, read_table
 from streams.payload.unify import unify
 
@@ -36,13 +46,14 @@ async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -
 
     Raises:
         TooLargeToJoin: the frames have more than `most` bytes together.
+        Refused: a manifest names what is not its owner's, or too much of it.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
     """
     if ref.media_type == ARROW:
         return read_table(await source.get(ref), ref.uri)
     if ref.media_type != MANIFEST:
         raise PayloadCorrupt(ref.uri, f"{ref.media_type} holds no rows")
-    parts = decode_manifest(await source.get(ref))
+    parts = decode_manifest(await source.get(ref), scope_of(ref))
     found = sum(part.ref.byte_length for part in parts if part.ref is not None)
     if found > most:
         raise TooLargeToJoin(ref, found, most)
@@ -68,7 +79,7 @@ async def _tables(source: Source, parts: Sequence[Part]) -> list[pa.Table]:
     async def table(ref: PayloadRef) -> pa.Table:
         if ref.media_type == ARROW:
             return read_table(await source.get(ref), ref.uri)
-        return _encoded(await read_value(source, ref))
+        return _encoded(listed(ref, decode(ref, await source.get(ref))))
 
     found = await each([part.ref for part in parts if part.ref is not None], table)
     return [
@@ -76,8 +87,8 @@ async def _tables(source: Source, parts: Sequence[Part]) -> list[pa.Table]:
     ]
 
 
-def _encoded(rows: list[object]) -> pa.Table:
-    return read_table(encode_rows(rows).data)  # type: ignore[arg-type]
+def _encoded(rows: Sequence[Json]) -> pa.Table:
+    return read_table(encode_rows(rows).data)
 
 
 def _may_refer(schema: pa.Schema) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 
-from streams.envelope.model import PayloadRef
 from streams.errors import Refused
 from streams.execution.plan import Plan
 from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
@@ -22,6 +21,7 @@ from streams.planner.needs import (
     NeedsPayload,
     NeedsPlaybook,
     NeedsResult,
+    name_of,
 )
 from streams.planner.port import Ports
 from streams.planner.rules import Rules
@@ -45,7 +45,9 @@ class Deciding:
             playbook = await self._ports.playbooks.get(plan.catalog_id, plan.catalog_version)
         except Refused as error:
             return fail_unreadable(plan, self._rules, now, str(error))
-        known = Known(self._payloads, {})
+        # What this decision has read stays until it is made, however much that is.
+        mine: dict[str, Any] = {}
+        known = Known(ChainMap(mine, self._payloads), {})
         while True:
             moment = Moment(
                 playbook=playbook,
@@ -58,9 +60,11 @@ class Deciding:
             try:
                 return decide(plan, moment)
             except NeedsResult as need:
-                self._remember(need.ref, await result_of(self._ports, need.ref))
+                name, value = name_of(need.ref), await result_of(self._ports, need.ref)
+                mine[name] = self._remember(name, value)
             except NeedsPayload as need:
-                self._remember(need.ref, orjson.loads(await self._ports.payloads.get(need.ref)))
+                name, data = name_of(need.ref), await self._ports.payloads.get(need.ref)
+                mine[name] = self._remember(name, orjson.loads(data))
             except NeedsPlaybook as need:
                 found = await self._find(plan, need)
                 asked = (need.path, need.version)
@@ -69,10 +73,11 @@ class Deciding:
                 made = await manifest_of(self._ports, plan, need.stage_id)
                 known = replace(known, manifests={**known.manifests, need.stage_id: made})
 
-    def _remember(self, ref: PayloadRef, value: Any) -> None:
-        self._payloads[ref.sha256] = value
+    def _remember(self, name: str, value: Any) -> Any:
+        self._payloads[name] = value
         while len(self._payloads) > _PAYLOADS_KEPT:
             self._payloads.popitem(last=False)
+        return value
 
     async def _find(self, plan: Plan, need: NeedsPlaybook) -> tuple[int, int] | str:
         try:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from streams.envelope.model import PayloadRef
-from streams.errors import PoisonRecord
+from streams.errors import PoisonRecord, Refused
 from streams.execution.manifest import EVENTS, parts_of
 from streams.execution.plan import Plan
 from streams.payload.port import Scope
-from streams.payload.reading import MANIFEST, decode_manifest, encode_manifest, read_value
+from streams.payload.reading import (
+    MANIFEST,
+    decode_manifest,
+    encode_manifest,
+    read_value,
+    scope_of,
+)
 from streams.planner.needs import Unreadable
 from streams.planner.port import Ports
 from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES
@@ -24,13 +30,13 @@ async def result_of(ports: Ports, ref: PayloadRef) -> Any:
     size = ref.byte_length
     try:
         if ref.media_type == MANIFEST:
-            parts = decode_manifest(await ports.payloads.get(ref))
+            parts = decode_manifest(await ports.payloads.get(ref), scope_of(ref))
             size = sum(part.ref.byte_length for part in parts if part.ref is not None)
         if size > LARGEST_EXPRESSION_PAYLOAD_BYTES:
             why = f"has {size} bytes, too many to be read between steps"
             return Unreadable(f"{why}; select the fields you need in the step itself")
         return await read_value(ports.payloads, ref)
-    except PoisonRecord as error:
+    except (PoisonRecord, Refused) as error:
         return Unreadable(f"cannot be read: {error}")
 
 

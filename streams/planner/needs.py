@@ -44,9 +44,14 @@ class Unreadable:
     why: str
 
 
+def name_of(ref: PayloadRef) -> str:
+    """Return what a value is known by: whose it is, its content, and how that is read."""
+    return f"{ref.media_type} {ref.uri}"
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the shell has found so far: payloads by digest, playbooks by path and version.
+    """What the shell has found so far: payloads by `name_of`, playbooks by path and version.
 
     A playbook that does not exist is a text that says so.
     """
@@ -61,9 +66,9 @@ class Known:
         Raises:
             NeedsPayload: it was not loaded yet.
         """
-        if ref.sha256 not in self.payloads:
+        if (name := name_of(ref)) not in self.payloads:
             raise NeedsPayload(ref)
-        return self.payloads[ref.sha256]
+        return self.payloads[name]
 
     def result(self, ref: PayloadRef) -> Any:
         """Return the data of a result, or `Unreadable`.
@@ -71,9 +76,9 @@ class Known:
         Raises:
             NeedsResult: it was not loaded yet.
         """
-        if ref.sha256 not in self.payloads:
+        if (name := name_of(ref)) not in self.payloads:
             raise NeedsResult(ref)
-        return self.payloads[ref.sha256]
+        return self.payloads[name]
 
     def manifest(self, stage_id: int) -> bytes:
         """Return the manifest of a stage whose frames have all ended.

@@ -44,20 +44,21 @@ class Documents:
             PayloadMissing: there is no such object.
             PayloadUnavailable: the store is down.
         """
-        if (kept := self._kept.get(ref.uri)) is not None:
-            self._kept.move_to_end(ref.uri)
+        name = f"{ref.media_type} {ref.uri}"
+        if (kept := self._kept.get(name)) is not None:
+            self._kept.move_to_end(name)
             return kept[0]
         if ref.byte_length > VALUE_BYTES:
             raise TooLargeAValue(ref.uri, ref.byte_length, VALUE_BYTES)
         counted = _Counted(self._payloads, self._copies, store)
         value = await read_value(counted, ref)
-        self._keep(ref.uri, value, counted.byte_count)
+        self._keep(name, value, counted.byte_count)
         return value
 
-    def _keep(self, uri: str, value: Any, size: int) -> None:
-        if size > self._room or uri in self._kept:
+    def _keep(self, name: str, value: Any, size: int) -> None:
+        if size > self._room or name in self._kept:
             return
-        self._kept[uri] = (value, size)
+        self._kept[name] = (value, size)
         self._bytes += size
         while self._bytes > self._room:
             _, (_, freed) = self._kept.popitem(last=False)
@@ -91,14 +92,14 @@ class Documents:
         args = given.get("args") or {}
         scope: dict[str, Any] = dict(args)
         owner = Scope(item.tenant_id, item.organization_id)
-        read: dict[str, Any] = {}
+        read: dict[PayloadRef, Any] = {}
         for name, envelope in (given.get("steps") or {}).items():
             if isinstance(envelope, dict):
                 found: dict[str | None, Any] = {}
                 for gap in missing(envelope, keys_from(name, ways), owner):
-                    if gap.ref.uri not in read:
-                        read[gap.ref.uri] = await self.read(gap.ref, gap.store)
-                    found[gap.task] = read[gap.ref.uri]
+                    if gap.ref not in read:
+                        read[gap.ref] = await self.read(gap.ref, gap.store)
+                    found[gap.task] = read[gap.ref]
                 scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
