@@ -27,8 +27,9 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
+from streams.payload.arrow_bounds import Grows, check_packed, check_table
 from streams.payload.columns import NULL, column_of, keyed
-from streams.payload.errors import PayloadCorrupt
+from streams.payload.errors import PayloadBomb, PayloadCorrupt
 from streams.payload.times import as_json
 from streams.payload.values import Leaf, column_values, joined
 
@@ -73,11 +74,16 @@ def read_table(data: bytes | pa.Buffer, what: str = "rows") -> pa.Table:
     """Return an Arrow stream as a table that uses the bytes where they are.
 
     Raises:
+        PayloadBomb: it claims more than its bytes can hold.
         PayloadCorrupt: it is no Arrow stream.
     """
     try:
+        check_packed(data)
         table = pa.ipc.open_stream(data).read_all()
         table.validate()
+        check_table(table, len(data))
+    except Grows as error:
+        raise PayloadBomb(what, f"an Arrow stream that grows: {error}") from error
     except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
         raise PayloadCorrupt(what, f"not an Arrow stream: {error}") from error
     return table

@@ -1,0 +1,138 @@
+"""Arrow streams that grow: anybody may write one, and a few bytes can claim any number of rows.
+
+A column of nulls needs no bytes for its rows, a dictionary names one long text again and
+again, and compressed buffers unpack to whatever they say. An honest stream has at least a bit
+for every value; what claims more than that, and more than a little beside, is refused before
+anything is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import unpack_from
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST_UNPACKED_BYTES = 256 << 20
+FREE_ROWS = 100_000
+"""Rows that need no bytes at all; an honest writer of nulls has so many."""
+FREE_VALUES = 10_000_000
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_VIEWS = (pa.types.is_string_view, pa.types.is_binary_view)
+_UNBOUNDED = (
+    pa.types.is_run_end_encoded,
+    pa.types.is_union,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
+
+class Grows(ValueError):
+    """A stream that would take more memory than it may."""
+
+
+def check_packed(data: bytes | pa.Buffer) -> None:
+    """Add up what the compressed buffers of a stream unpack to.
+
+    Raises:
+        Grows: it is too much.
+        pa.ArrowException: it is no Arrow stream.
+    """
+    total = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(data)):
+        if message.type in ("record batch", "dictionary"):
+            total += sum(_unpacked(message))
+        if total > MOST_UNPACKED_BYTES:
+            raise Grows(f"its buffers unpack to {total} bytes, {MOST_UNPACKED_BYTES} are allowed")
+
+
+def check_table(table: pa.Table, byte_length: int) -> None:
+    """Compare what a table claims with the bytes that it was read from.
+
+    Raises:
+        Grows: it claims too much.
+    """
+    bits = 8 * (byte_length + sum(_packed_room(column) for column in table.columns))
+    if table.num_rows > bits + FREE_ROWS:
+        raise Grows(f"it claims {table.num_rows} rows in {byte_length} bytes")
+    values = sum(_count(chunk) for column in table.columns for chunk in column.chunks)
+    if values > bits + FREE_VALUES:
+        raise Grows(f"it claims {values} values in {byte_length} bytes")
+
+
+def _packed_room(column: pa.ChunkedArray) -> int:
+    """Return the bytes of a column as they are in memory; `check_packed` has bounded them."""
+    return int(column.get_total_buffer_size())
+
+
+def _count(array: pa.Array) -> int:
+    """Count the values of an array and of everything inside it."""
+    kind = array.type
+    if any(known(kind) for known in _UNBOUNDED) or isinstance(kind, pa.BaseExtensionType):
+        raise Grows(f"a column of {kind} is not read; write plain columns")
+    if pa.types.is_dictionary(kind) or any(known(kind) for known in _VIEWS):
+        _check_texts(array)
+        return len(array)
+    return len(array) + sum(_count(inner) for inner in _inside(array))
+
+
+def _inside(array: pa.Array) -> Iterator[pa.Array]:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        yield from (array.field(n) for n in range(kind.num_fields))
+    elif pa.types.is_map(kind):
+        yield from (array.keys, array.items)
+    elif (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
+        yield array.values
+
+
+def _check_texts(array: pa.Array) -> None:
+    """Refuse values that are named again and again and so add up to too much."""
+    texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+    if texts.type.num_fields:
+        raise Grows(f"a column of {array.type} is not read; write plain columns")
+    longest = 8
+    if len(texts) and not pa.types.is_primitive(texts.type):
+        longest = int(pc.max(pc.binary_length(texts)).as_py() or 0)
+    if len(array) * max(longest, 0) > MOST_UNPACKED_BYTES:
+        raise Grows(f"its {len(array)} values have up to {longest} bytes each")
+
+
+def _unpacked(message: pa.ipc.Message) -> Iterator[int]:
+    """Yield what each compressed buffer of a batch says that it unpacks to."""
+    meta, body = message.metadata, message.body
+    data = memoryview(meta)
+    root: Any = unpack_from("<I", data, 0)[0]
+    kind = data[_field(data, root, 1) or 0]
+    batch = _table(data, root, 2)
+    if kind == _DICTIONARY_BATCH and batch is not None:
+        batch = _table(data, batch, 1)
+    elif kind != _RECORD_BATCH:
+        return
+    if batch is None or _table(data, batch, 3) is None or body is None:
+        return
+    buffers = _table(data, batch, 2)
+    whole = memoryview(body)
+    for n in range(0 if buffers is None else unpack_from("<I", data, buffers)[0]):
+        at, length = unpack_from("<qq", data, (buffers or 0) + 4 + 16 * n)
+        if length >= 8 and 0 <= at <= len(whole) - 8:
+            yield max(0, unpack_from("<q", whole, at)[0])
+
+
+def _field(data: memoryview, table: int, slot: int) -> int | None:
+    """Return where a field of a flatbuffer's table is; Arrow has verified the buffer."""
+    vtable = table - unpack_from("<i", data, table)[0]
+    if 4 + 2 * slot >= unpack_from("<H", data, vtable)[0]:
+        return None
+    offset = unpack_from("<H", data, vtable + 4 + 2 * slot)[0]
+    return table + offset if offset else None
+
+
+def _table(data: memoryview, table: int, slot: int) -> int | None:
+    at = _field(data, table, slot)
+    found: int | None = None if at is None else at + unpack_from("<I", data, at)[0]
+    return found
