@@ -129,6 +129,10 @@ class Snowflakes:
             if now_ms > self._last_ms:
                 self._last_ms, self._sequence = now_ms, 0
             worker = _checked_worker(worker_id) << SEQUENCE_BITS
+            if self._sequence + count <= _SEQUENCE_MASK:
+                first = self._last_ms << TIME_SHIFT | worker | self._sequence
+                self._sequence += count
+                return list(range(first, first + count))
             return [self._step() | worker for _ in range(count)]
 
     def _now_ms(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -46,9 +46,9 @@ class Sealer:
             BadEvent: the event breaks a rule; nothing was made.
         """
         if self._try_natively is not None:
-            sealed = self._try_natively(event, event_id)
+            sealed: Sealed | None = self._try_natively(event, event_id)
             if sealed is not None:
-                return cast(Sealed, sealed)
+                return sealed
         return seal(
             event,
             event_id=event_id,

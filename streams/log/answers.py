@@ -40,14 +40,15 @@ def receipt(batch: Sequence[Sealed], answers: Sequence[Mapping[str, Any]]) -> Re
 
 
 def _appended(row: Mapping[str, Any]) -> Appended:
+    _, _, outcome, stored_id, seq, position, version, ingest_time, chain, _, _ = row.values()
     return Appended(
-        row["stored_id"],
-        _OUTCOMES[row["outcome"]],
-        row["seq"],
-        row["position"],
-        row["stream_version"],
-        row["ingest_time"].replace(tzinfo=UTC),
-        row["chain"].hex(),
+        stored_id,
+        _OUTCOMES[outcome],
+        seq,
+        position,
+        version,
+        ingest_time.replace(tzinfo=UTC),
+        chain.hex(),
     )
 
 

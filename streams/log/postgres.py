@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -29,11 +29,11 @@ class PostgresEventStore:
     def __init__(self, appender: Appender | None, pool: asyncpg.Pool, codec: Codec) -> None:
         self._appender, self._pool, self._codec = appender, pool, codec
 
-    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+    def append(self, batch: Sequence[NewEvent]) -> Coroutine[Any, Any, Receipt]:
         """Append a batch and return once it is durable."""
         if self._appender is None:
             raise LogUnavailable("this store was opened for reading only")
-        return await self._appender.append(batch)
+        return self._appender.append(batch)
 
     async def read_root(
         self, root: Root, *, after_seq: int = 0, through_seq: int | None = None

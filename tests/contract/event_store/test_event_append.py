@@ -101,7 +101,7 @@ async def test_a_duplicate_returns_what_is_stored_and_changes_nothing(
     await store.append([event(root)])
     before = await root_events(store, root)
     again = (await store.append([first])).events[0]
-    assert again == replace(stored, outcome=Outcome.DUPLICATE)
+    assert again == stored._replace(outcome=Outcome.DUPLICATE)
     assert await root_events(store, root) == before
 
 
