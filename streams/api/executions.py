@@ -16,12 +16,16 @@ from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.cancelling import cancelled
 from streams.execution.steering import resumed, suspended
 from streams.log.errors import RootEnded
+from streams.payload.envelopes import resolve_envelope
+from streams.payload.errors import PayloadMissing
 from streams.projector.core import View, absorb
 
 PATIENCE_S = 2.0
 _PAUSE_S = 0.025
 FOLD_AT_MOST = 20_000
 """Events that a request may fold; a longer execution is shown as far as it was projected."""
+RESOLVED_BYTES = 1 << 20
+"""Larger data of an event is told by its reference."""
 MAX_PAGE = 1000
 
 
@@ -87,9 +91,20 @@ async def events(runtime: Runtime, request: web.Request) -> web.Response:
     limit = number(request, "limit", 200, most=MAX_PAGE)
     root = Root("execution", execution_id)
     found = runtime.log.read_root(root, after_seq=after, through_seq=after + limit)
-    told = [event_json(event) async for event in found]
+    told = [event_json(await _whole(runtime, request, event)) async for event in found]
     reached = told[-1]["seq"] if told else after
     return answer({"events": told, "next": reached if reached < head.seq else None})
+
+
+async def _whole(runtime: Runtime, request: web.Request, event: Event) -> Event:
+    """Return the event with data that is elsewhere, where that is asked for and can be had."""
+    ref = event.payload_ref
+    if "resolve" not in request.query or ref is None or ref.byte_length > RESOLVED_BYTES:
+        return event
+    try:
+        return await resolve_envelope(runtime.payloads, event)
+    except PayloadMissing:
+        return await resolve_envelope(runtime.payloads, event, expired=[ref.sha256])
 
 
 async def cancel(runtime: Runtime, request: web.Request) -> web.Response:

@@ -83,7 +83,11 @@ ROUTES = (
         path="/api/executions/{id}/events",
         handle=executions.events,
         summary="Tell what happened, in order",
-        query={"after": "only later ones than this seq", "limit": "how many, at most 1000"},
+        query={
+            "after": "only later ones than this seq",
+            "limit": "how many, at most 1000",
+            "resolve": "with data of up to 1 MiB that is elsewhere, or its tombstone",
+        },
         answers={200: "events", 404: "not there"},
     ),
     Route(

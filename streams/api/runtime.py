@@ -16,6 +16,7 @@ from streams.credential.keys import Keys
 from streams.credential.port import CredentialStore
 from streams.credential.resolve import Resolver
 from streams.envelope.model import Root
+from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.trigger.port import Ledger
@@ -42,6 +43,8 @@ class Runtime:
     worker_token: str | None = field(default=None, repr=False)
     """What a worker must show to be given a secret; None: nobody is."""
     lease_seconds: int = 60
+    inline_bytes: int = INLINE_MAX_BYTES
+    """What an event that is written here carries itself."""
 
     def scope_of(self, request: web.Request) -> Scope:
         """Return whose request it is."""

@@ -7,10 +7,10 @@ from aiohttp import web
 from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
 from streams.api.shown import answer
-from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.feed.port import Place, Record
-from streams.payload.port import JSON, Scope
-from streams.trigger.core import initialized, workload_bytes
+from streams.payload.envelopes import externalize_envelope
+from streams.payload.port import Scope
+from streams.trigger.core import initialized
 from streams.trigger.port import Entry, Origin, Playbook
 from streams.trigger.record import KEY_HEADER, BadTrigger, Request, read_json, understand
 
@@ -25,17 +25,9 @@ async def start(runtime: Runtime, request: web.Request) -> web.Response:
     found = await runtime.catalog.find(scope, wanted.path, wanted.version)
     execution_id = runtime.next_id()
     origin = Origin("http", execution_id % _LANES, execution_id, "http")
-    workload, ref = workload_bytes(wanted), None
-    if len(workload) > INLINE_MAX_BYTES:
-        ref = await runtime.payloads.put(scope, workload, media_type=JSON)
-    event = initialized(
-        wanted,
-        Playbook(found.catalog_id, found.version),
-        origin,
-        execution_id=execution_id,
-        now=runtime.clock.now(),
-        workload_ref=ref,
-    )
+    playbook, now = Playbook(found.catalog_id, found.version), runtime.clock.now()
+    event = initialized(wanted, playbook, origin, execution_id=execution_id, now=now)
+    event = await externalize_envelope(runtime.payloads, event, runtime.inline_bytes)
     (entered,) = await runtime.ledger.enter([Entry(origin, event, wanted.key)])
     shown = {"execution_id": str(entered.execution_id), "path": wanted.path}
     return answer({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)

@@ -1,57 +1,75 @@
 """Events that are too large: their data goes to the payload store and comes back unseen.
 
-What a writer stores itself, such as a frame's rows, is not touched: its reference is the data.
+Each type has one place for data of any size. What a writer stores itself, such as a frame's
+rows, is not touched: its reference is the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from streams.envelope.catalogue import catalogue
 from streams.envelope.model import Event, Json, NewEvent, PayloadRef
 from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.payload.content import check_owner
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.port import PayloadStore, Scope
+from streams.payload.port import JSON, PayloadStore, Scope
 
-ENVELOPE = "application/vnd.noetl.envelope+json"
-"""Media type of the fields of an event that were taken out of it."""
 TOMBSTONE = "tombstone"
-_FIELDS = ("context", "result", "current_item")
+PLACES: Mapping[str, tuple[str, str | None]] = {
+    "playbook.initialized": ("context", None),
+    "command.issued": ("context", "document"),
+    "stage.opened": ("context", "document"),
+    "command.completed": ("result", "data"),
+    "playbook.completed": ("result", "data"),
+}
+"""The field of a type that can be elsewhere, or the key of it that can."""
 
 
 async def externalize_envelope(
     store: PayloadStore, event: NewEvent, threshold: int = INLINE_MAX_BYTES
 ) -> NewEvent:
-    """Return the event with its data behind a reference, where it has more than `threshold` bytes.
+    """Return the event with its data behind a reference, where it is larger than `threshold`.
 
-    The same event gives the same event again. One whose type carries no payload, or that has a
-    payload already, comes back as it was; if it is too large, the log says so.
+    The same event gives the same event again. One whose type has no place for large data, or
+    that has a payload already, comes back as it was; if it is too large, the log says so.
 
     Raises:
         PayloadUnavailable: the store is down; asking again is safe.
     """
-    taken = {name: value for name in _FIELDS if (value := getattr(event, name)) is not None}
-    kind = catalogue().types.get(event.type)
-    if kind is None or kind.payload == "none" or event.payload_ref is not None or not taken:
+    place = PLACES.get(event.type)
+    if place is None or event.payload_ref is not None:
         return event
-    data = orjson.dumps(taken, option=orjson.OPT_SORT_KEYS)
+    field, key = place
+    whole: Any = getattr(event, field)
+    if whole is None or (key is not None and (not isinstance(whole, dict) or key not in whole)):
+        return event
+    data = orjson.dumps(whole if key is None else whole[key], option=orjson.OPT_SORT_KEYS)
     if len(data) <= min(threshold, INLINE_MAX_BYTES):
         return event
-    scope = Scope(event.tenant_id, event.organization_id)
-    ref = await store.put(scope, data, media_type=ENVELOPE)
-    emptied: dict[str, Any] = dict.fromkeys(taken)
-    return replace(event, payload_ref=ref, **emptied)
+    rest = None if key is None else {k: v for k, v in whole.items() if k != key} or None
+    ref = await store.put(Scope(event.tenant_id, event.organization_id), data, media_type=JSON)
+    changes: dict[str, Any] = {field: rest}
+    return replace(event, payload_ref=ref, **changes)
+
+
+def is_elsewhere(event: Event) -> bool:
+    """Say whether the data of an event is behind its reference."""
+    ref, place = event.payload_ref, PLACES.get(event.type)
+    if ref is None or place is None or ref.media_type != JSON:
+        return False
+    field, key = place
+    whole = getattr(event, field)
+    return whole is None or (key is not None and isinstance(whole, dict) and key not in whole)
 
 
 async def resolve_envelope(
     store: PayloadStore, event: Event, *, expired: Collection[str] = ()
 ) -> Event:
-    """Return the event as its writer had it before `externalize_envelope`.
+    """Return the event as its writer had it before its data was put elsewhere.
 
     `expired` has the digests of payloads whose references have ended: such data comes back as
     a tombstone, which `is_tombstone` knows.
@@ -62,18 +80,21 @@ async def resolve_envelope(
         PayloadCorrupt: it is damaged.
     """
     ref = event.payload_ref
-    if ref is None or ref.media_type != ENVELOPE:
+    if ref is None or not is_elsewhere(event):
         return event
     check_owner(Scope(event.tenant_id, event.organization_id), ref)
+    field, key = PLACES[event.type]
     if ref.sha256 in expired:
-        return replace(event, result=tombstone(ref))
+        return replace(event, **_put_back(event, field, key, tombstone(ref)))
     try:
         found = orjson.loads(await store.get(ref))
     except orjson.JSONDecodeError as error:
         raise PayloadCorrupt(ref.uri, f"it is not the data of an event: {error}") from error
-    if not isinstance(found, dict) or not found.keys() <= set(_FIELDS):
-        raise PayloadCorrupt(ref.uri, "it is not the data of an event")
-    return replace(event, payload_ref=None, **found)
+    return replace(event, payload_ref=None, **_put_back(event, field, key, found))
+
+
+def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[str, Any]:
+    return {field: value if key is None else {**(getattr(event, field) or {}), key: value}}
 
 
 def tombstone(ref: PayloadRef) -> dict[str, Json]:

@@ -96,7 +96,7 @@ class Draft:
     def externalize(self, value: Any) -> tuple[Any | None, PayloadRef | None]:
         """Return `value` itself where it is small, else a reference to it."""
         data = orjson.dumps(value)
-        if len(data) <= INLINE_DOCUMENT_BYTES:
+        if len(data) <= min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES):
             return value, None
         return None, self.attach(data, JSON)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from streams.work.item import INLINE_DOCUMENT_BYTES
+
 LARGEST_EXPRESSION_PAYLOAD_BYTES = 16 * 2**20
 """A result larger than this is not loaded for an expression of the planner."""
 
@@ -42,6 +44,8 @@ class Rules:
     retry_delay: timedelta = timedelta(seconds=1)
     republish_after: timedelta = timedelta(seconds=30)
     """How long an item may wait unclaimed before it is published again; doubles each time."""
+    inline_bytes: int = INLINE_DOCUMENT_BYTES
+    """What an event carries of a document, of inputs, or of what a playbook returns."""
     policies: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: {"loop": _loop(), "fanout": _fanout()}
     )

@@ -62,18 +62,19 @@ class ResultPolicy:
     preview_max_bytes: int = PREVIEW_BYTES
     select: tuple[Selection, ...] = ()
 
-    def store_of(self, byte_length: int) -> str | None:
+    def store_of(self, byte_length: int, inline_bytes: int = INLINE_BYTES) -> str | None:
         """Return the store for a result of this size; None: it stays in its event.
 
-        What is too large for `kv` is an object, whoever asked.
+        `inline_bytes` is the most that this deployment leaves in events. What is too large for
+        `kv` is an object, whoever asked.
         """
-        if self.kind == "eventlog" and byte_length <= INLINE_BYTES:
+        if self.kind == "eventlog" and byte_length <= inline_bytes:
             return None
         if self.kind == "kv" and byte_length >= KV_BYTES:
             return "object"
         if self.kind not in (AUTO, "eventlog"):
             return self.kind
-        if byte_length <= min(self.inline_max_bytes, INLINE_BYTES):
+        if byte_length <= min(self.inline_max_bytes, inline_bytes):
             return None
         if byte_length < KV_BYTES:
             return "kv"

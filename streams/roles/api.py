@@ -79,6 +79,7 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
             clock=SystemClock(),
             scope=Scope(runtime.tenant_id, runtime.organization_id),
             lease_seconds=settings.frames.lease_seconds,
+            inline_bytes=settings.payload_store.threshold_bytes,
             credentials=credentials,
             keys=keys,
             resolver=Resolver(credentials, keys, catalog, providers_of(settings)),

@@ -115,4 +115,9 @@ def rules_of(settings: Settings) -> Rules:
         kind: {**getattr(defaults, kind).model_dump(), "row_concurrency": rows}
         for kind, rows in at_once.items()
     }
-    return Rules(window=frames.window, max_attempts=frames.max_attempts, policies=policies)
+    return Rules(
+        window=frames.window,
+        max_attempts=frames.max_attempts,
+        policies=policies,
+        inline_bytes=settings.payload_store.threshold_bytes,
+    )

@@ -20,6 +20,7 @@ from streams.feed.kafka import KafkaFeed
 from streams.feed.port import Record
 from streams.local.layout import layout_of
 from streams.log.lives import check, living
+from streams.playbook.results import INLINE_BYTES
 from streams.roles.start import role_folder
 from streams.roles.tell import telling
 from streams.settings import Settings
@@ -65,7 +66,13 @@ async def run(
                 payloads=payloads,
                 deployment=runtime.cluster_id,
                 bootstrap=bootstrap,
-                children=Children(log.store, catalog_of(log, payloads), payloads, SystemClock()),
+                children=Children(
+                    log.store,
+                    catalog_of(log, payloads),
+                    payloads,
+                    SystemClock(),
+                    inline_bytes=settings.payload_store.threshold_bytes,
+                ),
                 endings=Endings(log.store),
                 results=Results(log.store, SystemClock()),
                 sink_folder=Path(settings.sinks.folder or data / "sinks"),
@@ -89,6 +96,7 @@ async def run(
         options = Options(
             name=name,
             deployment=runtime.cluster_id,
+            inline_bytes=min(settings.payload_store.threshold_bytes, INLINE_BYTES),
             slots=runtime.scheduler.max_inflight_frames_per_worker,
             row_concurrency=settings.frames.row_concurrency,
             lease_s=settings.frames.lease_seconds,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import field_validator, model_validator
 
 from streams.settings.fields import NotNegative, Positive, Secret, Section, Text
+
+EVENT_BYTES = 65_536
+"""What an event carries at most; `streams.envelope.seal` has the same number."""
 
 
 class PayloadConnection(Section):
@@ -56,13 +59,23 @@ class PayloadStore(Section):
 
     backend: Literal["s3", "gcs", "azure-blob", "seaweedfs", "local"] = "s3"
     connection: PayloadConnection = PayloadConnection()
-    # Inside an event up to this size; the ceiling keeps a mirrored record well under 1 MiB.
-    threshold_bytes: Annotated[Positive, Field(le=262_144)] = 65_536
+    # Data is inside its event up to this size, or less where an event has less room for it.
+    threshold_bytes: Positive = EVENT_BYTES
     content_addressing: Literal["sha256"] = "sha256"
     encryption_at_rest: bool = True
     cache: Cache = Cache()
     results: ResultStores = ResultStores()
     gc: Collection = Collection()
+
+    @field_validator("threshold_bytes")
+    @classmethod
+    def _fits_an_event(cls, value: int) -> int:
+        if value > EVENT_BYTES:
+            raise ValueError(
+                f"must be at most {EVENT_BYTES}, not {value}: the log takes no event that carries "
+                "more; what is larger is stored as a payload in any case"
+            )
+        return value
 
     @model_validator(mode="after")
     def _local_has_a_folder(self) -> Self:

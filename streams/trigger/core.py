@@ -17,11 +17,6 @@ MAX_REASON_CHARS = 4000
 _UNFIT = re.compile(r"[\x00\ud800-\udfff]")
 
 
-def workload_bytes(request: Request) -> bytes:
-    """Return the JSON of the context that the execution's first event carries, or refers to."""
-    return orjson.dumps({"workload": request.workload}, option=orjson.OPT_SORT_KEYS)
-
-
 def initialized(
     request: Request,
     playbook: Playbook,
@@ -29,12 +24,8 @@ def initialized(
     *,
     execution_id: int,
     now: datetime,
-    workload_ref: PayloadRef | None = None,
 ) -> NewEvent:
-    """Return the first event of the execution that `request` asks for.
-
-    A workload too large for an event is stored before, and `workload_ref` names it.
-    """
+    """Return the first event of the execution that `request` asks for."""
     meta: dict[str, Routing] = {"path": request.path, "version": playbook.version}
     if request.reply_to is not None:
         meta["reply_to"] = request.reply_to
@@ -48,8 +39,7 @@ def initialized(
         correlation_id=request.correlation_id,
         catalog_id=playbook.catalog_id,
         meta=meta,
-        context=None if workload_ref else {"workload": dict(request.workload)},
-        payload_ref=workload_ref,
+        context={"workload": dict(request.workload)},
     )
 
 

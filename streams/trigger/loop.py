@@ -15,8 +15,9 @@ from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.errors import PoisonRecord, Refused, Unavailable
 from streams.feed.dead_letters import DeadLetters
 from streams.feed.port import Feed, Place, Record
+from streams.payload.envelopes import externalize_envelope
 from streams.payload.port import JSON, PayloadStore, Scope
-from streams.trigger.core import initialized, record_bytes, rejected, workload_bytes
+from streams.trigger.core import initialized, record_bytes, rejected
 from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
 from streams.trigger.record import BadTrigger, Request, understand
 
@@ -68,7 +69,7 @@ class Trigger:
     ) -> None:
         """Take records without a tenant or organization for those given here."""
         self._ports, self._default = ports, Scope(tenant, organization)
-        self._inline_bytes = min(inline_bytes, INLINE_MAX_BYTES)
+        self._inline_bytes = inline_bytes
         self._report = report
         self._reached: dict[Place, int] = {}
 
@@ -183,18 +184,9 @@ class Trigger:
             which = "" if request.version is None else f" with version {request.version}"
             why = f"path: no playbook {request.path}{which} is registered"
             raise BadTrigger((why,), tenant=scope.tenant_id, organization=scope.organization_id)
-        context = workload_bytes(request)
-        reference = None
-        if len(context) > self._inline_bytes:
-            reference = await self._ports.payloads.put(scope, context, media_type=JSON)
-        event = initialized(
-            request,
-            playbook,
-            origin,
-            execution_id=execution_id,
-            now=self._ports.clock.now(),
-            workload_ref=reference,
-        )
+        now = self._ports.clock.now()
+        event = initialized(request, playbook, origin, execution_id=execution_id, now=now)
+        event = await externalize_envelope(self._ports.payloads, event, self._inline_bytes)
         check(event, catalogue())
         return Entry(origin, event, request.key)
 

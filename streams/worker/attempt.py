@@ -37,7 +37,13 @@ class Attempt:
     def __post_init__(self) -> None:
         ports = self.ports
         keeper = Keeper(
-            self.item, ports.payloads, ports.copies, ports.log, ports.clock, self.insist
+            self.item,
+            ports.payloads,
+            ports.copies,
+            ports.log,
+            ports.clock,
+            self.insist,
+            self.options.inline_bytes,
         )
         object.__setattr__(self, "results", keeper)
 

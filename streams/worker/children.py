@@ -10,13 +10,14 @@ import orjson
 from blake3 import blake3
 
 from streams.clock import Clock
-from streams.envelope.model import Event, NewEvent, PayloadRef, Root
+from streams.envelope.model import Event, NewEvent, Root
 from streams.errors import Refused
 from streams.execution.cancelling import orphaned
 from streams.ids import derive_root_id
 from streams.log.errors import ForeignRoot, IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import EventStore
-from streams.payload.port import JSON, PayloadStore, Scope
+from streams.payload.envelopes import externalize_envelope
+from streams.payload.port import PayloadStore, Scope
 from streams.work.item import INLINE_DOCUMENT_BYTES
 from streams.worker.port import Call
 
@@ -56,8 +57,17 @@ class Children:
     no result for its own that was made from other values.
     """
 
-    def __init__(self, log: EventStore, paths: Paths, payloads: PayloadStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        log: EventStore,
+        paths: Paths,
+        payloads: PayloadStore,
+        clock: Clock,
+        *,
+        inline_bytes: int = INLINE_DOCUMENT_BYTES,
+    ) -> None:
         self._log, self._paths, self._payloads, self._clock = log, paths, payloads, clock
+        self._inline_bytes = min(inline_bytes, INLINE_DOCUMENT_BYTES)
 
     async def start(self, call: Call, called: Called) -> int:
         """Return the execution of this call: the one it has, or a new one.
@@ -105,10 +115,6 @@ class Children:
         catalog_id, version = await self._paths.resolve(
             call.tenant_id, call.organization_id, called.path, called.version
         )
-        ref: PayloadRef | None = None
-        if len(workload) > INLINE_DOCUMENT_BYTES:
-            scope = Scope(call.tenant_id, call.organization_id)
-            ref = await self._payloads.put(scope, workload, media_type=JSON)
         event = NewEvent(
             type="playbook.initialized",
             root=child,
@@ -120,10 +126,10 @@ class Children:
             parent_execution_id=call.execution_id,
             catalog_id=catalog_id,
             meta={"path": called.path, "version": version, "parent_step": call.step},
-            context=None if ref is not None else orjson.loads(workload),
-            payload_ref=ref,
+            context=orjson.loads(workload),
             expected_version=0,
         )
+        event = await externalize_envelope(self._payloads, event, self._inline_bytes)
         try:
             await self._log.append([event])
         except _TAKEN:

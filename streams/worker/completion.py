@@ -8,7 +8,7 @@ from typing import Any
 from streams.envelope.model import Json, PayloadRef
 from streams.payload.port import Scope
 from streams.payload.results import payload_of
-from streams.playbook.results import INLINE_BYTES, USUAL
+from streams.playbook.results import USUAL
 from streams.worker.attempt import Attempt
 from streams.worker.pipeline import Left, Ran, Row
 from streams.worker.results import encode, is_inline, plain
@@ -27,7 +27,7 @@ async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
     label = ran.task or attempt.item.tool
     kept = left[label].kept if label in left else None
     if kept is None or kept.ref is None:
-        kept = await _placed(attempt, label, ran.data, kept, INLINE_BYTES)
+        kept = await _placed(attempt, label, ran.data, kept, attempt.options.inline_bytes)
     result |= _shown(ran.data, kept)
     if tasks := await _tasks(attempt, left, label):
         result["tasks"] = tasks
@@ -37,7 +37,7 @@ async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
 
 async def _tasks(attempt: Attempt, left: Mapping[str, Left], last: str) -> dict[str, Any]:
     """Return the results of the tasks that other steps name; None stands for the step's own."""
-    room = TASKS_BYTES
+    room = min(TASKS_BYTES, attempt.options.inline_bytes)
     told: dict[str, Any] = {}
     for label, one in left.items():
         if label == last:

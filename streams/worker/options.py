@@ -9,6 +9,7 @@ from streams.clock import Clock
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore
+from streams.playbook.results import INLINE_BYTES
 from streams.worker.input import Documents
 from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
 
@@ -25,6 +26,8 @@ class Options:
     deployment: str = "local"
     slots: int = 4
     """Frames and commands at once."""
+    inline_bytes: int = INLINE_BYTES
+    """What an event carries of a result."""
     row_concurrency: int = 16
     """Rows of a frame at once, where its policy says nothing."""
     lease_s: int = 60

@@ -48,9 +48,11 @@ class Keeper:
         log: EventStore,
         clock: Clock,
         insist: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+        inline_bytes: int = INLINE_BYTES,
     ) -> None:
         self._item, self._payloads, self._copies = item, payloads, copies
         self._log, self._clock, self._insist = log, clock, insist
+        self._inline_bytes = inline_bytes
         self._untold: list[NewEvent] = []
 
     async def keep(self, task: Task, data: Json, partition: str) -> Kept:
@@ -66,9 +68,9 @@ class Keeper:
         """
         extracted = _small(policy.extract(data))
         encoded = encode(data)
-        kind = policy.store_of(len(encoded))
+        kind = policy.store_of(len(encoded), self._inline_bytes)
         if kind is None:
-            if is_inline(encoded):
+            if is_inline(encoded, self._inline_bytes):
                 return Kept(extracted)
             kind = "object"
         elif policy.kind == "kv" and kind != "kv":

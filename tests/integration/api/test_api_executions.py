@@ -47,6 +47,17 @@ async def test_a_large_workload_is_stored_as_a_payload(client: Client, stand: St
     assert event.context is None
     assert event.payload_ref is not None
     assert b"x" * 100_000 in await stand.runtime.payloads.get(event.payload_ref)
+    path = f"/api/executions/{made['execution_id']}/events"
+    (told,) = (await get(client, path))[1]["events"]
+    assert "context" not in told
+    (told,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
+    assert told["context"] == {"workload": body["workload"]}
+    await stand.runtime.payloads.delete(event.payload_ref)
+    (told,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
+    assert (told["context"]["kind"], told["payload_ref"]["sha256"]) == (
+        "tombstone",
+        event.payload_ref.sha256,
+    )
 
 
 async def test_every_problem_of_a_start_is_named(client: Client) -> None:

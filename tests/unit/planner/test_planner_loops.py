@@ -111,6 +111,15 @@ async def test_a_large_collection_travels_as_a_reference() -> None:
     assert len(item.encode()) < 2_000
 
 
+async def test_a_deployment_says_what_stays_in_events() -> None:
+    for inline_bytes, is_inline in ((65_536, True), (100, False)):
+        steps = step("each", loop=loop("{{ workload.rows }}"), reads=frozenset())
+        world = World(playbook(steps), inline_bytes=inline_bytes)
+        await world.start({"rows": ["x" * 100, "y"]})
+        item = world.take()[0]
+        assert (item.document is not None, item.document_ref is None) == (is_inline, is_inline)
+
+
 async def test_a_fanout_has_a_shard_for_each_row_and_a_fan_in() -> None:
     fanout = loop(["a", "b", "c"], mode=Mode.FANOUT, policy=FramePolicy())
     world = World(playbook(step("each", loop=fanout)))

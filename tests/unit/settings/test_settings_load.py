@@ -42,7 +42,7 @@ serialization:
 payload_store:
   backend: s3
   connection: {endpoint: "https://s3", bucket: b, region: r, access_key: a, secret_key: s}
-  threshold_bytes: 262144
+  threshold_bytes: 32768
   content_addressing: sha256
   encryption_at_rest: true
   cache:
@@ -263,7 +263,10 @@ BAD = [
     ),
     ("payload_store: {threshold_bytes: true}", "threshold_bytes: must be a whole number, not true"),
     ("payload_store: {threshold_bytes: 0}", "threshold_bytes: must be at least 1, not 0"),
-    ("payload_store: {threshold_bytes: 9999999}", "must be at most 262144, not 9999999"),
+    (
+        "payload_store: {threshold_bytes: 9999999}",
+        "must be at most 65536, not 9999999: the log",
+    ),
     ("payload_store: {backend: local}", "payload_store: backend 'local' needs 'connection.path'"),
     ("payload_store: {encryption_at_rest: 7}", "encryption_at_rest: must be true or false, not 7"),
     (

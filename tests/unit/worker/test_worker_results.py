@@ -163,3 +163,15 @@ async def test_a_copy_is_read_first_and_never_needed(fate: str) -> None:
     documents = Documents(here.payloads, copies=copies)
     assert await documents.read(payload_of(ref, SCOPE), "kv") == PAGE
     assert shelf.given == 1
+
+
+@pytest.mark.parametrize(("inline_bytes", "is_stored"), [(32_768, False), (100, True)])
+async def test_a_deployment_says_what_stays_in_events(inline_bytes: int, is_stored: bool) -> None:
+    first = task("first", "t", {}, is_read=True)
+    here = world(first, task("page", "t", {}), t=FakeTool(lambda *_: ok({"text": "x" * 200})))
+    options = here.options(inline_bytes=inline_bytes)
+    await CommandRunner(here.ports, options).run(await here.command())
+    last = await here.last()
+    assert ("data" in last.result, "ref" in last.result) == (not is_stored, is_stored)
+    assert ("ref" in last.result["tasks"]["first"]) is is_stored
+    assert len(await here.events("result.stored")) == 2 * is_stored
