@@ -14,7 +14,8 @@ from streams.api.runtime import RUNTIME, Handler, Runtime
 from streams.api.shown import answer
 from streams.envelope.model import Root
 
-MAX_BODY_BYTES = 256 * 1024 * 1024
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""Of bodies that are read as a whole; payloads are not."""
 
 
 def make_app(runtime: Runtime) -> web.Application:

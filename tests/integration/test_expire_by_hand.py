@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
+from click.testing import CliRunner
 
 from streams.app import open_log
+from streams.cli import cli
 from streams.clock import SystemClock
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.manual import end_execution, end_result
@@ -21,7 +26,7 @@ from streams.payload.local import LocalObjects
 from streams.payload.results import result_uri
 from streams.payload.store import ContentStore
 from streams.settings import Settings
-from tests.integration.test_collector import ACME, House, completed
+from tests.integration.test_collector import ACME, House, _as_config, completed
 
 pytestmark = pytest.mark.stack
 
@@ -118,3 +123,24 @@ async def test_what_is_not_there_is_refused(house: House) -> None:
     for one in (execution, 1):
         with pytest.raises(NothingToEnd):
             await end_execution(house.ports, one)
+
+
+async def test_the_command_ends_what_it_is_told(
+    house: House, empty_database: Settings, tmp_path: Path
+) -> None:
+    config = tmp_path / "streams.yaml"
+    config.write_bytes(orjson.dumps(_as_config(empty_database, house.folder)))
+
+    async def said(*words: str) -> Any:
+        arguments = ["payloads", "expire", *words, "--config", str(config), "--json"]
+        return await asyncio.to_thread(CliRunner().invoke, cli, arguments)
+
+    execution = await house.execution(house.stored(await house.put(b"x")))
+    for words in ((), ("noetl://execution/1/step/a/task/b/7", "--execution", "1")):
+        assert (await said(*words)).exit_code == 2
+    would = orjson.loads((await said("--execution", str(execution), "--dry-run")).output)
+    assert (would["dry_run"], len(would["results"])) == (True, 1)
+    ended = await said("--execution", str(execution))
+    assert (ended.exit_code, orjson.loads(ended.output)["payloads"]) == (0, 1)
+    again = await said("--execution", str(execution))
+    assert isinstance(again.exception, NothingToEnd)
