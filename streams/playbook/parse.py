@@ -16,7 +16,7 @@ from streams.playbook.grammar import PLAYBOOK, is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Playbook, Step
 from streams.playbook.problem import Problem, Severity
-from streams.playbook.readers import check_loops, ways_of, with_readers
+from streams.playbook.readers import check_loops, check_scopes, ways_of, with_readers
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
 from streams.playbook.source import Document, Path, read
@@ -68,6 +68,7 @@ def _playbook(document: Document, clients: bool) -> Playbook:
         check_steps(draft, steps, first, places)
     returns = _returns(draft, top)
     check_loops(draft, steps, places)
+    check_scopes(draft, steps, places)
     steps, last = with_sinks(draft, top, steps, places, returns)
     steps = with_readers(steps, returns)
     draft.check_names(_names_by_step(draft, own, places))

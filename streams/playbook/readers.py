@@ -11,7 +11,7 @@ from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
 from streams.playbook.problem import Severity
 from streams.playbook.source import Path
-from streams.playbook.views import reads_loops_task, reads_rows, reads_task
+from streams.playbook.views import reads_loops_task, reads_rows, reads_task, wants_data
 
 
 def ways_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[Way]:
@@ -60,6 +60,31 @@ def check_loops(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Pa
             label, labels = way[1], [task.label for task in step.tasks if task.sink is None]
             if label in labels and reads_loops_task(label):
                 draft.report(path, *_instead(step.name, label, labels[-1]), severity)
+
+
+def check_scopes(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]) -> None:
+    """Warn of templates that read a result whose life ends with its step, from another step."""
+    for path, template in draft.mentions:
+        for way in sorted(template.ways):
+            step = steps.get(way[0])
+            if step is None or path[:2] == places[step.name]:
+                continue
+            task, keys = _task_read(step, way[1:])
+            if task is None or task.result is None or task.result.scope != "step":
+                continue
+            if wants_data(keys, {"extracted": [one.name for one in task.result.select]}):
+                what = f"the result of {step.name}.{task.label} ends with its step (scope: step)"
+                hint = "it may be gone here; say scope: execution, or select the fields needed"
+                draft.report(path, what, hint, Severity.WARNING)
+
+
+def _task_read(step: Step, keys: Way) -> tuple[Task | None, Way]:
+    """Return the task whose result is read, the last where none is named, and where in it."""
+    tasks = [task for task in step.tasks if task.sink is None]
+    for task in tasks:
+        if keys and task.label == keys[0]:
+            return task, keys[1:]
+    return (tasks[-1] if tasks else None), keys
 
 
 def _instead(step: str, label: str, last: str) -> tuple[str, str]:

@@ -191,3 +191,25 @@ def test_a_loops_tasks_may_name_each_other() -> None:
 def test_what_is_too_large_for_kv_is_an_object() -> None:
     chosen = policy({"store": "kv"})
     assert [chosen.store_of(size) for size in (1, 999_999, 1_000_000)] == ["kv", "kv", "object"]
+
+
+@pytest.mark.parametrize(
+    ("template", "is_warned"),
+    [
+        ("{{ start.page }}", True),
+        ("{{ start.page.data.rows }}", True),
+        ("{{ start.page.next }}", False),
+        ("{{ start.page._ref }}", False),
+        ("{{ start.last.data }}", False),
+        ("{{ start.data }}", False),
+    ],
+)
+def test_a_result_that_ends_with_its_step_is_not_for_other_steps(
+    template: str, is_warned: bool
+) -> None:
+    result = {"store": {"kind": "s3", "scope": "step"}, "select": [{"path": "$.next"}]}
+    use = {"step": "use", "tool": {"kind": "noop", "data": {"x": template}}}
+    made, problems = check(text(result, use, next="use"))
+    assert made is not None
+    assert [problem.where for problem in problems] == ["workflow[1].tool.data.x"] * is_warned
+    assert all("scope: execution" in (problem.hint or "") for problem in problems)
