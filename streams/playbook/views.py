@@ -7,6 +7,8 @@ from typing import Any
 
 COUNTS = ("total", "completed", "failed", "frames")
 """What a loop's result tells without its rows."""
+IN_EVENT: Mapping[str, Any] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
+"""What a result with `spec.result` tells of its place where it is small enough for its event."""
 _AT_HAND = frozenset(
     ("status", "meta", "error", "extracted", "preview", "_ref", "_store", "_meta", "_preview")
 )
@@ -25,7 +27,8 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
         shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
         shown["result"] = envelope
         return shown
-    shown = dict(data) if isinstance(data, dict) else {}
+    shown = dict(IN_EVENT) if "extracted" in envelope else {}
+    shown |= data if isinstance(data, dict) else {}
     for part in ("extracted", "counts"):
         shown |= envelope.get(part) or {}
     for label, one in (envelope.get("tasks") or {}).items():

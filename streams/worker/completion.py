@@ -26,9 +26,10 @@ async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
     left = row.left or {}
     label = ran.task or attempt.item.tool
     kept = left[label].kept if label in left else None
+    is_asked = kept is not None
     if kept is None or kept.ref is None:
         kept = await _placed(attempt, label, ran.data, kept, attempt.options.inline_bytes)
-    result |= _shown(ran.data, kept)
+    result |= _shown(ran.data, kept, is_asked)
     if tasks := await _tasks(attempt, left, label):
         result["tasks"] = tasks
     await attempt.results.tell()
@@ -44,6 +45,7 @@ async def _tasks(attempt: Attempt, left: Mapping[str, Left], last: str) -> dict[
             told[label] = None
             continue
         data, kept = one.outcome.data, one.kept
+        is_asked = kept is not None
         if kept is None or kept.ref is None:
             kept = await _placed(attempt, label, data, kept, room)
         if kept.ref is None:
@@ -51,7 +53,7 @@ async def _tasks(attempt: Attempt, left: Mapping[str, Left], last: str) -> dict[
         told[label] = {
             "status": one.outcome.status,
             "meta": plain(one.outcome.meta),
-            **_shown(data, kept),
+            **_shown(data, kept, is_asked),
         }
     return told
 
@@ -66,8 +68,9 @@ async def _placed(attempt: Attempt, label: str, data: Json, kept: Kept | None, r
     return Kept(extracted, {**stored.ref, "extracted": dict(extracted)})
 
 
-def _shown(data: Json, kept: Kept) -> dict[str, Any]:
-    shown: dict[str, Any] = {"extracted": dict(kept.extracted)} if kept.extracted else {}
+def _shown(data: Json, kept: Kept, is_asked: bool) -> dict[str, Any]:
+    """Return where the data is; `extracted` is there, if empty, where `spec.result` is."""
+    shown: dict[str, Any] = {"extracted": dict(kept.extracted)} if is_asked else {}
     if kept.ref is None:
         return {"data": plain(data), **shown}
     return {"ref": dict(kept.ref), **shown}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.envelope.model import Json
-from streams.playbook.views import reference_view, result_view
+from streams.playbook.views import IN_EVENT, reference_view, result_view
 from streams.worker.port import Outcome
 
 
@@ -32,7 +32,7 @@ def task_view(outcome: Outcome, kept: Kept | None) -> dict[str, Any]:
     if kept is None:
         return result_view(envelope)
     envelope["extracted"] = kept.extracted
-    return {"_ref": None, **result_view(envelope), **reference_view(kept.ref)}
+    return {**result_view(envelope), **reference_view(kept.ref)}
 
 
 def outcome_view(kind: str, outcome: Outcome, kept: Kept | None, attempt: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def outcome_view(kind: str, outcome: Outcome, kept: Kept | None, attempt: int) -
             "data": outcome.data,
             "meta": outcome.meta,
             "extracted": kept.extracted,
-            "_ref": None,
+            **IN_EVENT,
             **reference_view(kept.ref),
         }
     return shown

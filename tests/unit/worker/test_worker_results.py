@@ -16,6 +16,7 @@ from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
+from streams.playbook.views import result_view
 from streams.worker.commands import CommandRunner
 from streams.worker.frames import FrameRunner
 from streams.worker.input import Documents
@@ -69,6 +70,21 @@ async def test_a_small_result_stays_in_its_event() -> None:
     last = await ran(here)
     assert last.result["data"] == {"a": 1}
     assert await here.events("result.") == []
+
+
+@pytest.mark.parametrize("size", [1, 40_000])
+async def test_templates_may_ask_where_a_result_is_whatever_its_size(size: int) -> None:
+    asked = {"ref": "{{ page._ref }}", "store": "{{ page._store }}"}
+    asked["bytes"] = "{{ page._meta.bytes | default(0) }}"
+    kept = replace(task("page", "t", {"a": "x" * size}, spec={"result": {}}), is_read=True)
+    here = world(kept, task("show", "t", asked))
+    last = await ran(here)
+    ref = last.result["tasks"]["page"].get("ref") or {"ref": None, "store": "eventlog", "meta": {}}
+    told = {"ref": ref["ref"], "store": ref["store"], "bytes": ref["meta"].get("bytes", 0)}
+    assert last.result["data"] == told
+    assert told["store"] == ("eventlog" if size == 1 else "kv")
+    between = result_view(last.result)["page"]
+    assert (between["_ref"], between["_store"]) == (told["ref"], told["store"])
 
 
 async def test_a_named_store_takes_small_results_too() -> None:
