@@ -131,7 +131,7 @@ class CommitFrame(Sent):
 
 
 class CompleteCommand(Sent):
-    """Say how a command ended; large data goes to POST /api/payloads first."""
+    """Say how a command ended; data of megabytes goes to POST /api/payloads first."""
 
     worker_id: Name
     attempt: Count | None = None

@@ -14,7 +14,9 @@ from streams.api.runtime import Runtime
 from streams.envelope.model import Event, NewEvent, Root, Routing
 from streams.execution.lease import Lease
 from streams.log.port import Appended
+from streams.payload.envelopes import externalize_envelope
 from streams.payload.port import Scope
+from streams.playbook.results import INLINE_BYTES
 
 
 class Entity(Protocol):
@@ -85,7 +87,7 @@ async def append(
     meta: Mapping[str, Routing],
     **fields: Any,
 ) -> Appended:
-    """Append an event of a frame or command, if it is still at `version`.
+    """Append an event of a frame or command, if it is still at `version`; large data apart.
 
     Raises:
         VersionConflict: somebody else was first.
@@ -103,5 +105,7 @@ async def append(
         expected_version=version,
         **fields,
     )
+    room = min(runtime.inline_bytes, INLINE_BYTES)
+    event = await externalize_envelope(runtime.payloads, event, room)
     receipt = await runtime.log.append([event])
     return receipt.events[0]

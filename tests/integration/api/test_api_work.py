@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 import pytest
 
 from tests.apis import Client, Stand, begun, post
@@ -120,3 +121,18 @@ async def test_a_command_is_claimed_kept_and_completed(client: Client, stand: St
     events = await root_events(stand.log.store, story.root.id)
     assert [e.type for e in events].count("command.completed") == 1
     assert events[-1].result == {"status": "success", "meta": {}, "data": {"told": 1}}
+
+
+async def test_large_data_of_a_command_leaves_its_event(client: Client, stand: Stand) -> None:
+    story = await begun(stand)
+    ask = {"worker_id": "w", "pool": f"p{story.root.id}", "tools": ["noop"]}
+    ((command,),) = [(await post(client, "/api/commands/claim", ask))[1]]
+    done = {"worker_id": "w", "data": {"text": "x" * 100_000}}
+    for _ in range(2):
+        status, _ = await post(client, f"/api/commands/{command['command_id']}/complete", done)
+        assert status == 200
+
+    last = (await root_events(stand.log.store, story.root.id))[-1]
+    assert last.result == {"status": "success", "meta": {}}
+    assert last.payload_ref is not None
+    assert orjson.loads(await stand.runtime.payloads.get(last.payload_ref)) == done["data"]

@@ -19,11 +19,12 @@ from streams.payload.port import Scope
 from streams.playbook.model import Step
 from streams.projector.results import result_rows
 from streams.worker.commands import CommandRunner
+from streams.worker.frames import FrameRunner
 from streams.worker.port import Call, Outcome
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.download import Downloads
-from tests.unit.worker.stage import EXECUTION_ID, World, task
+from tests.unit.worker.stage import EXECUTION_ID, World, loop_step, task
 
 ACME = Scope("acme", "care")
 PAGES = os.urandom(3 << 20) + b"the end"
@@ -229,3 +230,14 @@ async def test_references_that_name_something_else(shop: Shop, change: Any) -> N
 )
 async def test_names_that_name_nothing_of_ours(shop: Shop, name: str, kind: str) -> None:
     assert (await shop.refused(ref=name)).startswith(kind)
+
+
+async def test_each_row_of_a_frame_puts_a_result_of_its_own(tmp_path: Path) -> None:
+    put = task("save", "artifact", {"action": "put", "data": "{{ iter.item }}"})
+    world = World(loop_step(put), {})
+    world.tools["artifact"] = ArtifactTool(world.payloads)
+    await FrameRunner(world.ports, world.options()).run(await world.frame(["a", "b", "a"]))
+    stored = await world.events("result.stored")
+    assert len({event.meta["result_id"] for event in stored}) == 3
+    assert len({event.payload_ref.uri for event in stored if event.payload_ref}) == 2
+    assert (await world.events())[-1].type == "frame.committed"
