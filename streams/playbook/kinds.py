@@ -17,7 +17,7 @@ SQL_KEYS = ("command", "query", "sql", "statement")
 _SQL = (*SQL_KEYS, "params", "rows", "auth", "dsn", "timeout")
 _ARTIFACT = (
     *("action", "args", "ref", "data", "execution_id", "step", "task"),
-    *("url", "file", "content_type", "compression", "headers", "auth", "timeout"),
+    *("range", "url", "file", "content_type", "compression", "headers", "auth", "timeout"),
 )
 USUAL: Mapping[str, tuple[str, ...]] = {
     "artifact": _ARTIFACT,

@@ -23,6 +23,7 @@ from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, Unknow
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.download import OCTETS, Downloads, NoSource, Source, from_file
 from streams.worker.tools.failure import failed
+from streams.worker.tools.part import part_of, read_part
 
 TEXT = "text/plain; charset=utf-8"
 ACTIONS = ("get", "put", "list")
@@ -48,8 +49,8 @@ class ArtifactTool:
 
     What is put is `data`, or comes from a `url` or a `file` below the folder of sinks without
     ever being in memory as a whole. A `ref` is the name of a result (`_ref`), a result
-    reference, or what a put answered; one of another tenant or organization is refused. Keys
-    may be given below `args`, too.
+    reference, or what a put answered; one of another tenant or organization is refused. With
+    `range` some of its bytes are got, as text. Keys may be given below `args`, too.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class ArtifactTool:
             if action == "put":
                 return await self._put(given, scope, call)
             if action == "get":
-                return await self._get(await self._payload(given, scope))
+                return await self._get(await self._payload(given, scope), given.get("range"))
             if action == "list":
                 return await self._list(given, scope, call.execution_id)
             raise BadConfig(f"'action' must be {', '.join(ACTIONS)}, not {action!r}")
@@ -131,10 +132,14 @@ class ArtifactTool:
             scope, source.pieces, media_type=media_type, compression=codec
         )
 
-    async def _get(self, ref: PayloadRef) -> Outcome:
+    async def _get(self, ref: PayloadRef, asked: Any) -> Outcome:
+        meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
+        if asked is not None:
+            first, last = part_of(asked, ref.byte_length)
+            part = await read_part(self._payloads, ref, first, last, self._value_bytes)
+            return Outcome(status="success", data=part, meta={**meta, "range": f"{first}-{last}"})
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
-        meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         value = await read_value(self._payloads, ref)
         return Outcome(status="success", data=value, meta=meta)
 

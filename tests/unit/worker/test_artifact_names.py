@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from streams.execution.lookup import Results
@@ -68,6 +69,39 @@ async def test_a_listed_reference_gets_the_data_too(shop: Shop) -> None:
     assert [one["ref"] for one in listed] == [name]
     assert (await shop.ask(action="get", ref=listed[0])).data == PAGE
     assert (await shop.ask(action="list", task="other")).data == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "part", "told"),
+    [
+        ("0-8", slice(0, 9), "0-8"),
+        ("5-5", slice(5, 6), "5-5"),
+        ("{last}-", slice(-1, None), "{last}-{last}"),
+        ("-7", slice(-7, None), None),
+        ("0-999999999", slice(None), "0-{last}"),
+    ],
+)
+async def test_a_part_of_it_is_text(shop: Shop, asked: str, part: slice, told: str | None) -> None:
+    name, whole = await shop.open(), orjson.dumps(PAGE).decode()
+    last = len(whole) - 1
+    got = await shop.ask(ref=name, range=asked.format(last=last))
+    assert got.data == whole[part]
+    assert told is None or got.meta["range"] == told.format(last=last)
+
+
+@pytest.mark.parametrize("asked", ["", "-", "9-3", "999999999-", "-0", "a-b", 5, "bytes=0-1"])
+async def test_what_is_no_part_is_said_so(shop: Shop, asked: Any) -> None:
+    name = await shop.open()
+    assert kind(await shop.ask(ref=name, range=asked)) == "artifact.config"
+
+
+async def test_a_part_may_be_had_of_what_is_too_large_as_a_whole(shop: Shop) -> None:
+    name = await shop.open()
+    results = Results(shop.world.log, shop.world.clock)
+    shop.tool = ArtifactTool(shop.world.payloads, results, value_bytes=100)
+    assert kind(await shop.ask(ref=name)) == "artifact.too_large"
+    assert kind(await shop.ask(ref=name, range="0-100")) == "artifact.too_large"
+    assert len(str((await shop.ask(ref=name, range="0-99")).data)) == 100
 
 
 async def test_another_tenant_is_refused(shop: Shop) -> None:

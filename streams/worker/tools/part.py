@@ -1,0 +1,49 @@
+"""A part of a payload that need not be in memory as a whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from streams.envelope.model import PayloadRef
+from streams.payload.port import PayloadStore
+from streams.worker.errors import BadConfig, TooLargeAValue
+
+_RANGE = re.compile(r"([0-9]{0,18})-([0-9]{0,18})")
+
+
+def part_of(asked: Any, size: int) -> tuple[int, int]:
+    """Return where a range such as `0-99`, `100-` or `-7` begins and ends; both ends are in it.
+
+    Raises:
+        BadConfig: it is none, or lies outside.
+    """
+    found = _RANGE.fullmatch(asked) if isinstance(asked, str) else None
+    if found is None or not (found[1] or found[2]):
+        raise BadConfig(f"'range' is {asked!r}; write bytes as '0-99', '100-' or '-7'")
+    if found[1]:
+        first = int(found[1])
+        last = min(int(found[2]), size - 1) if found[2] else size - 1
+    else:
+        first, last = max(0, size - int(found[2])), size - 1
+    if not first <= last:
+        raise BadConfig(f"'range' is {asked!r}, and the payload has {size} bytes")
+    return first, last
+
+
+async def read_part(
+    payloads: PayloadStore, ref: PayloadRef, first: int, last: int, most: int
+) -> str:
+    """Return bytes of a payload as text. All of it is read, so that its digest is checked.
+
+    Raises:
+        TooLargeAValue: the part has more than `most` bytes.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+    """
+    if last - first >= most:
+        raise TooLargeAValue(ref.uri, last - first + 1, most)
+    part, at = bytearray(), 0
+    async for piece in payloads.fetch(ref):
+        part += piece[max(0, first - at) : max(0, last + 1 - at)]
+        at += len(piece)
+    return part.decode("utf-8", "replace")
