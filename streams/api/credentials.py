@@ -38,7 +38,7 @@ async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
 
 async def remove(runtime: Runtime, request: web.Request) -> web.Response:
     """Forget a credential."""
-    name = request.match_info["name"]
+    name = check_name(request.match_info["name"])
     await runtime.credentials.remove(runtime.scope_of(request), name)
     return answer({"removed": name})
 

@@ -15,6 +15,7 @@ from streams.clock import Clock
 from streams.credential.keys import Keys
 from streams.credential.port import CredentialStore
 from streams.credential.resolve import Resolver
+from streams.envelope.locator import Locator
 from streams.envelope.model import Root
 from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
@@ -47,11 +48,17 @@ class Runtime:
     """What an event that is written here carries itself."""
 
     def scope_of(self, request: web.Request) -> Scope:
-        """Return whose request it is."""
-        return Scope(
+        """Return whose request it is.
+
+        Raises:
+            BadLocator: a header names nothing that could be a tenant or an organization.
+        """
+        found = Scope(
             request.headers.get(TENANT_HEADER, self.scope.tenant_id),
             request.headers.get(ORGANIZATION_HEADER, self.scope.organization_id),
         )
+        Locator(found.tenant_id, found.organization_id)
+        return found
 
     async def head(self, request: web.Request, execution_id: int) -> Head:
         """Return how far the log has come with an execution.

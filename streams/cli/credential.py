@@ -208,7 +208,11 @@ def _fields(kind: str, from_file: Path | None, pairs: tuple[str, ...]) -> dict[s
     if sys.stdin.isatty():
         asked = click.prompt("connection string, token or JSON (not shown)", hide_input=True)
         return fields_of(str(asked), kind, "what was typed")
-    return fields_of(click.get_text_stream("stdin").read(), kind, "standard input")
+    try:
+        text = click.get_binary_stream("stdin").read().decode()
+    except UnicodeDecodeError:
+        raise Refused("standard input is no UTF-8 text; encode it, as base64 for one") from None
+    return fields_of(text, kind, "standard input")
 
 
 def _pair(pair: str) -> tuple[str, str]:

@@ -192,7 +192,8 @@ def _arc(draft: Draft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
 def _workbook(draft: Draft, value: Any) -> dict[str, dict[str, Any]]:
     """Return the named actions as tasks."""
     found: dict[str, dict[str, Any]] = {}
-    items = value.items() if isinstance(value, dict) else enumerate(value or ())
+    listed = enumerate(value) if isinstance(value, list) else ()
+    items = value.items() if isinstance(value, dict) else listed
     for key, action in items:
         if not isinstance(action, dict):
             continue
@@ -222,7 +223,7 @@ def _credentials(value: Any) -> dict[str, str]:
     if isinstance(value, dict):
         return {alias: str(name) for alias, name in value.items()}
     found = {}
-    for item in value or ():
+    for item in value if isinstance(value, list) else ():
         if isinstance(item, str):
             found[item] = item
         elif isinstance(item, dict) and isinstance(item.get("name"), str):

@@ -12,8 +12,10 @@ from jsonpath_rfc9535 import JSONPathError, JSONPathQuery
 from jsonpath_rfc9535 import compile as compile_path
 
 from streams.envelope.model import Json
+from streams.errors import Refused
 from streams.playbook.draft import IDENTIFIER, Draft
 from streams.playbook.source import Path
+from streams.playbook.views import RESERVED
 
 AUTO = "auto"
 STORES = (
@@ -27,6 +29,8 @@ CODECS = ("none", "gzip", "zstd", "lz4")
 INLINE_BYTES = 32 * 1024
 """What an event carries of a result, however much more the author would allow."""
 PREVIEW_BYTES = 1024
+LONGEST_TTL = timedelta(days=365 * 1000)
+"""More would lead out of what a time can say."""
 KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
 _TTL = re.compile(r"(\d{1,6})([smhdwy])")
 _UNITS = {
@@ -37,6 +41,10 @@ _UNITS = {
     "w": timedelta(weeks=1),
     "y": timedelta(days=365),
 }
+
+
+class Unselectable(Refused):
+    """A path that cannot be followed in this data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +95,19 @@ class ResultPolicy:
         return "object" if byte_length < OBJECT_BYTES else "s3"
 
     def extract(self, data: Json) -> dict[str, Json]:
-        """Return the selected fields; one whose path leads nowhere is left out."""
+        """Return the selected fields; one whose path leads nowhere is left out.
+
+        Raises:
+            Unselectable: the data is too deep for a path.
+        """
         found: dict[str, Any] = {}
         for one in self.select:
-            values = one.query.find(data).values()
+            try:
+                values = one.query.find(data).values()
+            except JSONPathError as error:
+                raise Unselectable(
+                    f"select {one.name!r}: {error}; say where it is, not $.."
+                ) from error
             if not one.is_one:
                 found[one.name] = values
             elif values:
@@ -142,7 +159,12 @@ def _ttl(draft: Draft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
         hint = "write 30m, 1h, 1d, 7d, 1y or permanent"
         draft.report(path, f"{value!r} is no time to live", hint)
         return None, False
-    return int(found[1]) * _UNITS[found[2]], False
+    ttl = int(found[1]) * _UNITS[found[2]]
+    if not timedelta(0) < ttl <= LONGEST_TTL:
+        hint = f"write at least 1s and at most {LONGEST_TTL // _UNITS['y']}y, or permanent"
+        draft.report(path, f"{value!r} is no time to live", hint)
+        return None, False
+    return ttl, False
 
 
 def _selections(draft: Draft, value: Any, path: Path) -> tuple[Selection, ...]:
@@ -154,6 +176,8 @@ def _selections(draft: Draft, value: Any, path: Path) -> tuple[Selection, ...]:
         name = str(one.get("as") or text.rpartition(".")[2])
         if not re.fullmatch(IDENTIFIER, name):
             draft.report(here, f"{name!r} is no name for templates", "add `as` with a name")
+        if name in RESERVED:
+            draft.report(here, f"{name!r} means something else in templates", "choose another `as`")
         if name in made:
             draft.report(here, f"{name!r} is selected twice")
         try:

@@ -51,8 +51,10 @@ def check_sink(
 def check_rules(draft: Draft, rules: Any, path: Path) -> None:
     """Report rules that a sink cannot follow: it has nowhere to go to."""
     for place, rule in enumerate(rules if isinstance(rules, list) else ()):
-        inner = rule.get("else") if isinstance(rule, dict) else None
-        verdict = {**rule, **(inner if isinstance(inner, dict) else {})} if inner or rule else {}
+        if not isinstance(rule, dict):
+            continue
+        inner = rule.get("else")
+        verdict = {**rule, **(inner if isinstance(inner, dict) else {})}
         if verdict.get("do") in (Do.JUMP, Do.BREAK):
             hint = "a sink can retry, continue or fail"
             draft.report((*path, place), f"a sink cannot {verdict['do']}", hint)

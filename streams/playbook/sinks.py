@@ -147,7 +147,9 @@ def _what(
 
 def _key(block: Mapping[str, Any]) -> list[Any]:
     key = block.get("key")
-    return [key] if isinstance(key, str) else [str(one) for one in key or ()]
+    if isinstance(key, str):
+        return [key]
+    return [str(one) for one in key] if isinstance(key, list) else []
 
 
 def _over(address: Template, parts: Mapping[str, Template]) -> Template:

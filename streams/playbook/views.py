@@ -12,6 +12,8 @@ IN_EVENT: Mapping[str, Any] = {"_ref": None, "_store": "eventlog", "_meta": {}, 
 _AT_HAND = frozenset(
     ("status", "meta", "error", "extracted", "preview", "_ref", "_store", "_meta", "_preview")
 )
+RESERVED = _AT_HAND | {"data", "result", "ref", "tasks", "counts"}
+"""What no selected field may be called: templates would not find what they look for."""
 
 
 def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     """
     data = envelope.get("data")
     shown: dict[str, Any]
-    if len(envelope) <= 3:  # status, data and meta: what a row's task leaves
+    if len(envelope) <= 3 and "ref" not in envelope:  # status, data and meta, as of a row's task
         shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
         shown["result"] = envelope
         return shown

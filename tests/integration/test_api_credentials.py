@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from streams.api.server import serving
 from streams.clock import SystemClock
@@ -119,6 +120,20 @@ async def test_a_bad_one_is_refused_without_quoting_it(client, body: Any) -> Non
     status, _, text = await said(client.put("/api/credentials/pg_main", json=body))
     assert status == 422
     assert "c4nary" not in text
+
+
+@pytest.mark.parametrize("tenant", [b"\xff", b"..", b"a" * 3000])
+async def test_a_header_that_names_no_tenant_is_refused_everywhere(client, tenant: bytes) -> None:
+    headers = {"Noetl-Tenant": tenant.decode("utf-8", "surrogateescape")}
+    for path in ("credentials", "executions", "catalog"):
+        status, body, _ = await said(client.get(f"/api/{path}", headers=headers))
+        assert (status, body["title"]) == (422, "bad locator")
+
+
+async def test_a_name_that_no_credential_can_have_is_refused(client) -> None:
+    for name in ("%00", "..%2Fx"):
+        status, body, _ = await said(client.delete(URL(f"/api/credentials/{name}", encoded=True)))
+        assert (status, body["title"]) == (422, "bad credential")
 
 
 async def test_the_holder_of_the_task_is_given_its_secret(stand, client) -> None:

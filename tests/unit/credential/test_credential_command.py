@@ -14,11 +14,11 @@ from streams.credential.keys import read_keys
 from streams.errors import StreamsError
 
 
-def run(*words: str, stdin: str = "") -> Result:
+def run(*words: str, stdin: str | bytes = "") -> Result:
     return CliRunner().invoke(cli, ["credential", *words], input=stdin)
 
 
-def check(*words: str, stdin: str = "") -> Result:
+def check(*words: str, stdin: str | bytes = "") -> Result:
     return run("set", "pg", "--type", "postgres", "--dry-run", *words, stdin=stdin)
 
 
@@ -55,6 +55,7 @@ def test_fields_on_the_command_line_are_taken_and_discouraged():
         ((), '{"dsn": c4nary}'),
         ((), '{"dsn": {"deep": "c4nary"}}'),
         ((), "c4nary\nc4nary"),
+        ((), b"c4nary\xff"),
         (("--set", "c4nary"), ""),
     ],
 )

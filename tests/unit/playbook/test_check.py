@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from streams.cli.playbook import check as check_command
@@ -242,3 +245,67 @@ def test_the_command_exits_with_its_code_and_prints_json(tmp_path: Path) -> None
     assert getattr(answer.exception, "exit_code", 0) == 3
     assert '"message":"unknown key \'worklaod\'"' in answer.stdout
     assert "did you mean" in CliRunner().invoke(check_command, [str(bad)]).output
+
+
+ODD: tuple[Any, ...] = (5, [5], {"a": 5})
+ALL_KEYS: dict[str, Any] = {
+    "apiVersion": "noetl.io/v2",
+    "kind": "Playbook",
+    "metadata": {"name": "t", "path": "a/b", "labels": {"a": "b"}},
+    "workload": {"items": [1]},
+    "credentials": [{"name": "pg_main", "as": "pg"}],
+    "workbook": [{"name": "act", "tool": {"kind": "noop"}}],
+    "sink": {"storage": "postgres", "auth": "pg", "table": "t", "mode": "upsert", "key": ["id"]},
+    "return": "{{ a.data }}",
+    "workflow": [
+        {
+            "step": "a",
+            "loop": {"in": "{{ workload.items }}", "iterator": "it"},
+            "tool": [
+                {
+                    "x": {
+                        "kind": "noop",
+                        "spec": {"result": {"store": {"kind": "kv"}, "select": [{"path": "$.a"}]}},
+                        "eval": [{"else": {"do": "continue", "set_iter": {"a": 1}}}],
+                    }
+                }
+            ],
+            "sink": {
+                "storage": "s3",
+                "spec": {"bucket": "b", "key": "k"},
+                "eval": [{"else": {"do": "fail"}}],
+            },
+            "next": [{"step": "b", "when": "{{ a.total }}"}],
+        },
+        {
+            "step": "b",
+            "sink": {
+                "storage": "postgres",
+                "auth": "pg",
+                "statement": "SELECT :a",
+                "params": {"a": 1},
+            },
+        },
+    ],
+}
+
+
+def mutants(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield `value` with one thing in it replaced, for every thing and every odd value."""
+    for odd in ODD:
+        yield f"={odd!r}", odd
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            for where, changed in mutants(value[key]):
+                whole = value.copy()
+                whole[key] = changed
+                yield f".{key}{where}", whole
+
+
+@pytest.mark.parametrize("key", ["credentials", "workbook", "sink", "workflow"])
+def test_whatever_stands_anywhere_is_a_problem_and_no_crash(key: str) -> None:
+    for where, changed in mutants(ALL_KEYS[key]):
+        try:
+            check(yaml.safe_dump({**ALL_KEYS, key: changed}, sort_keys=False), clients=False)
+        except Exception as error:  # noqa: BLE001 - whichever it is, its cause must be named
+            pytest.fail(f"{key}{where}: {error!r}")

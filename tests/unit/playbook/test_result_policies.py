@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from streams.playbook.parse import check, parse
-from streams.playbook.results import ResultPolicy
+from streams.playbook.results import ResultPolicy, Unselectable
 from streams.playbook.views import result_view, wants_data
 
 
@@ -213,3 +213,35 @@ def test_a_result_that_ends_with_its_step_is_not_for_other_steps(
     assert made is not None
     assert [problem.where for problem in problems] == ["workflow[1].tool.data.x"] * is_warned
     assert all("scope: execution" in (problem.hint or "") for problem in problems)
+
+
+@pytest.mark.parametrize("ttl", ["0s", "0d", "999999y", "1001y"])
+def test_a_life_that_no_time_can_end_is_refused(ttl: str) -> None:
+    _, problems = check(text({"store": {"kind": "kv", "ttl": ttl}}))
+    assert [one.where for one in problems if "time to live" in one.message] == [
+        "workflow[0].tool[0].page.spec.result.store.ttl"
+    ]
+
+
+@pytest.mark.parametrize("name", ["data", "_ref", "_meta", "status", "result", "extracted"])
+def test_a_selected_field_hides_nothing_that_templates_look_for(name: str) -> None:
+    _, problems = check(text({"select": [{"path": "$.a", "as": name}]}))
+    assert [one for one in problems if f"{name!r} means something else" in one.message]
+
+
+def test_a_path_that_is_too_deep_to_follow_is_named() -> None:
+    deep: Any = {"a": 1}
+    for _ in range(300):
+        deep = {"b": deep}
+    with pytest.raises(Unselectable, match="'q'"):
+        policy({"select": [{"path": "$..a", "as": "q"}]}).extract(deep)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_reference_shows_its_names_whether_or_not_its_data_was_fetched(whole: bool) -> None:
+    ref = {"ref": "noetl://x", "store": "kv", "meta": {"bytes": 5}, "preview": {"a": 1}}
+    envelope = {"status": "success", "meta": {}, "ref": ref, **({"data": [1]} if whole else {})}
+    of_step = {**envelope, "tasks": {"page": None}}
+    for view in (result_view(envelope), result_view(of_step)["page"]):
+        assert (view["_ref"], view["_store"]) == ("noetl://x", "kv")
+        assert (view["_meta"], view["_preview"]) == ({"bytes": 5}, {"a": 1})
