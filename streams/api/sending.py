@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import ClientPayloadError, web
@@ -73,9 +73,10 @@ async def send(request: web.Request, content: Content) -> web.StreamResponse:
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     headers["Content-Length"] = str(last - first + 1)
     response = web.StreamResponse(status=status, headers=headers)
-    async with _unless_broken(request, response):
+    parts = _cut(content.pieces, first, last)
+    async with _unless_broken(request, response), aclosing(parts):
         held = b""
-        async for part in _cut(content.pieces, first, last):
+        async for part in parts:
             if held:
                 await _write(request, response, held)
             held = part

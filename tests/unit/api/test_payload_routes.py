@@ -256,6 +256,26 @@ async def test_a_body_that_ends_early_stores_nothing(client: Client, stand: Stan
     assert stand.payloads.objects == {}
 
 
+async def test_a_reader_who_leaves_lets_go_of_the_store(client: Client, stand: Stand) -> None:
+    ref, closed = await put(client, LARGE), asyncio.Event()
+    stream = stand.payloads.shelves.stream
+
+    async def endless(key: str) -> AsyncIterator[bytes]:
+        try:
+            async for piece in stream(key):
+                for _ in range(1000):
+                    yield piece
+        finally:
+            closed.set()
+
+    stand.payloads.shelves.stream = endless  # type: ignore[assignment,method-assign]
+    path = f"/api/payloads/{ref['sha256']}?byte_length={2**40}"
+    async with client.get(path) as answer:
+        await answer.content.readexactly(100)
+        answer.close()
+    await asyncio.wait_for(closed.wait(), 30)
+
+
 async def test_a_body_beyond_the_cap_is_refused() -> None:
     request = make_mocked_request("POST", "/api/payloads", headers={"Content-Length": "101"})
     with pytest.raises(web.HTTPRequestEntityTooLarge):
