@@ -11,8 +11,9 @@ from streams.playbook.draft import Draft
 from streams.playbook.model import Do
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
+from streams.playbook.sink_needs import needs, without_effect
 from streams.playbook.source import Path
-from streams.playbook.storages import DIALECTS, STORAGES, Storage, missing, usual_driver
+from streams.playbook.storages import DIALECTS, MODES, STORAGES, Storage, missing, usual_driver
 
 _QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::", re.S)
 _SQL_NAME = re.compile(r":([A-Za-z_]\w*)")
@@ -32,13 +33,33 @@ def statement_of(block: Mapping[str, Any]) -> str | None:
     return statement if isinstance(statement, str) else None
 
 
+def driver_of(storage: str, block: Mapping[str, Any]) -> str:
+    """Return the driver a block says, or the usual one for its storage and dialect."""
+    spec = _spec(block)
+    return str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
+
+
+def again(storage: str) -> str:
+    """Say what leaves the same however often it is written."""
+    known = STORAGES[storage]
+    if not known.modes:
+        return "write MERGE instead of CREATE, where that matters"
+    same = " or ".join(mode for mode in known.modes if mode not in known.repeats)
+    return f"mode {same} leaves the same; postgres and duckdb append once"
+
+
 def check_sink(
     draft: Draft, storage: str, block: Mapping[str, Any], path: Path, *, is_per_row: bool
 ) -> None:
     """Report all that is wrong with a block of this storage."""
     known = STORAGES[storage]
-    for where, message, hint in _problems(storage, known, block, is_per_row):
+    for where, message, hint in (
+        *_problems(storage, known, block, is_per_row),
+        *needs(storage, driver_of(storage, block), block),
+    ):
         draft.report((*path, *where), message, hint, at_key=True)
+    for where, message, hint in without_effect(storage, block):
+        draft.report((*path, *where), message, hint, Severity.WARNING, at_key=True)
     _check_names(draft, storage, known, block, path)
     statement = statement_of(block)
     if statement is not None and known.dialects:
@@ -111,7 +132,7 @@ def _of_data(
         yield (), f"a {storage} sink needs a statement", "write `statement` and `params`"
     if "params" in block:
         yield ("params",), "'params' are for a statement", "give `data`, or write a `statement`"
-    if "mode" in block and mode not in known.modes:
+    if mode in MODES and mode not in known.modes:
         there = ", ".join(known.modes) or "none"
         yield ("mode",), f"{storage} has no mode {mode!r}", f"there are {there}"
     if (known.is_table or storage == "vector") and not _has_table(block):
@@ -148,7 +169,7 @@ def _check_names(
             hint = nearest(key, known.spec) or f"usual are {', '.join(known.spec)}"
             what = f"{key!r} is not usual for {storage}"
             draft.report((*path, "spec", key), what, hint, Severity.WARNING, at_key=True)
-    driver = str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
+    driver = driver_of(storage, block)
     if draft.clients and (why := missing(storage, driver)) is not None:
         at = next((key for key in ("driver", "dialect") if key in spec), None)
         draft.report((*path, "spec", at) if at else path, why, at_key=True)

@@ -12,10 +12,10 @@ from streams.playbook.draft import Draft
 from streams.playbook.expressions import Constant, Template, compile_value, mapping
 from streams.playbook.model import Rule, Sink, Task
 from streams.playbook.problem import Severity
-from streams.playbook.sink_check import check_sink, mode_of, statement_of
+from streams.playbook.sink_check import again, check_sink, driver_of, mode_of, statement_of
 from streams.playbook.sink_rows import ReferenceTo, RowsToPostgres, VectorsToPostgres
 from streams.playbook.source import Path
-from streams.playbook.storages import STORAGES, is_exact, usual_driver
+from streams.playbook.storages import STORAGES, is_exact
 
 _RESULT = "{{ result }}"
 _REST = ("batch", "chunk_size", "concurrency", "format")
@@ -45,8 +45,7 @@ def sink_task(
     exact = is_exact(storage, mode_of(storage, block), statement_of(block))
     if not exact:
         what = f"at least once: an attempt that comes again writes to {storage} again"
-        hint = "use a mode with a key, or a statement that can be repeated, where that matters"
-        draft.report(path, what, hint, Severity.NOTE, at_key=True)
+        draft.report(path, what, again(storage), Severity.NOTE, at_key=True)
     return Task(
         label=place.label,
         kind=kind,
@@ -122,7 +121,7 @@ def _config(
     parts |= {"mode": Constant(mode), "spec": given, "key": Constant(_key(block))}
     if storage == "postgres":
         return "postgres", RowsToPostgres(mapping({**parts, "address": address}))
-    driver = str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
+    driver = driver_of(storage, block)
     if storage == "vector" and driver == "pgvector":
         return "postgres", VectorsToPostgres(mapping({**parts, "address": address}))
     parts |= {"storage": Constant(storage), "driver": Constant(driver)}

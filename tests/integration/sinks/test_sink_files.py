@@ -86,7 +86,8 @@ async def test_a_line_that_a_kill_cut_off_spoils_no_other(sinks: Sinks, tmp_path
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a\0b", ".", "out/x"])
 async def test_no_file_leaves_the_folder(sinks: Sinks, tmp_path: Path, path: str) -> None:
     (tmp_path / "out").symlink_to("/tmp", target_is_directory=True)
-    outcome = await sinks.once({"storage": "file", "spec": {"path": path}, "data": 1})
+    block = {"storage": "file", "spec": {"path": "{{ result }}"}, "data": 1}
+    outcome = await sinks.once(block, result=path)
     assert kind(outcome) == "file.config"
 
 

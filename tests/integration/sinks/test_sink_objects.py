@@ -54,7 +54,7 @@ async def test_s3_objects_are_put_under_a_name_that_every_attempt_has(
             for item in part
         ]
         assert len(listed) == 3
-        bad = await sinks.once({**block, "spec": {"key": "../x"}}, result=rows)
+        bad = await sinks.once({**block, "spec": {"key": "{{ result }}"}}, result="../x")
         assert kind(bad) == "s3.config"
     finally:
         await sinks.tool.close()

@@ -241,7 +241,7 @@ def test_a_client_that_is_not_installed_is_refused_by_check_but_not_by_a_role(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("streams.playbook.storages._is_there", lambda module: False)
-    text = HEAD + step("{storage: kv, data: {key: a, value: b}}")
+    text = HEAD + step("{storage: kv, auth: r, data: {key: a, value: b}}")
     playbook, problems = check(text)
     assert playbook is None
     assert 'pip install "noetl-streams[kv]"' in str(problems[0])
