@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from streams.errors import Refused
+from streams.projector import views
+from streams.roles import planner
 from streams.topology import BadDeclaration, Topology, draw, event_topic, load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -149,3 +151,14 @@ def test_an_execution_has_more_than_one_partition_even_on_one_broker(declared: T
 def test_every_root_of_the_event_catalogue_has_its_topic(declared: Topology) -> None:
     text = (REPOSITORY / "streams/envelope/catalogue.yaml").read_text(encoding="utf-8")
     assert set(declared.roots) == set(yaml.safe_load(text)["roots"])
+
+
+def test_only_roles_that_read_an_event_topic_are_named_as_its_readers(declared: Topology) -> None:
+    read = {
+        "planner": {planner.TOPIC},
+        "projector": {event_topic(root) for root in views.ROOTS},
+    }
+    for root in declared.roots:
+        name = event_topic(root)
+        actual = {role for role, topics in read.items() if name in topics}
+        assert set(declared.by_name[name].readers) == actual, name
