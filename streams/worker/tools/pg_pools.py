@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -92,6 +93,10 @@ class Database:
         return known
 
 
+_DSN = re.compile(r"postgres(?:ql)?://(?:[^/?]*@)?(?P<hosts>[^/?]*)")
+_PORT = re.compile(r":([^:,\]]*)(?=,|$)")
+
+
 class PostgresPools:
     """Opens a database when a task first names it, and keeps it while tasks do.
 
@@ -141,7 +146,8 @@ class PostgresPools:
         self._open.clear()
 
     async def _pool(self, dsn: str) -> asyncpg.Pool:
-        """Make a pool, which connects when it is first used."""
+        """Make a pool, which connects, and reads `dsn`, when it is first used."""
+        _check_dsn(dsn)
         try:
             return await asyncpg.create_pool(
                 dsn,
@@ -154,6 +160,19 @@ class PostgresPools:
             )
         except (ValueError, asyncpg.InterfaceError) as error:
             raise BadConfig(f"the connection string cannot be used: {error}") from error
+
+
+def _check_dsn(dsn: str) -> None:
+    """Refuse what is no connection string, without quoting it.
+
+    Raises:
+        BadConfig: it is none.
+    """
+    found = _DSN.match(dsn) if isinstance(dsn, str) else None
+    if found is None:
+        raise BadConfig("the connection string does not begin with postgresql://")
+    if any(port and not port.isdecimal() for port in _PORT.findall(found["hosts"])):
+        raise BadConfig("the connection string has a port that is no number")
 
 
 def target_of(config: Config) -> str:
