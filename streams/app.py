@@ -46,6 +46,7 @@ from streams.payload.lru import ByteLru
 from streams.payload.places import open_payloads, open_shelves
 from streams.payload.port import PayloadStore
 from streams.payload.shm.node import Terms, open_shared_memory
+from streams.payload.shm.space import space_in
 from streams.payload.tiers import Caches, TieredPayloads
 from streams.resources import folder
 from streams.settings import Loaded, Settings, load
@@ -67,6 +68,7 @@ __all__ = [
     "open_tiers",
     "producer",
     "providers_of",
+    "sharing_terms",
     "worker_token_of",
 ]
 
@@ -277,6 +279,21 @@ async def open_copies(
             rows.close()
 
 
+def sharing_terms(settings: Settings) -> Terms:
+    """Return how this node shares memory: those with the same store share, nobody else does."""
+    store = settings.payload_store
+    cache, place = store.cache, store.connection
+    return Terms(
+        node_id=settings.runtime.node_id,
+        space=space_in(
+            Path(cache.tier_15_path), store.backend, place.endpoint, place.bucket, place.path
+        ),
+        budget_bytes=cache.tier_15_node_budget_mb * MB,
+        life_s=settings.frames.lease_seconds + cache.tier_15_grace_seconds,
+        sealed=cache.tier_15_carrier == "memfd",
+    )
+
+
 @asynccontextmanager
 async def open_tiers(settings: Settings, *, consumer: str) -> AsyncIterator[TieredPayloads]:
     """Open the payload store with its tiers in front, for a process of this name.
@@ -285,12 +302,7 @@ async def open_tiers(settings: Settings, *, consumer: str) -> AsyncIterator[Tier
         NoSuchBackend: this version cannot use the store.
     """
     cache, counts = settings.payload_store.cache, TierCounts(consumer)
-    terms = Terms(
-        node_id=settings.runtime.node_id,
-        folder=Path(cache.tier_15_path),
-        budget_bytes=cache.tier_15_node_budget_mb * MB,
-        life_s=settings.frames.lease_seconds + cache.tier_15_grace_seconds,
-    )
+    terms = sharing_terms(settings)
     disk_bytes = cache.tier_2_disk_gb * 1024 * MB
     caches = Caches(
         memory=ByteLru(cache.tier_1_memory_mb * MB) if cache.tier_1_memory_mb else None,

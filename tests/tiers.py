@@ -13,6 +13,7 @@ from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.payload.rows import EncodedRows, encode_rows
 from streams.payload.shm.node import SharedMemory, Terms
+from streams.payload.shm.space import Space, space_in
 from streams.payload.tiers import Caches, TieredPayloads
 
 ACME = Scope("acme", "care")
@@ -28,11 +29,23 @@ def shared_memory(
     counts: TierCounts | None = None,
     node_id: str = NODE,
     budget_bytes: int = BUDGET,
+    sealed: bool = False,
 ) -> SharedMemory:
     """Return one process's way to the regions in `folder`."""
     folder.mkdir(exist_ok=True)
-    terms = Terms(node_id=node_id, folder=folder, budget_bytes=budget_bytes, life_s=LIFE_S)
+    terms = Terms(
+        node_id=node_id,
+        space=space(folder),
+        budget_bytes=budget_bytes,
+        life_s=LIFE_S,
+        sealed=sealed,
+    )
     return SharedMemory(terms, clock or SystemClock(), counts or TierCounts())
+
+
+def space(folder: Path, store: str = "store") -> Space:
+    """Return the space of those who use `store`."""
+    return space_in(folder, store)
 
 
 def node_caches(folder: Path, *, memory_bytes: int = 0, clock: Clock | None = None) -> Caches:

@@ -24,8 +24,9 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     """Run one ROLE (planner, worker, projector, trigger, api) until it is asked to end.
 
     NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
-    stays the same after a restart. `streams up` runs the roles by itself. A node may also have
-    one `broker`, which keeps its shared memory sealed.
+    stays the same after a restart. `streams up` runs the roles by itself. Where
+    `payload_store.cache.tier_15_carrier` is memfd, a node also has one `broker`, which keeps
+    its shared memory sealed.
 
     \b
     Examples:

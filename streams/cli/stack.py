@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from streams.local.stack import Stack
 from streams.local.state import StackState, read_supervised
 from streams.local.status import describe
 from streams.local.supervise import detach, run_until_signal
+from streams.local.tiers import told_lines
+from streams.settings import load
 
 _data = click.option(
     "--data",
@@ -43,11 +46,14 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str, ...]:
     """Read names with commas, `all` or `none`."""
-    from streams.roles.start import existing_roles
+    from streams.roles.start import ALL_ROLES, existing_roles, node_roles
 
-    there = existing_roles()
-    if given in (_ALL, "none"):
-        return there if given == _ALL else ()
+    if given == "none":
+        return ()
+    if given == _ALL:
+        # Roles will be configured as this process is, which tells what the node needs.
+        return (*node_roles(load(env=os.environ).settings), *existing_roles())
+    there = existing_roles(ALL_ROLES)
     names = tuple(name.strip() for name in given.split(","))
     for name in names:
         if name not in there:
@@ -119,6 +125,10 @@ def up(
 def status(data: Path | None, as_json: bool) -> None:
     """Show every part's address, process, memory, version and state.
 
+    Below them, what the payload tiers of each role did since it started: reads by the tier
+    that served them, memory and disk in use, regions refused and swept, and why a tier was
+    passed over.
+
     Exits with 4 when no stack is up.
 
     \b
@@ -170,6 +180,8 @@ def _print_state(state: StackState, as_json: bool) -> None:
     click.echo(_row(("part", "state", "address", "pid", "MiB", "version", "restarts")))
     for part in described["parts"]:
         click.echo(_row(_cells(part)))
+    for line in told_lines(described["tiers"]):
+        click.echo(line)
 
 
 def _cells(part: dict[str, Any]) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_DATA = Path(".streams")
+TIERS_FILE = "tiers.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class Layout:
     @property
     def roles(self) -> Path:
         return self.data / "roles"
+
+    def tiers(self, role: str) -> Path:
+        """Where a role tells what its payload tiers did."""
+        return self.roles / role / TIERS_FILE
 
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"

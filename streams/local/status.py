@@ -7,7 +7,9 @@ from typing import Any
 
 import psutil
 
+from streams.local.layout import layout_of
 from streams.local.state import StackState
+from streams.local.tiers import told_tiers
 
 
 def describe(state: StackState) -> dict[str, Any]:
@@ -31,6 +33,7 @@ def describe(state: StackState) -> dict[str, Any]:
             }
             for part in state.parts
         ],
+        "tiers": told_tiers(layout_of(state.data), (part.name for part in state.parts)),
     }
 
 

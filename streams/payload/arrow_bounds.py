@@ -42,19 +42,19 @@ class Grows(ValueError):
     """A stream that would take more memory than it may."""
 
 
-def check_packed(data: bytes | pa.Buffer) -> None:
+def check_packed(data: bytes | pa.Buffer, most_bytes: int | None = None) -> None:
     """Add up what the compressed buffers of a stream unpack to.
 
     Raises:
         Grows: it is too much.
         pa.ArrowException: it is no Arrow stream.
     """
-    total = 0
+    total, most_bytes = 0, MOST_UNPACKED_BYTES if most_bytes is None else most_bytes
     for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(data)):
         if message.type in ("record batch", "dictionary"):
             total += sum(_unpacked(message))
-        if total > MOST_UNPACKED_BYTES:
-            raise Grows(f"its buffers unpack to {total} bytes, {MOST_UNPACKED_BYTES} are allowed")
+        if total > most_bytes:
+            raise Grows(f"its buffers unpack to {total} bytes, {most_bytes} are allowed")
 
 
 def check_table(table: pa.Table, byte_length: int) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from streams.envelope.model import PayloadRef
@@ -23,6 +24,43 @@ from streams.payload.ledger import Account, Ledger, on_pages
 
 _log = logging.getLogger(__name__)
 _UNFINISHED_S = 3600.0
+
+
+class Draft:
+    """A copy that is being written: counted from its first byte, found when it is whole."""
+
+    def __init__(self, path: Path, give_back: Callable[[], None]) -> None:
+        self._path, self._give_back = path, give_back
+        self._unfinished = path.with_name(f"{path.name}.{uuid4().hex}.new")
+        self._file: BinaryIO | None = self._unfinished.open("xb")
+
+    def write(self, data: bytes) -> None:
+        """Add a piece; where that is not possible there will be no copy."""
+        try:
+            if self._file is not None:
+                self._file.write(data)
+        except OSError:
+            self.drop()
+
+    def keep(self) -> None:
+        """Let readers find it."""
+        try:
+            if self._file is not None:
+                self._file.close()
+                self._unfinished.rename(self._path)
+                self._file = None
+        except OSError:
+            self.drop()
+
+    def drop(self) -> None:
+        """Leave nothing of it, unless it was kept."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._unfinished.unlink()
+            self._file = None
+            self._give_back()
 
 
 class DiskCache:
@@ -54,28 +92,60 @@ class DiskCache:
             return None
         return data
 
+    def open(self, ref: PayloadRef) -> BinaryIO | None:
+        """Return the copy as an open file, checked to its end; otherwise as `get`."""
+        path = self._path(ref)
+        try:
+            file = path.open("rb")
+        except OSError:
+            return None
+        try:
+            if file_digest(file, "sha256").hexdigest() == ref.sha256 and (
+                file.tell() == ref.byte_length
+            ):
+                os.utime(path)
+                file.seek(0)
+                return file
+            self._counts.fell_through["disk corrupt"] += 1
+            self.drop(ref)
+        except OSError as error:
+            self._counts.fell_through["disk unreadable"] += 1
+            _log.debug("%s: %s", path, error)
+        file.close()
+        return None
+
     def put(self, ref: PayloadRef, data: bytes) -> None:
         """Keep a copy, if there is or can be room for it."""
-        path, size = self._path(ref), on_pages(len(data))
-        if size > self._max_bytes:
-            return
-        unfinished = path.with_name(f"{path.name}.{uuid4().hex}.new")
+        if (draft := self.draft(ref)) is not None:
+            draft.write(data)
+            draft.keep()
+
+    def draft(self, ref: PayloadRef) -> Draft | None:
+        """Make room for a copy that comes in pieces; None: it is there, or there is no room.
+
+        One payload may not push out most of the others, so large ones are not kept.
+        """
+        path, size = self._path(ref), on_pages(ref.byte_length)
+        if size > self._max_bytes // 4:
+            return None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._ledger.hold() as account:
                 if path.exists():
-                    return
+                    return None
                 self._make_room(account, size)
                 account.used += size
-            try:
-                unfinished.write_bytes(data)
-                unfinished.rename(path)
-            except OSError:
-                unfinished.unlink(missing_ok=True)
-                raise
+            return Draft(path, lambda: self._give_back(size))
         except OSError as error:
             self._counts.events["disk refused"] += 1
             _log.debug("%s is not kept on disk: %s", ref.uri, error)
+            return None
+
+    def _give_back(self, size: int) -> None:
+        """Count a copy no more that could not be written, or was not wanted to its end."""
+        self._counts.events["disk refused"] += 1
+        with suppress(OSError), self._ledger.hold() as account:
+            account.used -= size
 
     def drop(self, ref: PayloadRef) -> None:
         """Remove the copy, if there is one."""

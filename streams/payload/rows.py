@@ -17,6 +17,7 @@ them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,7 +28,11 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
-from streams.payload.arrow_bounds import Grows, check_packed, check_table
+from streams.payload.arrow_bounds import (
+    Grows,
+    check_packed,
+    check_table,
+)
 from streams.payload.columns import NULL, column_of, keyed
 from streams.payload.errors import PayloadBomb, PayloadCorrupt
 from streams.payload.times import as_json
@@ -35,6 +40,11 @@ from streams.payload.values import Leaf, column_values, joined
 
 ROWS = b"noetl.rows"
 MOST_COLUMNS = 1000
+# A decimal out of its range, a zone that nobody knows, text that is no JSON or nested too deep.
+_BAD_VALUES = (
+    *(pa.ArrowException, ValueError, TypeError, ArithmeticError, LookupError),
+    *(MemoryError, RecursionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +80,45 @@ def decode_rows(data: bytes | pa.Buffer) -> list[Json]:
     return rows_of(read_table(data))
 
 
-def read_table(data: bytes | pa.Buffer, what: str = "rows") -> pa.Table:
+def read_table(
+    data: bytes | pa.Buffer,
+    what: str = "rows",
+    *,
+    row_count: int | None = None,
+    unpacked_bytes: int | None = None,
+) -> pa.Table:
     """Return an Arrow stream as a table that uses the bytes where they are.
 
+    Every offset is checked: anybody may have written the stream, and Arrow would follow a wrong
+    one out of its memory. With a `row_count` the stream must have so many rows.
+
     Raises:
-        PayloadBomb: it claims more than its bytes can hold.
-        PayloadCorrupt: it is no Arrow stream.
+        PayloadBomb: it claims more than its bytes can hold, or unpacks to too much.
+        PayloadCorrupt: it is no Arrow stream, or has another number of rows.
     """
     try:
-        check_packed(data)
+        check_packed(data, unpacked_bytes)
         table = pa.ipc.open_stream(data).read_all()
-        table.validate()
+        table.validate(full=True)
         check_table(table, len(data))
     except Grows as error:
         raise PayloadBomb(what, f"an Arrow stream that grows: {error}") from error
-    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+    except (pa.ArrowException, OSError, MemoryError, ValueError, struct.error) as error:
         raise PayloadCorrupt(what, f"not an Arrow stream: {error}") from error
+    if row_count is not None and table.num_rows != row_count:
+        raise PayloadCorrupt(what, f"the stream has {table.num_rows} rows, not {row_count}")
     return table
 
 
 def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
     """Return the rows of a table as JSON, what is none as `leaf` says.
 
-    Every offset is checked first: anybody may have written the stream, and Arrow would follow
-    a wrong one out of its memory.
+    The table is one that `read_table` checked, or that was made here.
 
     Raises:
         PayloadCorrupt: its values are not what its columns say.
     """
     try:
-        table.validate(full=True)
         columns = [
             column_values(column, field, leaf)
             for column, field in zip(table.columns, table.schema, strict=True)
@@ -107,7 +126,7 @@ def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
         if is_values(table.schema):
             return columns[0]
         rows: list[Any] = joined(table.schema.names, columns, table.num_rows)
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except _BAD_VALUES as error:
         raise PayloadCorrupt("rows", f"an Arrow stream with wrong values: {error}") from error
     return rows
 

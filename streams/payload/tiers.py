@@ -14,16 +14,17 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streams.envelope.model import PayloadRef
 from streams.payload.content import key_of
-from streams.payload.counts import TierCounts
+from streams.payload.counts import Tier, TierCounts
 from streams.payload.disk import DiskCache
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.lru import ByteLru
+from streams.payload.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
 from streams.payload.port import ARROW, Compression, PayloadStore, Scope
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
@@ -85,14 +86,20 @@ class TieredPayloads:
         return ref
 
     async def get(self, ref: PayloadRef) -> bytes:
-        """Return the bytes behind `ref` from the nearest tier that has them."""
+        """Return the bytes behind `ref` from the nearest tier that has them.
+
+        Here shared memory is copied, and a copy is checked as those of the other tiers are.
+        """
         found = self._at_hand(ref)
-        if found is None:
-            return await self._from_afar(ref)
-        if isinstance(found, bytes):
-            return found
-        copy: bytes = await _near(found.size, found.to_pybytes)
-        return copy
+        if found is not None:
+            try:
+                data: bytes = await _near(len(found), own_copy, ref, found)
+            except PayloadCorrupt:
+                self._counts.fell_through["content"] += 1
+            else:
+                self._served(ref, found)
+                return data
+        return await self._from_afar(ref)
 
     async def table(self, ref: PayloadRef) -> pa.Table:
         """Return the rows behind `ref`; from shared memory they are not copied.
@@ -105,9 +112,13 @@ class TieredPayloads:
         found = self._at_hand(ref)
         if found is not None:
             try:
-                return read_table(found, ref.uri)
+                # What is packed would be a copy; our writers leave it as it is.
+                table = read_table(found, ref.uri, row_count=ref.row_count, unpacked_bytes=0)
             except PayloadCorrupt:
                 self._counts.fell_through["arrow"] += 1
+            else:
+                self._served(ref, found)
+                return table
         return read_table(await self._from_afar(ref), ref.uri)
 
     async def store(
@@ -120,7 +131,7 @@ class TieredPayloads:
         schema_digest: str | None = None,
         compression: Compression | None = None,
     ) -> PayloadRef:
-        """Store what `chunks` yields; what has to be streamed is too large for any cache."""
+        """Store what `chunks` yields; its first reader on a node brings it to the node's disk."""
         return await self._durable.store(
             scope,
             chunks,
@@ -130,9 +141,35 @@ class TieredPayloads:
             compression=compression,
         )
 
-    def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
-        """Yield the bytes behind `ref` from the store, in little memory."""
-        return self._durable.fetch(ref)
+    async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the bytes behind `ref` in pieces, in little memory, from the nearest tier.
+
+        What comes from the store is kept on the node's disk, if it was wanted to its end.
+        """
+        found = self._at_hand(ref)
+        if found is not None:
+            if isinstance(found, bytes) or await _near(len(found), is_behind, ref, found):
+                self._served(ref, found)
+                for piece in cut(found):
+                    yield piece
+                return
+            self._counts.fell_through["content"] += 1
+        own = key_of(ref) in self._mine
+        if self._disk is not None:
+            file = await asyncio.to_thread(self._disk.open, ref)
+            if file is not None:
+                with file:
+                    while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                        yield piece
+                self._counts.read("2", ref.byte_length, own=own)
+                return
+        draft = None
+        if self._disk is not None:
+            draft = await asyncio.to_thread(self._disk.draft, ref)
+        async with aclosing(kept(self._durable.fetch(ref), draft)) as pieces:
+            async for piece in pieces:
+                yield piece
+        self._counts.read("3", ref.byte_length, own=own)
 
     async def exists(self, ref: PayloadRef) -> bool:
         """Say whether the store has the object; copies do not count."""
@@ -180,18 +217,20 @@ class TieredPayloads:
         key = key_of(ref)
         if self._memory is not None and (data := self._memory.get(key)) is not None:
             if len(data) == ref.byte_length:
-                self._counts.read("1", len(data), own=key in self._mine)
                 return data
             self._counts.fell_through["length"] += 1
         if self._shared is None or ref.media_type != ARROW:
             return None
         try:
-            shared = self._shared.attach(ref)
+            return self._shared.attach(ref)
         except NotHere as error:
             self._counts.fell_through[error.reason] += 1
             return None
-        self._counts.read("1.5", ref.byte_length, own=key in self._mine)
-        return shared
+
+    def _served(self, ref: PayloadRef, found: bytes | pa.Buffer) -> None:
+        """Count what was at hand, and held what it promised."""
+        tier: Tier = "1" if isinstance(found, bytes) else "1.5"
+        self._counts.read(tier, ref.byte_length, own=key_of(ref) in self._mine)
 
     async def _from_afar(self, ref: PayloadRef) -> bytes:
         key = key_of(ref)

@@ -33,6 +33,13 @@ def existing_roles(roles: Mapping[str, str] = ROLES) -> tuple[str, ...]:
     return tuple(name for name, place in roles.items() if find_spec(place.partition(":")[0]))
 
 
+def node_roles(settings: Settings) -> tuple[str, ...]:
+    """Return what a node needs besides, as the settings say: a broker for sealed memory."""
+    cache = settings.payload_store.cache
+    wanted = cache.tier_15_carrier == "memfd" and cache.tier_15_node_budget_mb > 0
+    return ("broker",) if wanted and hasattr(os, "memfd_create") else ()
+
+
 def find_role(role: str, roles: Mapping[str, str] = ALL_ROLES) -> Run:
     """Import the function that is this role.
 

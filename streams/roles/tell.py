@@ -6,25 +6,32 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
+from streams.local.layout import TIERS_FILE
 from streams.payload.copies.port import Copies
-from streams.payload.tiers import TieredPayloads
 
 TELL_S = 1.0
-FILE = "tiers.json"
+
+
+class Counting(Protocol):
+    """What counts what it does."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the counters as JSON."""
+        ...
 
 
 @asynccontextmanager
 async def telling(
-    payloads: TieredPayloads, folder: Path, copies: Copies | None = None
+    counting: Counting, folder: Path, copies: Copies | None = None
 ) -> AsyncIterator[None]:
     """Write the counters down once a second for as long as the body runs, and at its end."""
 
     def said() -> dict[str, Any]:
-        return payloads.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
+        return counting.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
 
     telling = asyncio.create_task(_tell_again_and_again(said, folder))
     try:
@@ -47,6 +54,6 @@ async def _tell_again_and_again(said: Callable[[], dict[str, Any]], folder: Path
 def _write(folder: Path, said: dict[str, Any]) -> None:
     """Write it as well as it can be: nobody's work depends on it."""
     with suppress(OSError):
-        unfinished = folder / f".{FILE}"
+        unfinished = folder / f".{TIERS_FILE}"
         unfinished.write_bytes(orjson.dumps(said))
-        unfinished.replace(folder / FILE)
+        unfinished.replace(folder / TIERS_FILE)

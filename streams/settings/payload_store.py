@@ -31,6 +31,8 @@ class Cache(Section):
     tier_15_grace_seconds: NotNegative = 30
     # Where shared memory is a folder, which all processes of the node must see.
     tier_15_path: Text = "/dev/shm"  # noqa: S108
+    # memfd: sealed memory that the node's broker hands out, and files where none answers.
+    tier_15_carrier: Literal["shm", "memfd"] = "shm"
     tier_2_disk_gb: NotNegative = 10
     tier_2_disk_path: Text = "/var/cache/noetl/payloads"
 

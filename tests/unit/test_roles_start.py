@@ -11,7 +11,8 @@ from streams.app import ROLES
 from streams.cli import cli
 from streams.local.layout import layout_of
 from streams.local.roles import role_parts
-from streams.roles.start import UnknownRole, existing_roles, find_role
+from streams.roles.start import UnknownRole, existing_roles, find_role, node_roles
+from streams.settings import BadSettings, load
 
 
 def test_every_role_has_a_module_of_its_name():
@@ -60,3 +61,14 @@ def test_up_refuses_a_role_that_is_not_there(tmp_path: Path):
     run = CliRunner().invoke(cli, ["up", "--roles", "baker", "--data", str(tmp_path)])
     assert run.exit_code == 2
     assert "'baker' is no role" in run.output
+
+
+def test_a_node_has_a_broker_where_the_settings_ask_for_sealed_memory():
+    carrier = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_CARRIER"
+    budget = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_NODE_BUDGET_MB"
+    assert node_roles(load(env={}).settings) == ()
+    assert node_roles(load(env={carrier: "shm"}).settings) == ()
+    assert node_roles(load(env={carrier: "memfd"}).settings) == ("broker",)
+    assert node_roles(load(env={carrier: "memfd", budget: "0"}).settings) == ()
+    with pytest.raises(BadSettings, match="tier_15_carrier"):
+        load(env={carrier: "tape"})

@@ -1,7 +1,8 @@
 """The node's broker: keeps sealed memory for its time, and hands it to whoever asks by name.
 
 It serves processes of its own user only. What it is given must be sealed, and its size is what
-the kernel says, not what anybody tells.
+the kernel says, not what anybody tells. What it keeps is taken from the budget that all regions
+of the node have together.
 """
 
 from __future__ import annotations
@@ -21,13 +22,19 @@ import orjson
 
 from streams.clock import Clock
 from streams.errors import Refused
+from streams.payload.counts import TierCounts
 from streams.payload.ledger import on_pages
-from streams.payload.shm.memfd import PACKET_BYTES, PREFIX, connected, is_sealed, peer_uid
+from streams.payload.shm.files import FileRegions
+from streams.payload.shm.memfd import connected, is_sealed, peer_uid, received
+from streams.payload.shm.region import NAME
+from streams.payload.shm.space import Space
 
 _log = logging.getLogger(__name__)
 _TICK_S = 0.5
 _FAR_S = 86_400.0
 _SPARE_FILES = 64
+_RENEW_S, _RESERVED_S = 2.0, 10.0
+"""How often a broker says that it lives, and when others stop counting what it kept."""
 
 
 @dataclass(slots=True)
@@ -46,20 +53,29 @@ class NoBroker(Refused):
 class Broker:
     """Serves one socket until it is told to stop."""
 
-    def __init__(self, path: Path, budget_bytes: int, clock: Clock) -> None:
-        """Listen at `path`.
+    def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
+        """Listen where the processes of `space` look for a broker.
 
         Raises:
-            NoBroker: this system has no sealed memory, or a broker is there already.
+            NoBroker: this system has no sealed memory, a broker is there already, or the
+                place cannot be used.
         """
         if not hasattr(os, "memfd_create"):
             raise NoBroker("this system has no memfd; shared memory works without a broker")
-        self._path, self._budget, self._clock = path, budget_bytes, clock
+        self._space, self._clock, self._counts = space, clock, counts
+        self._budget = FileRegions(space, budget_bytes, clock, counts)
         self._kept: dict[str, Kept] = {}
         self._used, self._most = 0, _raise_file_limit() - _SPARE_FILES
+        self._renew_at = float("-inf")
         self._selector = selectors.DefaultSelector()
-        self._listener = _listening(path)
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._listener = self._listen()
+        self._budget.sweep()
+        self._renew()  # what a broker before this one kept is gone with it
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what it did, and how much it keeps, as JSON."""
+        kept = {"regions": len(self._kept), "bytes_in_use": {"1.5": self._budget.bytes_in_use}}
+        return {**self._counts.snapshot(), **kept}
 
     def serve(self, stop: Event) -> None:
         """Answer until `stop` is set; then let go of everything."""
@@ -72,8 +88,16 @@ class Broker:
                         assert isinstance(key.fileobj, socket.socket)
                         self._answer(key.fileobj)
                 self._expire()
+                if self._clock.monotonic() >= self._renew_at:
+                    self._renew()
+                    self._be_found()
         finally:
             self._close()
+
+    def _listen(self) -> socket.socket:
+        listener = _listening(self._space.socket)
+        self._selector.register(listener, selectors.EVENT_READ)
+        return listener
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -86,13 +110,14 @@ class Broker:
 
     def _answer(self, connection: socket.socket) -> None:
         try:
-            packet, numbers, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1)
+            packet, number = received(connection)
         except BlockingIOError:
             return
         except OSError:
-            packet, numbers = b"", []
-        number = numbers[0] if numbers else None
+            packet, number = b"", None
         if not packet:
+            if number is not None:
+                os.close(number)
             self._hang_up(connection)
             return
         answer, given = self._do(packet, number)
@@ -106,18 +131,16 @@ class Broker:
         try:
             words: Any = orjson.loads(packet)
             if number is not None and "give" in words:
-                if self._give(str(words["give"]), number, float(words["until"])):
+                answer = self._give(str(words["give"]), number, float(words["until"]))
+                if answer == b"ok":
                     number = None
-                    return b"ok", None
-                return b"full", None
+                return answer, None
             if "take" in words:
                 kept = self._kept.get(str(words["take"]))
                 return (b"gone", None) if kept is None else (b"ok", kept.number)
             if "drop" in words:
                 self._forget(str(words["drop"]))
                 return b"ok", None
-            if "used" in words:
-                return str(self._used).encode(), None
         except (ValueError, TypeError, KeyError, OSError) as error:
             _log.debug("a packet that says nothing: %s", error)
         finally:
@@ -125,39 +148,65 @@ class Broker:
                 os.close(number)
         return b"what", None
 
-    def _give(self, name: str, number: int, until: float) -> bool:
-        """Keep a region and its descriptor; False: there is no room, or it is not fit to keep.
+    def _give(self, name: str, number: int, until: float) -> bytes:
+        """Keep a region and its descriptor, if there is room and it is fit to keep.
 
         Of the same bytes, those that came first are kept, for as long as the last ones ask.
         """
         now = self._clock.now().timestamp()
-        if not name.startswith(PREFIX) or not now < until <= now + _FAR_S or not is_sealed(number):
-            return False
-        size = on_pages(os.fstat(number).st_size)
+        if not NAME.fullmatch(name) or not name.startswith(self._space.sealed_prefix):
+            return b"what"
+        if not now < until <= now + _FAR_S or not is_sealed(number):
+            return b"what"
         if (kept := self._kept.get(name)) is not None:
             kept.until = max(kept.until, until)
             os.close(number)
-            return True
-        if not self._has_room(size):
-            self._expire()
-        if not self._has_room(size):
-            return False
+            self._counts.events["shared"] += 1
+            return b"ok"
+        size = on_pages(os.fstat(number).st_size)
+        if not self._take_room(size):
+            self._counts.events["exhausted"] += 1
+            return b"full"
         self._kept[name] = Kept(number, size, until)
+        self._counts.events["written"] += 1
+        return b"ok"
+
+    def _take_room(self, size: int) -> bool:
+        self._expire()
+        if len(self._kept) >= self._most or not self._reserve(self._used + size):
+            return False
         self._used += size
         return True
 
-    def _has_room(self, size: int) -> bool:
-        return self._used + size <= self._budget and len(self._kept) < self._most
+    def _reserve(self, size: int) -> bool:
+        return self._budget.reserve(size, self._clock.now().timestamp() + _RESERVED_S)
+
+    def _renew(self) -> None:
+        """Say how much is kept now; a broker that no longer says so keeps nothing."""
+        self._renew_at = self._clock.monotonic() + _RENEW_S
+        with suppress(OSError):
+            self._reserve(self._used)
+
+    def _be_found(self) -> None:
+        """Listen again where somebody has removed the socket."""
+        if not self._space.socket.exists():
+            self._hang_up(self._listener)
+            self._listener = self._listen()
 
     def _expire(self) -> None:
         now = self._clock.now().timestamp()
-        for name in [name for name, kept in self._kept.items() if kept.until <= now]:
-            self._forget(name)
+        over = [name for name, kept in self._kept.items() if kept.until <= now]
+        self._counts.events["expired"] += len(over)
+        self._forget(*over)
 
-    def _forget(self, name: str) -> None:
-        if (kept := self._kept.pop(name, None)) is not None:
-            os.close(kept.number)
-            self._used -= kept.size
+    def _forget(self, *names: str) -> None:
+        before = self._used
+        for name in names:
+            if (kept := self._kept.pop(name, None)) is not None:
+                os.close(kept.number)
+                self._used -= kept.size
+        if self._used != before:
+            self._renew()
 
     def _hang_up(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
@@ -168,20 +217,25 @@ class Broker:
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
         self._selector.close()
-        self._path.unlink(missing_ok=True)
-        for name in list(self._kept):
-            self._forget(name)
+        self._space.socket.unlink(missing_ok=True)
+        self._forget(*self._kept)
+        self._budget.drop("sealed")
+        self._budget.close()
 
 
 def _listening(path: Path) -> socket.socket:
     """Listen at `path`, which a broker that was killed may have left behind."""
     with suppress(OSError), connected(path):
         raise NoBroker(f"a broker listens at {path} already; a node needs one")
-    path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     before = os.umask(0o177)
     try:
+        path.unlink(missing_ok=True)
         listener.bind(str(path))
+    except OSError as error:
+        listener.close()
+        why = f"a broker cannot listen at {path}: {error}"
+        raise NoBroker(f"{why}; set payload_store.cache.tier_15_path to another folder") from None
     finally:
         os.umask(before)
     listener.listen(64)

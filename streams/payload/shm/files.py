@@ -1,6 +1,6 @@
 """Regions as files: who may write how much, how long they live, and what a crash left.
 
-Every process of a user shares one folder, one budget and one ledger. A region's modification
+Every process of a space shares one budget and one ledger. A region's modification
 time is when it may be removed. It is written under a passing name and renamed when it is
 sealed, so what has a lasting name is whole.
 """
@@ -8,6 +8,7 @@ sealed, so what has a lasting name is whole.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -18,7 +19,8 @@ from streams.clock import Clock
 from streams.payload.counts import TierCounts
 from streams.payload.ledger import Account, Ledger, on_pages
 from streams.payload.shm.header import SIZE, Header
-from streams.payload.shm.region import attach, write
+from streams.payload.shm.region import NEW, NotHere, attach, fill, made, pages_of, renamed
+from streams.payload.shm.space import Space
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +29,8 @@ _UNFINISHED_S = 60.0
 """How old a region without a lasting name must be before it counts as abandoned."""
 _FAR_S = 86_400.0
 """A region that would live longer was made by a clock that has been turned back since."""
+_FORGOTTEN_S = 3600.0
+"""What another stack left for so long after its time is left for good: nobody tends it."""
 _AT_ONCE_BYTES = 64 * 1024
 """A region up to this size is written while the ledger is held: quicker than asking twice."""
 _turns = count()
@@ -35,13 +39,12 @@ _turns = count()
 class FileRegions:
     """Writes regions, reads those of others, and removes what has had its time."""
 
-    def __init__(self, folder: Path, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
-        self._folder, self._budget = folder, budget_bytes
-        self._clock, self._counts = clock, counts
-        self._prefix = f"noetl-{os.geteuid()}-"
+    def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
+        self._space, self._folder, self._prefix = space, space.folder, space.prefix
+        self._budget, self._clock, self._counts = budget_bytes, clock, counts
         self._ledger = Ledger(
-            folder / f"noetl-{os.geteuid()}.ledger",
-            lambda: sum(on_pages(found.st_size) for _, found in self._regions()),
+            space.ledger,
+            lambda: sum(on_pages(found.st_size) for _, found in self._regions(self._prefix)),
         )
         self._own: dict[str, float] = {}
         self._recounted_at = float("-inf")
@@ -66,8 +69,10 @@ class FileRegions:
         """Return the payload of a region without copying it.
 
         Raises:
-            NotHere: it is gone, or not what is wanted.
+            NotHere: it is gone, not of this space, or not what is wanted.
         """
+        if name.startswith("/noetl-") and not name.startswith(f"/{self._prefix}"):
+            raise NotHere("foreign")
         return attach(self._folder, name, wanted)
 
     def tend(self) -> None:
@@ -87,7 +92,7 @@ class FileRegions:
         What is in use is counted anew.
         """
         with suppress(OSError), self._ledger.hold() as account:
-            removed = self._recount(account)
+            removed = self._recount(account) + self._remove_forgotten()
             self._counts.events["sweeps"] += 1
             self._counts.events["swept"] += removed
             return removed
@@ -96,6 +101,31 @@ class FileRegions:
     def close(self) -> None:
         """Remove the regions of this process; whoever reads one keeps what it has mapped."""
         self._remove(list(self._own))
+        with suppress(OSError), self._ledger.hold() as account:
+            if not account.used:
+                self._space.ledger.unlink()  # whoever comes next makes it anew
+
+    def reserve(self, size: int, until: float) -> bool:
+        """Take `size` bytes of the budget in all for regions that are no files.
+
+        A file as long as they are stands for them, and holds none of them. False: no room.
+
+        Raises:
+            OSError: the ledger is held by somebody else, or the folder cannot be written.
+        """
+        path = self._folder / self._space.reserve
+        with self._ledger.hold() as account:
+            more = on_pages(size) - pages_of(path)
+            if more > 0 and not self._has_room(account, more):
+                return False
+            number = os.open(path, NEW & ~os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            try:
+                os.ftruncate(number, size)
+                os.utime(number, (until, until))
+            finally:
+                os.close(number)
+            account.used += more
+        return True
 
     @property
     def bytes_in_use(self) -> int:
@@ -113,21 +143,21 @@ class FileRegions:
                 return True
             if not self._has_room(account, on_pages(size)):
                 return False
-            number = _made(passing, size)
+            number = made(passing, size)
             account.used += on_pages(size)
             if at_once := size <= _AT_ONCE_BYTES:
                 try:
-                    _fill(number, header, data, until)
-                    account.used -= _renamed(passing, path)
+                    fill(number, header, data, until)
+                    account.used -= renamed(passing, path)
                 except BaseException:
                     account.used -= on_pages(size)
                     passing.unlink(missing_ok=True)
                     raise
         if not at_once:
             try:
-                _fill(number, header, data, until)
+                fill(number, header, data, until)
                 with self._ledger.hold() as account:
-                    account.used -= _renamed(passing, path)
+                    account.used -= renamed(passing, path)
             except BaseException:
                 self._remove([passing.name])
                 raise
@@ -137,10 +167,10 @@ class FileRegions:
     def _is_there(self, path: Path, size: int, until: float) -> bool:
         """Let the region live longer, if somebody has shared the same bytes already."""
         try:
-            found = path.stat()
+            found = path.stat(follow_symlinks=False)
         except FileNotFoundError:
             return False
-        if found.st_size != size:
+        if not stat.S_ISREG(found.st_mode) or (found.st_uid, found.st_size) != (os.geteuid(), size):
             return False
         if found.st_mtime < until:
             os.utime(path, (until, until))
@@ -164,7 +194,7 @@ class FileRegions:
 
     def _recount(self, account: Account) -> int:
         now, used, removed = self._clock.now().timestamp(), 0, 0
-        for entry, found in self._regions():
+        for entry, found in self._regions(self._prefix):
             is_new = entry.name.startswith(f"{self._prefix}new-")
             until = found.st_mtime + (_UNFINISHED_S if is_new else 0.0)
             if now < until <= now + _FAR_S:
@@ -176,12 +206,25 @@ class FileRegions:
         account.used = used
         return removed
 
-    def _regions(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    def _remove_forgotten(self) -> int:
+        """Remove regions of this user's other stacks that nobody tends any more."""
+        before, removed = self._clock.now().timestamp() - _FORGOTTEN_S, 0
+        for entry, found in self._regions(self._space.users):
+            if found.st_mtime < before and "." not in entry.name:  # no ledger, no socket
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+                    removed += 1
+        return removed
+
+    def _regions(self, prefix: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                if entry.name.startswith(self._prefix):
+                if entry.name.startswith(prefix):
                     with suppress(FileNotFoundError):
-                        yield entry, entry.stat(follow_symlinks=False)
+                        found = entry.stat(follow_symlinks=False)
+                        # Anybody may make files here; what is not ours takes nothing from us.
+                        if found.st_uid == os.geteuid():
+                            yield entry, found
 
     def _remove(self, names: list[str], now: float | None = None) -> None:
         """Remove regions; with `now`, those only that nobody gave more time."""
@@ -189,7 +232,7 @@ class FileRegions:
             for name in names:
                 path = self._folder / name
                 try:
-                    found = path.stat()
+                    found = path.stat(follow_symlinks=False)
                     if now is not None and found.st_mtime > now:
                         self._own[name] = found.st_mtime
                         continue
@@ -198,34 +241,3 @@ class FileRegions:
                 except FileNotFoundError:
                     pass
                 self._own.pop(name, None)
-
-
-def _made(path: Path, size: int) -> int:
-    """Make an empty region of its full size, so that whoever counts the folder counts it."""
-    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.ftruncate(number, size)
-    except BaseException:
-        os.close(number)
-        path.unlink()
-        raise
-    return number
-
-
-def _fill(number: int, header: Header, data: bytes, until: float) -> None:
-    """Fill a region, say until when it is kept, and close it."""
-    try:
-        write(number, header, data)
-        os.utime(number, (until, until))
-    finally:
-        os.close(number)
-
-
-def _renamed(passing: Path, path: Path) -> int:
-    """Give a region its lasting name; return the memory of one that had it before."""
-    try:
-        replaced = on_pages(path.stat().st_size)
-    except FileNotFoundError:
-        replaced = 0
-    passing.rename(path)
-    return replaced

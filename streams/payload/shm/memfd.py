@@ -20,24 +20,20 @@ import orjson
 
 from streams.clock import Clock
 from streams.payload.shm.header import SIZE, Header
-from streams.payload.shm.region import NotHere, mapped, write
+from streams.payload.shm.region import NAME, NotHere, mapped, write
+from streams.payload.shm.space import Space
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PREFIX = "/noetl-memfd-"
 PACKET_BYTES = 1024
-_ASK_AGAIN_S = 1.0
+_ASK_AGAIN_S, _LET_REST_S = 1.0, 10.0
+"""When a broker is asked again: one that was not there, and one that did not answer in time."""
 _PATIENCE_S = 0.1
 # Linux's, named here because Python has them only where it was built with them.
 _SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008  # seal, shrink, grow, write
 _ADD_SEALS, _GET_SEALS = 1033, 1034
 _PEER = struct.Struct("3i")
-
-
-def broker_path(folder: Path) -> Path:
-    """Return where the broker of this user listens."""
-    return folder / f"noetl-{os.geteuid()}.sock"
 
 
 def is_sealed(number: int) -> bool:
@@ -69,24 +65,24 @@ def sealed_memory(header: Header, data: bytes) -> int:
 class SealedRegions:
     """One process's way to the broker. Without a broker there is nothing here."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._path, self._clock = path, clock
+    def __init__(self, space: Space, clock: Clock) -> None:
+        self._space, self._clock = space, clock
         self._socket: socket.socket | None = None
-        self._asked_at = float("-inf")
+        self._ask_at = float("-inf")
         self._one_at_a_time = Lock()
 
     @property
     def is_there(self) -> bool:
-        """Say whether a broker answers; one that does not is asked again a second later."""
+        """Say whether a broker answers; one that does not is left alone for a while."""
         if self._socket is not None:
             return True
         now = self._clock.monotonic()
-        if now - self._asked_at < _ASK_AGAIN_S or not hasattr(os, "memfd_create"):
+        if now < self._ask_at or not hasattr(os, "memfd_create"):
             return False
-        self._asked_at = now
-        if self._path.is_socket():
+        self._ask_at = now + _ASK_AGAIN_S
+        if self._space.socket.is_socket():
             with suppress(OSError):
-                self._socket = connected(self._path)
+                self._socket = connected(self._space.socket)
         return self._socket is not None
 
     def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
@@ -101,11 +97,13 @@ class SealedRegions:
             answer, _ = self._ask({"give": name, "until": until}, number)
         finally:
             os.close(number)
+        if answer not in ("ok", "full"):
+            raise ConnectionError(f"the broker answers {answer}")
         return name if answer == "ok" else None
 
     def name_of(self, stem: str) -> str:
         """Return the name that readers know a region by."""
-        return f"{PREFIX}{os.geteuid()}-{stem}"
+        return f"{self._space.sealed_prefix}{stem}"
 
     def attach(self, name: str, wanted: Header) -> pa.Buffer:
         """Return the payload of a region without copying it.
@@ -113,6 +111,10 @@ class SealedRegions:
         Raises:
             NotHere: there is no broker, or it does not have what is wanted.
         """
+        if not NAME.fullmatch(name):
+            raise NotHere("name")
+        if not name.startswith(self._space.sealed_prefix):
+            raise NotHere("foreign")
         if not self.is_there:
             raise NotHere("no broker")
         try:
@@ -136,14 +138,6 @@ class SealedRegions:
             with suppress(OSError):
                 self._ask({"drop": self.name_of(stem)})
 
-    @property
-    def bytes_in_use(self) -> int:
-        """What the broker keeps."""
-        if self.is_there:
-            with suppress(OSError, ValueError):
-                return int(self._ask({"used": True})[0])
-        return 0
-
     def close(self) -> None:
         """Leave the broker; what it was given it keeps for its time."""
         if self._socket is not None:
@@ -159,14 +153,24 @@ class SealedRegions:
             try:
                 packet = orjson.dumps(words)
                 socket.send_fds(connection, [packet], [] if number is None else [number])
-                answer, numbers, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1)
-            except OSError:
+                answer, given = received(connection)
+            except OSError as error:
+                rest_s = _LET_REST_S if isinstance(error, TimeoutError) else _ASK_AGAIN_S
+                self._ask_at = self._clock.monotonic() + rest_s
                 self.close()
                 raise
-        if not answer:
-            self.close()
-            raise ConnectionError("the broker has ended")
-        return answer.decode("ascii", "replace"), numbers[0] if numbers else None
+            if not answer:
+                self.close()
+                raise ConnectionError("the broker has ended")
+        return answer.decode("ascii", "replace"), given
+
+
+def received(connection: socket.socket) -> tuple[bytes, int | None]:
+    """Return one packet, with its first descriptor; others that came along are closed."""
+    packet, numbers, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1)
+    for number in numbers[1:]:
+        os.close(number)
+    return packet, numbers[0] if numbers else None
 
 
 def peer_uid(connection: socket.socket) -> int:

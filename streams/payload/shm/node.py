@@ -1,16 +1,17 @@
 """The shared memory of a node: hints given and hints checked, whatever carries the bytes.
 
-Where a broker answers, regions are sealed memory that it hands out; else they are files.
+Where regions shall be sealed and a broker answers, it keeps them and hands them out; else they
+are files. A hint is followed either way.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.clock import Clock
@@ -20,8 +21,9 @@ from streams.payload.content import key_of
 from streams.payload.counts import TierCounts
 from streams.payload.shm.files import FileRegions
 from streams.payload.shm.header import Header
-from streams.payload.shm.memfd import PREFIX, SealedRegions, broker_path
+from streams.payload.shm.memfd import SealedRegions
 from streams.payload.shm.region import NotHere
+from streams.payload.shm.space import SEALED, Space
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,10 +36,12 @@ class Terms:
     """On what terms regions are made: whose node, how much, how long."""
 
     node_id: str
-    folder: Path
+    space: Space
     budget_bytes: int
     life_s: float
     """The lease of a frame and the time of grace after it."""
+    sealed: bool = False
+    """Whether regions are given to a broker, where one answers."""
 
 
 class SharedMemory:
@@ -45,8 +49,8 @@ class SharedMemory:
 
     def __init__(self, terms: Terms, clock: Clock, counts: TierCounts) -> None:
         self._terms, self._clock, self._counts = terms, clock, counts
-        self._files = FileRegions(terms.folder, terms.budget_bytes, clock, counts)
-        self._sealed = SealedRegions(broker_path(terms.folder), clock)
+        self._files = FileRegions(terms.space, terms.budget_bytes, clock, counts)
+        self._sealed = SealedRegions(terms.space, clock)
 
     def offer(self, ref: PayloadRef, data: bytes) -> IpcHint | None:
         """Share `data`, which is stored already; None: there is no room, and nobody minds."""
@@ -54,9 +58,8 @@ class SharedMemory:
             return None
         until = from_millis(millis(self._clock.now() + timedelta(seconds=self._terms.life_s)))
         header = Header(len(data), bytes.fromhex(ref.sha256))
-        carrier = self._sealed if self._sealed.is_there else self._files
         try:
-            name = carrier.share(_stem(ref), header, data, until.timestamp())
+            name = self._shared(_stem(ref), header, data, until.timestamp())
         except OSError as error:
             self._counts.events["refused"] += 1
             _log.debug("%s is not shared: %s", ref.uri, error)
@@ -65,6 +68,17 @@ class SharedMemory:
             self._counts.events["exhausted"] += 1
             return None
         return IpcHint(self._terms.node_id, name, ref.schema_digest, until)
+
+    def _shared(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
+        if self._terms.sealed and self._sealed.is_there:
+            try:
+                name = self._sealed.share(stem, header, data, until)
+            except OSError as error:
+                _log.debug("the broker did not take a region, which becomes a file: %s", error)
+            else:
+                self._counts.events["sealed"] += name is not None
+                return name
+        return self._files.share(stem, header, data, until)
 
     def attach(self, ref: PayloadRef) -> pa.Buffer:
         """Return the payload of `ref` without copying it.
@@ -83,21 +97,21 @@ class SharedMemory:
             raise NotHere("expired")
         if hint.schema_digest != ref.schema_digest:
             raise NotHere("schema")
-        carrier = self._sealed if hint.shm_name.startswith(PREFIX) else self._files
+        carrier = self._sealed if hint.shm_name.startswith(SEALED) else self._files
         return carrier.attach(hint.shm_name, _wanted(ref))
 
     def _unhinted(self, ref: PayloadRef) -> pa.Buffer:
         """Look for the region under the name we would give it: most references lose their hint."""
-        carrier = self._sealed if self._sealed.is_there else self._files
-        try:
-            return carrier.attach(carrier.name_of(_stem(ref)), _wanted(ref))
-        except NotHere:
-            raise NotHere("no hint") from None
+        for carrier in (self._sealed, self._files) if self._terms.sealed else (self._files,):
+            with suppress(NotHere):
+                return carrier.attach(carrier.name_of(_stem(ref)), _wanted(ref))
+        raise NotHere("no hint")
 
     def drop(self, ref: PayloadRef) -> None:
         """Remove the region of a payload that was deleted."""
         self._files.drop(_stem(ref))
-        self._sealed.drop(_stem(ref))
+        if self._terms.sealed:
+            self._sealed.drop(_stem(ref))
 
     def tend(self) -> None:
         """Remove the regions of this process that have had their time."""
@@ -115,15 +129,16 @@ class SharedMemory:
     @property
     def bytes_in_use(self) -> int:
         """What all processes of the node have in regions now."""
-        return self._files.bytes_in_use + self._sealed.bytes_in_use
+        return self._files.bytes_in_use
 
 
 def open_shared_memory(terms: Terms, clock: Clock, counts: TierCounts) -> SharedMemory | None:
     """Return the node's shared memory, swept; None where there is none, or no budget for it."""
     if not terms.budget_bytes:
         return None
-    if not os.access(terms.folder, os.W_OK | os.X_OK):
-        _log.warning("%s cannot be written: payloads are not shared in memory", terms.folder)
+    folder = terms.space.folder
+    if not os.access(folder, os.W_OK | os.X_OK):
+        _log.warning("%s cannot be written: payloads are not shared in memory", folder)
         return None
     shared = SharedMemory(terms, clock, counts)
     shared.sweep()

@@ -13,12 +13,14 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streams.payload.ledger import on_pages
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = re.compile(r"/noetl-[A-Za-z0-9._-]{1,200}")
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -37,6 +39,42 @@ def write(number: int, header: Header, data: bytes) -> None:
     """
     _write_at(number, data, SIZE)
     _write_at(number, header.pack(), 0)
+
+
+def made(path: Path, size: int) -> int:
+    """Make an empty region of its full size, so that whoever counts the folder counts it."""
+    number = os.open(path, NEW, 0o600)
+    try:
+        os.ftruncate(number, size)
+    except BaseException:
+        os.close(number)
+        path.unlink()
+        raise
+    return number
+
+
+def fill(number: int, header: Header, data: bytes, until: float) -> None:
+    """Fill a region, say until when it is kept, and close it."""
+    try:
+        write(number, header, data)
+        os.utime(number, (until, until))
+    finally:
+        os.close(number)
+
+
+def renamed(passing: Path, path: Path) -> int:
+    """Give a region its lasting name; return the memory of one that had it before."""
+    replaced = pages_of(path)
+    passing.rename(path)
+    return replaced
+
+
+def pages_of(path: Path) -> int:
+    """Return the memory that a file stands for; one that is not there, none."""
+    try:
+        return on_pages(path.stat(follow_symlinks=False).st_size)
+    except FileNotFoundError:
+        return 0
 
 
 def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
@@ -66,7 +104,11 @@ def _open(path: str) -> int:
 
 
 def mapped(number: int, wanted: Header) -> pa.Buffer:
-    """Map what is open under `number`, if it is a region of ours with what is wanted."""
+    """Map what is open under `number`, if it is a region of ours with what is wanted.
+
+    Nothing of it is touched through the mapping before it is known to be whole: where memory is
+    short, looking at a page that was never written ends the process that looks.
+    """
     import pyarrow as pa  # only those who read rows need it
 
     found = os.fstat(number)
@@ -76,17 +118,29 @@ def mapped(number: int, wanted: Header) -> pa.Buffer:
         raise NotHere("foreign")
     if found.st_size != SIZE + wanted.length:
         raise NotHere("length")
-    # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
-    pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
     try:
-        header = unpack(pages[:SIZE])
+        header = unpack(os.pread(number, SIZE, 0))
     except BadHeader:
         raise NotHere("header") from None
     if header.length != wanted.length:
         raise NotHere("length")
     if header.sha256 != wanted.sha256:
         raise NotHere("digest")
+    if _has_holes(number, found):
+        raise NotHere("holes")
+    try:
+        # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
+        pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+    except ValueError:  # it was cut since
+        raise NotHere("length") from None
     return pa.py_buffer(pages)[SIZE:]
+
+
+def _has_holes(number: int, found: os.stat_result) -> bool:
+    """Say whether a part was never written; only where blocks are missing is it looked for."""
+    if found.st_blocks * 512 >= found.st_size:
+        return False
+    return os.lseek(number, 0, os.SEEK_HOLE) < found.st_size
 
 
 def _write_at(number: int, data: bytes, offset: int) -> None:

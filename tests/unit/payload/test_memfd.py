@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from streams.clock import SettableClock
-from streams.envelope.model import PayloadRef
+from streams.envelope.model import IpcHint, PayloadRef
 from streams.payload.content import describe
+from streams.payload.counts import TierCounts
 from streams.payload.port import ARROW
 from streams.payload.rows import decode_rows
 from streams.payload.shm import memfd
 from streams.payload.shm.broker import Broker, NoBroker
 from streams.payload.shm.header import Header
-from streams.payload.shm.memfd import PREFIX, broker_path, is_sealed, sealed_memory
+from streams.payload.shm.memfd import is_sealed, sealed_memory
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
-from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows
+from streams.payload.shm.space import SEALED
+from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows, space
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memfd here")
 BUDGET = 64 * 4096
@@ -46,7 +51,7 @@ def broker(folder: Path, clock: SettableClock) -> Iterator[Callable[[], None]]:
     """Run a broker; yield what ends it before its time."""
     stop = threading.Event()
     thread = threading.Thread(
-        target=Broker(broker_path(folder), BUDGET, clock).serve, args=(stop,), daemon=True
+        target=Broker(space(folder), BUDGET, clock, TierCounts()).serve, args=(stop,), daemon=True
     )
     thread.start()
 
@@ -84,12 +89,14 @@ def test_what_is_sealed_cannot_be_changed_or_cut() -> None:
 
 def test_another_process_gets_it_from_the_broker(folder: Path, clock: SettableClock) -> None:
     with broker(folder, clock):
-        writer, reader = (shared_memory(folder, clock=clock) for _ in range(2))
+        writer, reader = (
+            shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET) for _ in range(2)
+        )
         ref = shared(writer)
         assert ref is not None
         assert ref.ipc is not None
-        assert ref.ipc.shm_name.startswith(PREFIX)
-        assert not list(folder.glob("noetl-*-*"))
+        assert ref.ipc.shm_name.startswith(SEALED)
+        assert not list(folder.glob("noetl-*-*-?" + "?" * 39))
         writer.close()  # it outlives its writer
         buffer = reader.attach(ref)
         assert reader.bytes_in_use == -(-(ref.byte_length + 64) // 4096) * 4096
@@ -102,7 +109,7 @@ def test_another_process_gets_it_from_the_broker(folder: Path, clock: SettableCl
 
 def test_a_broker_keeps_to_its_budget_and_to_the_time(folder: Path, clock: SettableClock) -> None:
     with broker(folder, clock):
-        memory = shared_memory(folder, clock=clock)
+        memory = shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET)
         taken = [shared(memory, bytes([n]) * (20 * 4096 - 64)) for n in range(4)]
         assert [ref is not None for ref in taken] == [True, True, True, False]
         assert taken[0] is not None
@@ -116,18 +123,19 @@ def test_a_broker_keeps_to_its_budget_and_to_the_time(folder: Path, clock: Setta
 
 def test_without_the_broker_regions_are_files_again(folder: Path, clock: SettableClock) -> None:
     with broker(folder, clock) as end:
-        writer, reader = (shared_memory(folder, clock=clock) for _ in range(2))
+        writer, reader = (
+            shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET) for _ in range(2)
+        )
         sealed = shared(writer)
         assert sealed is not None
         reader.attach(sealed)
         end()
         with pytest.raises(NotHere, match="no broker"):
             reader.attach(sealed)
-        assert shared(writer) is None  # it learns so
         again = shared(writer)
         assert again is not None
         assert again.ipc is not None
-        assert not again.ipc.shm_name.startswith(PREFIX)
+        assert not again.ipc.shm_name.startswith(SEALED)
         assert decode_rows(reader.attach(again)) == some_rows()
 
 
@@ -136,10 +144,10 @@ def test_nothing_is_given_to_a_broker_of_somebody_else(
 ) -> None:
     with broker(folder, clock):
         monkeypatch.setattr(memfd, "peer_uid", lambda _: os.geteuid() + 1)
-        ref = shared(shared_memory(folder, clock=clock))
+        ref = shared(shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET))
         assert ref is not None
         assert ref.ipc is not None
-        assert not ref.ipc.shm_name.startswith(PREFIX)
+        assert not ref.ipc.shm_name.startswith(SEALED)
 
 
 def test_what_is_not_sealed_is_not_kept(folder: Path, clock: SettableClock) -> None:
@@ -148,10 +156,10 @@ def test_what_is_not_sealed_is_not_kept(folder: Path, clock: SettableClock) -> N
         number = os.memfd_create("open", os.MFD_ALLOW_SEALING)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(30)
-            connection.connect(str(broker_path(folder)))
-            words = f'{{"give": "{PREFIX}x", "until": {until}}}'.encode()
+            connection.connect(str(space(folder).socket))
+            words = f'{{"give": "{space(folder).sealed_prefix}x", "until": {until}}}'.encode()
             socket.send_fds(connection, [words], [number])
-            assert connection.recv(100) == b"full"
+            assert connection.recv(100) == b"what"
             for nonsense in (b"?", b"[]", b"{}", b'{"give": 1}', b'{"take": {}}', b"\0" * 900):
                 connection.send(nonsense)
                 assert connection.recv(100) in (b"what", b"gone")
@@ -162,10 +170,169 @@ def test_there_is_one_broker_and_what_a_dead_one_left_is_no_hindrance(
     folder: Path, clock: SettableClock
 ) -> None:
     with broker(folder, clock), pytest.raises(NoBroker, match="already"):
-        Broker(broker_path(folder), BUDGET, clock)
+        Broker(space(folder), BUDGET, clock, TierCounts())
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
-        left.bind(str(broker_path(folder)))
+        left.bind(str(space(folder).socket))
     with broker(folder, clock):
-        memory = shared_memory(folder, clock=clock)
+        memory = shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET)
         assert shared(memory) is not None
         memory.close()
+
+
+def test_files_and_sealed_memory_have_one_budget(folder: Path, clock: SettableClock) -> None:
+    with broker(folder, clock) as end:
+        sealing = shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET)
+        filing = shared_memory(folder, clock=clock, budget_bytes=BUDGET)
+        size = 20 * 4096
+        assert shared(sealing, b"s" * (size - 64)) is not None
+        assert sealing.bytes_in_use == filing.bytes_in_use == size
+        assert shared(filing, b"f" * (size - 64)) is not None
+        assert shared(sealing, b"t" * (size - 64)) is not None
+        assert shared(sealing, b"u" * (size - 64)) is None
+        assert shared(filing, b"v" * (size - 64)) is None
+        assert sealing.bytes_in_use == filing.bytes_in_use == 3 * size
+        filing.sweep()  # whoever counts finds the same
+        assert filing.bytes_in_use == 3 * size
+        end()
+        assert filing.bytes_in_use == size
+        filing.close()
+        sealing.close()
+        assert not list(folder.iterdir())
+
+
+def test_what_a_killed_broker_kept_is_counted_no_more(folder: Path, clock: SettableClock) -> None:
+    dead = Broker(space(folder), BUDGET, clock, TierCounts())
+    dead._budget.reserve(60 * 4096, clock.now().timestamp() + 10)
+    dead._listener.close()
+    filing = shared_memory(folder, clock=clock, budget_bytes=BUDGET)
+    assert shared(filing, bytes(20 * 4096)) is None
+    clock.advance(11)
+    assert shared(filing, bytes(20 * 4096)) is not None
+    filing.close()
+    dead._budget.reserve(60 * 4096, clock.now().timestamp() + 10)
+    with broker(folder, clock):  # and a new one begins with nothing
+        assert filing.bytes_in_use == 0
+
+
+def test_a_broker_whose_socket_was_removed_is_found_again(
+    folder: Path, clock: SettableClock
+) -> None:
+    with broker(folder, clock):
+        old = shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET)
+        ref = shared(old)
+        assert ref is not None
+        space(folder).socket.unlink()
+        clock.advance(3)
+        assert wait_for(space(folder).socket.is_socket)
+        new = shared_memory(folder, clock=clock, sealed=True, budget_bytes=BUDGET)
+        assert decode_rows(new.attach(ref)) == decode_rows(old.attach(ref)) == some_rows()
+        new.close()
+        old.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def lying_memory(data: bytes, *, cut: int = 0, sparse: bool = False) -> int:
+    """Return sealed memory of ours whose header does not tell the truth, or hides holes."""
+    digest = bytes.fromhex(describe(ACME, data, media_type=ARROW).sha256)
+    if not sparse:
+        return sealed_memory(Header(len(data), digest), data[: len(data) - cut])
+    number = os.memfd_create("holes", os.MFD_ALLOW_SEALING)
+    os.fchmod(number, 0o600)
+    os.ftruncate(number, 64 + len(data))
+    os.pwrite(number, Header(len(data), digest).pack(), 0)
+    fcntl.fcntl(number, memfd._ADD_SEALS, memfd._SEALS)
+    return number
+
+
+def test_descriptors_that_lie_are_passed_over(folder: Path, clock: SettableClock) -> None:
+    data = bytes(range(256)) * 400
+    ref = describe(ACME, data, media_type=ARROW, schema_digest="0" * 64)
+    unsealed = os.memfd_create("open", os.MFD_ALLOW_SEALING)
+    pipe, other_end = os.pipe()
+    plain = os.open(folder, os.O_RDONLY)
+    everybodys = lying_memory(data)
+    os.fchmod(everybodys, 0o666)
+    given = {
+        lying_memory(data, cut=1): "length",
+        lying_memory(data[:-1] + b"!"): "digest",
+        lying_memory(data, sparse=True): "holes",
+        everybodys: "foreign",
+        unsealed: "foreign",
+        pipe: "foreign",
+        plain: "foreign",
+    }
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(space(folder).socket))
+        listener.listen()
+        reader = shared_memory(folder, clock=clock, sealed=True)
+        assert shared(shared_memory(folder, clock=clock), data) is not None  # a file, to compare
+        until = clock.now() + timedelta(seconds=60)
+        hint = IpcHint("node-1", f"{space(folder).sealed_prefix}x", "0" * 64, until)
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                for number in given:
+                    connection.recv(1024)
+                    socket.send_fds(connection, [b"ok"], [number, number])
+
+        lying = threading.Thread(target=answer)
+        lying.start()
+        before = len(os.listdir("/proc/self/fd"))
+        for reason in given.values():
+            with pytest.raises(NotHere) as caught:
+                reader.attach(replace(ref, ipc=hint))
+            assert caught.value.reason == reason
+        lying.join(30)
+        reader.close()
+        assert len(os.listdir("/proc/self/fd")) <= before  # not one of them is left open
+    for number in (*given, other_end):
+        os.close(number)
+
+
+def test_a_broker_that_hangs_is_left_alone(folder: Path, clock: SettableClock) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(space(folder).socket))
+        listener.listen()  # and nobody answers
+        memory = shared_memory(folder, clock=clock, sealed=True)
+        assert shared(memory) is not None  # as a file
+        assert not memory._sealed.is_there
+        clock.advance(9)
+        assert not memory._sealed.is_there
+        clock.advance(2)
+        assert memory._sealed.is_there
+        memory.close()
+
+
+def test_a_broker_keeps_no_descriptor_it_was_not_asked_to(
+    folder: Path, clock: SettableClock
+) -> None:
+    with broker(folder, clock), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(30)
+        client.connect(str(space(folder).socket))
+        numbers = [os.memfd_create(name) for name in "ab"]
+        client.send(b"{}")
+        assert client.recv(100) == b"what"
+        before = len(os.listdir("/proc/self/fd"))  # the broker is a thread of ours
+        until = clock.now().timestamp() + 10
+        names = (space(folder).sealed_prefix + "x", "/noetl-memfd-other-x", "../x", "x" * 500)
+        for name in names:
+            words = f'{{"give": "{name}", "until": {until}}}'.encode()
+            for some in ([], numbers[:1], numbers):
+                socket.send_fds(client, [words], some)
+                assert client.recv(100) == b"what"
+        assert len(os.listdir("/proc/self/fd")) == before
+        for number in numbers:
+            os.close(number)
+
+
+def test_where_a_broker_cannot_listen_it_says_so(folder: Path, clock: SettableClock) -> None:
+    space(folder).socket.mkdir()
+    with pytest.raises(NoBroker, match=r"cannot listen at .*tier_15_path"):
+        Broker(space(folder), BUDGET, clock, TierCounts())

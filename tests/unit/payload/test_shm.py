@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +22,11 @@ from streams.payload.content import describe
 from streams.payload.counts import TierCounts
 from streams.payload.port import ARROW
 from streams.payload.rows import decode_rows
-from streams.payload.shm import files
+from streams.payload.shm import region as region_module
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
 from streams.payload.shm.node import SharedMemory, Terms, open_shared_memory
 from streams.payload.shm.region import NotHere
-from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows
+from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows, space
 
 DATA = encoded().data
 REF = describe(ACME, DATA, media_type=ARROW, schema_digest=encoded().schema_digest)
@@ -38,7 +40,7 @@ def shared(memory: SharedMemory, data: bytes = DATA) -> PayloadRef | None:
 
 
 def regions(folder: Path) -> list[Path]:
-    return sorted(folder.glob("noetl-*-*"))
+    return sorted(folder.glob("noetl-*-*-*"))
 
 
 def reason(memory: SharedMemory, ref: PayloadRef) -> str:
@@ -160,7 +162,7 @@ def test_a_ledger_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     memory = shared_memory(tmp_path / "shm")
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
-    (tmp_path / "shm" / f"noetl-{os.geteuid()}.ledger").symlink_to(victim)
+    space(tmp_path / "shm").ledger.symlink_to(victim)
     assert shared(memory) is None
     assert victim.read_bytes() == b"precious"
 
@@ -182,14 +184,14 @@ def test_a_start_removes_what_a_crash_left_and_nothing_else(tmp_path: Path) -> N
     shared(shared_memory(tmp_path, clock=clock), b"left by a crash")
     clock.advance(LIFE_S / 2)
     shared(shared_memory(tmp_path, clock=clock), b"in use")
-    unfinished = tmp_path / f"noetl-{os.geteuid()}-new-1-1"
+    unfinished = tmp_path / f"{space(tmp_path).prefix}new-1-1"
     unfinished.write_bytes(bytes(100))
     old = clock.now().timestamp() - 61
     os.utime(unfinished, (old, old))
     (tmp_path / "somebody-elses").write_bytes(b"")
     clock.advance(LIFE_S / 2 + 1)
     counts = TierCounts()
-    terms = Terms(node_id="n", folder=tmp_path, budget_bytes=1 << 20, life_s=LIFE_S)
+    terms = Terms(node_id="n", space=space(tmp_path), budget_bytes=1 << 20, life_s=LIFE_S)
     memory = open_shared_memory(terms, clock, counts)
     assert memory is not None
     assert (counts.events["sweeps"], counts.events["swept"]) == (1, 2)
@@ -199,9 +201,9 @@ def test_a_start_removes_what_a_crash_left_and_nothing_else(tmp_path: Path) -> N
 
 
 def test_where_there_is_no_shared_memory_there_is_none(tmp_path: Path) -> None:
-    terms = Terms(node_id="n", folder=tmp_path / "not", budget_bytes=1 << 20, life_s=LIFE_S)
+    terms = Terms(node_id="n", space=space(tmp_path / "not"), budget_bytes=1 << 20, life_s=LIFE_S)
     assert open_shared_memory(terms, SettableClock(), TierCounts()) is None
-    terms = Terms(node_id="n", folder=tmp_path, budget_bytes=0, life_s=LIFE_S)
+    terms = Terms(node_id="n", space=space(tmp_path), budget_bytes=0, life_s=LIFE_S)
     assert open_shared_memory(terms, SettableClock(), TierCounts()) is None
 
 
@@ -214,7 +216,7 @@ def test_no_room_left_on_the_device_is_no_error(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(region_module, "write", full)
     assert shared(memory, bytes(size)) is None
     assert not regions(tmp_path)
     assert memory.bytes_in_use == 0
@@ -321,3 +323,157 @@ def test_a_writer_killed_half_way_leaves_what_readers_refuse_and_the_sweep_remov
     assert not left.exists()
     assert decode_rows(memory.attach(ref)) == some_rows()
     assert memory.bytes_in_use == -(-(len(DATA) + SIZE) // 4096) * 4096
+
+
+def test_what_was_never_written_is_not_looked_at(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path)
+    ref = shared(memory, bytes(100_000))
+    assert ref is not None
+    (region,) = regions(tmp_path)
+    header = region.read_bytes()[:SIZE]
+    region.unlink()
+    with region.open("xb") as file:
+        file.write(header)
+        file.truncate(SIZE + 100_000)
+    region.chmod(0o600)
+    assert reason(memory, ref) == "holes"
+
+
+def test_what_is_cut_while_it_is_mapped_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = shared_memory(tmp_path)
+    ref = shared(memory)
+    assert ref is not None
+    (region,) = regions(tmp_path)
+    looked = os.pread
+
+    def cut(number: int, size: int, offset: int) -> bytes:
+        found = looked(number, size, offset)
+        os.truncate(region, SIZE)
+        return found
+
+    monkeypatch.setattr(region_module.os, "pread", cut)
+    assert reason(memory, ref) in ("length", "holes")
+
+
+FULL = """
+import os, sys
+from pathlib import Path
+from tests.tiers import shared_memory
+from tests.unit.payload.test_shm import shared
+memory = shared_memory(Path(sys.argv[1]), budget_bytes=1 << 30)
+taken = [shared(memory, bytes([n]) * 60_000) for n in range(20)]
+print(sum(ref is not None for ref in taken), sum(ref is None for ref in taken), flush=True)
+(good, *_) = [ref for ref in taken if ref is not None]
+assert memory.attach(good).to_pybytes() == bytes([0]) * 60_000
+path = Path(sys.argv[1]) / good.ipc.shm_name[1:]
+header = path.read_bytes()[:64]
+path.unlink()
+for n in range(64):  # no page is left for anybody
+    try:
+        (path.parent / f"filler-{n}").write_bytes(bytes(4096))
+    except OSError:
+        break
+(path.parent / f"filler-{n - 1}").unlink()
+path.write_bytes(header)
+os.truncate(path, 64 + 60_000)
+path.chmod(0o600)
+try:
+    memory.attach(good)[4096:].to_pybytes()
+except Exception as error:
+    print(error)
+print(memory.bytes_in_use)
+"""
+
+
+@pytest.fixture
+def small_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory of half a megabyte, as a full /dev/shm would be."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("only root may mount a small folder in memory")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_memory_ends_neither_writer_nor_reader(small_folder: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, str(small_folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stderr
+    (taken, refused), (why,), (used,) = (line.split() for line in run.stdout.splitlines())
+    assert int(taken) > 0
+    assert int(refused) > 0
+    assert why == "holes"
+    assert int(used) == int(taken) * 61_440  # what could not be written is not counted
+
+
+def test_stacks_of_a_machine_know_nothing_of_each_other(tmp_path: Path) -> None:
+    clock, counts = SettableClock(), TierCounts()
+    one, other = (
+        SharedMemory(
+            Terms(node_id="n", space=space(tmp_path, name), budget_bytes=8192, life_s=LIFE_S),
+            clock,
+            counts,
+        )
+        for name in ("one", "other")
+    )
+    ref = shared(one)
+    assert ref is not None
+    assert reason(other, ref) == "foreign"
+    assert reason(other, replace(ref, ipc=None)) == "no hint"
+    assert other.bytes_in_use == 0
+    assert shared(other, bytes(5000)) is not None  # each has a budget of its own
+    other.drop(ref)
+    clock.advance(LIFE_S + 60)
+    other.sweep()
+    assert one.bytes_in_use > 0
+    assert len(regions(tmp_path)) == 1  # not even what is over: its owner tends it
+    clock.advance(3600)
+    assert other.sweep() == 1  # but nobody tends this
+    assert not regions(tmp_path)
+    for memory in (one, other):
+        memory.sweep()
+        memory.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of somebody else")
+def test_files_of_other_users_are_neither_read_nor_counted_nor_removed(tmp_path: Path) -> None:
+    clock = SettableClock()
+    memory = shared_memory(tmp_path, clock=clock, budget_bytes=8192)
+    ref = shared(memory)
+    assert ref is not None
+    (region,) = regions(tmp_path)
+    os.chown(region, 65534, 65534)
+    assert reason(memory, ref) == "foreign"
+    clock.advance(LIFE_S + 7200)
+    assert memory.sweep() == 0
+    assert region.exists()
+    assert memory.bytes_in_use == 0
+
+
+def test_a_link_under_a_regions_name_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    memory = shared_memory(tmp_path / "shm")
+    ref = shared(memory)
+    assert ref is not None
+    (region,) = regions(tmp_path / "shm")
+    victim = tmp_path / "victim"
+    region.rename(victim)
+    os.utime(victim, (1, 1))
+    region.symlink_to(victim)
+    again = shared(memory)
+    assert again is not None
+    assert victim.stat().st_mtime == 1
+    assert not region.is_symlink()
+    memory.attach(again)

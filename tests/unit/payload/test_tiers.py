@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,8 @@ from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
 from streams.payload.rows import encode_rows, rows_of
-from tests.tiers import ACME, NODE, Process, encoded, some_rows
+from streams.payload.shm.space import SEALED, space_in
+from tests.tiers import ACME, NODE, Process, encoded, some_rows, space
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ async def test_the_durable_store_is_written_first(
     monkeypatch.setattr(store, "put", down)
     with pytest.raises(PayloadMissing):
         await put_rows(writer)
-    assert not list((tmp_path / "shm").glob("noetl-*-*"))
+    assert not list((tmp_path / "shm").glob("noetl-*-*-*"))
 
 
 async def test_only_arrow_goes_to_shared_memory(writer: Process, reader: Process) -> None:
@@ -113,10 +115,15 @@ async def test_without_a_hint_the_store_is_asked_once_and_then_the_disk_and_the_
     [
         ({"node_id": "elsewhere"}, "node"),
         ({"schema_digest": "0" * 64}, "schema"),
-        ({"shm_name": "/noetl-0-nobody"}, "gone"),
+        ({"shm_name": "/noetl-0-nobody"}, "foreign"),
+        ({"shm_name": f"/{space(Path()).prefix}nobody"}, "gone"),
+        ({"shm_name": f"/{space_in(Path(), 'other').prefix}nobody"}, "foreign"),
+        ({"shm_name": f"{space(Path()).sealed_prefix}nobody"}, "no broker"),
+        ({"shm_name": f"{SEALED}0-nobody"}, "foreign"),
+        ({"shm_name": f"{space(Path()).sealed_prefix}/../x"}, "name"),
         ({"shm_name": "/etc/passwd"}, "name"),
-        ({"shm_name": "/noetl-/../../x"}, "name"),
-        ({"shm_name": "/noetl-\0"}, "name"),
+        ({"shm_name": f"/{space(Path()).prefix}/../../x"}, "name"),
+        ({"shm_name": f"/{space(Path()).prefix}\0"}, "name"),
         ({"shm_name": ""}, "name"),
     ],
 )
@@ -229,7 +236,7 @@ async def test_a_deleted_payload_leaves_no_copy_on_the_node(
     for process in (writer, reader):
         with pytest.raises(PayloadMissing):
             await process.payloads.get(ref)
-    assert not list((tmp_path / "shm").glob("noetl-*-*"))
+    assert not list((tmp_path / "shm").glob("noetl-*-*-*"))
 
 
 async def test_the_counters_are_told_as_json(writer: Process, reader: Process) -> None:
@@ -239,3 +246,90 @@ async def test_the_counters_are_told_as_json(writer: Process, reader: Process) -
     assert told["consumer"] == "test"
     assert told["reads"] == [{"tier": "1.5", "own": False, "count": 1}]
     assert told["bytes_in_use"]["1.5"] == -(-(ref.byte_length + 64) // 4096) * 4096
+
+
+async def fetched(process: Process, ref: PayloadRef) -> bytes:
+    return b"".join([piece async for piece in process.payloads.fetch(ref)])
+
+
+def on_disk(folder: Path) -> list[Path]:
+    return [path for path in (folder / "disk").glob("*/*") if path.is_file()]
+
+
+async def test_what_is_streamed_passes_by_the_disk_and_survives_a_restart(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for number in range(5):
+            yield bytes([number]) * 40_000
+
+    ref = await writer.payloads.store(ACME, pieces(), media_type=JSON)
+    whole = b"".join([piece async for piece in pieces()])
+    assert not on_disk(tmp_path)  # whoever stores it may never read it
+    assert await fetched(writer, ref) == whole
+    assert writer.served_by() == {"3": 1}
+    restarted = Process(tmp_path, store)
+    assert await fetched(restarted, ref) == whole
+    assert await restarted.payloads.get(ref) == whole
+    assert restarted.served_by() == {"2": 2}
+
+
+async def test_what_is_not_wanted_to_its_end_is_not_kept(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process
+) -> None:
+    ref = await writer.payloads.put(ACME, bytes(200_000), media_type=JSON)
+    pieces = writer.payloads.fetch(ref)
+    await anext(pieces)
+    await pieces.aclose()  # type: ignore[attr-defined]
+    assert not on_disk(tmp_path)
+    assert writer.disk is not None
+    assert writer.disk.bytes_in_use == 0
+
+
+async def test_what_is_too_large_for_the_disk_is_streamed_all_the_same(
+    tmp_path: Path, writer: Process
+) -> None:
+    ref = await writer.payloads.put(ACME, bytes(300_000), media_type=JSON)
+    assert await fetched(writer, ref) == bytes(300_000)
+    assert not on_disk(tmp_path)
+
+
+async def test_a_damaged_store_is_streamed_to_nobodys_disk(
+    tmp_path: Path, store: MemoryPayloadStore, writer: Process
+) -> None:
+    ref = await writer.payloads.put(ACME, bytes(200_000), media_type=JSON)
+    store.objects[key_of(ref)] = b"x" * ref.byte_length
+    with pytest.raises(PayloadCorrupt):
+        await fetched(writer, ref)
+    assert not on_disk(tmp_path)
+
+
+async def test_a_damaged_copy_on_disk_is_not_streamed(tmp_path: Path, writer: Process) -> None:
+    ref = await writer.payloads.put(ACME, bytes(200_000), media_type=JSON)
+    await fetched(writer, ref)
+    (copy,) = on_disk(tmp_path)
+    copy.write_bytes(b"x" * ref.byte_length)
+    assert await fetched(writer, ref) == bytes(200_000)
+    assert writer.counts.fell_through == {"disk corrupt": 1}
+    assert writer.served_by() == {"3": 2}
+
+
+async def test_rows_are_streamed_from_shared_memory(writer: Process, reader: Process) -> None:
+    ref = await put_rows(writer)
+    assert await fetched(reader, ref) == encoded().data
+    assert reader.served_by() == {"1.5": 1}
+
+
+async def test_a_region_that_holds_something_else_is_neither_copied_nor_streamed(
+    tmp_path: Path, writer: Process, store: MemoryPayloadStore, clock: SettableClock
+) -> None:
+    ref = await put_rows(writer)
+    region = tmp_path / "shm" / hint_of(ref).shm_name[1:]
+    whole = bytearray(region.read_bytes())
+    whole[-100] ^= 1
+    region.write_bytes(whole)
+    reader = Process(tmp_path, store, clock=clock)
+    assert await reader.payloads.get(ref) == encoded().data
+    assert await fetched(reader, ref) == encoded().data
+    assert reader.counts.fell_through == {"content": 2}
+    assert reader.served_by() == {"3": 1, "2": 1}
