@@ -7,13 +7,14 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
+import orjson
 import pytest
 import yaml
 
@@ -25,6 +26,7 @@ from streams.bench.judge import Judgement, judge
 from streams.bench.mock import Mock
 from streams.bench.pft import vary
 from streams.envelope.model import Event, Root
+from streams.local.layout import layout_of
 from streams.local.part import PartState
 from streams.local.settings import stack_settings
 from streams.local.stack import running
@@ -35,8 +37,6 @@ from streams.settings import Settings, load
 
 PATIENCE_S = 90.0
 """The longest that anything may wait once the parts are back."""
-LEASE = {"STREAMS__FRAMES__LEASE_SECONDS": "12", "STREAMS__FRAMES__HEARTBEAT_SECONDS": "4"}
-"""Leases short enough to be outlived in a test; a kept stack has the ones it was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,12 @@ class Runtime:
             await connection.close()
         return replace(found, expected=rows, missing=found.missing + rows - found.expected)
 
+    def api(self) -> str:
+        """Return the address of the API."""
+        (told,) = layout_of(self.data).roles.glob("api-*.json")
+        url: str = orjson.loads(told.read_bytes())["url"]
+        return url
+
     def part(self, name: str) -> PartStatus:
         """Return how a part is now."""
         state = find_stack(self.data)
@@ -148,22 +154,20 @@ class Runtime:
 
 
 @asynccontextmanager
-async def whole_runtime(
-    data: Path, patch: pytest.MonkeyPatch, *, lease: Mapping[str, str] = LEASE
-) -> AsyncIterator[Runtime]:
-    """Run a stack with every role; one that is up already where STREAMS_TEST_DATA names it."""
-    if kept := os.environ.get("STREAMS_TEST_DATA"):
-        async with _opened(Path(kept)) as runtime:
-            yield runtime
-        return
-    for name, value in lease.items():
-        patch.setenv(name, value)
-    async with running(data, roles=dict.fromkeys(existing_roles(), 1)), _opened(data) as runtime:
-        yield runtime
+async def whole_runtime(data: Path, environment: Mapping[str, str]) -> AsyncIterator[Runtime]:
+    """Run a stack with every role, whose processes are given this environment, too."""
+    async with AsyncExitStack() as held:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            roles = dict.fromkeys(existing_roles(), 1)
+            await held.enter_async_context(running(data, roles=roles))
+        yield await held.enter_async_context(kept_runtime(data))
 
 
 @asynccontextmanager
-async def _opened(data: Path) -> AsyncIterator[Runtime]:
+async def kept_runtime(data: Path) -> AsyncIterator[Runtime]:
+    """Use the stack that is up in a folder."""
     state = find_stack(data)
     assert state is not None, f"no stack is up in {data}"
     settings = load(env={}, stack=stack_settings(state)).settings

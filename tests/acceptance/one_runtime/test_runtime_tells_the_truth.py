@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -16,7 +15,7 @@ from streams.envelope.model import Root
 from streams.execution.cancelling import cancelled
 from streams.payload.port import Scope
 from tests.agreement import live_and_folded
-from tests.runtime import Runtime, playbook, whole_runtime
+from tests.runtime import Runtime, playbook
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
@@ -28,13 +27,6 @@ def main(n):
         raise ValueError(f"patient {{n}} has no chart")
     return n
 """
-
-
-@pytest.fixture(scope="module")
-async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runtime]:
-    with pytest.MonkeyPatch.context() as patch:
-        async with whole_runtime(tmp_path_factory.mktemp("truth"), patch) as made:
-            yield made
 
 
 @pytest.fixture

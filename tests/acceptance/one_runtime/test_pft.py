@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,8 @@ from streams.bench.frames import bench_frames
 from streams.bench.latency import HOPS, LAST_HOP, bench_latency
 from streams.bench.mock import World
 from streams.bench.pft import bench_pft
-from streams.local.settings import stack_settings
-from streams.local.stack import running
-from streams.local.state import StackState, find_stack
-from streams.roles.start import existing_roles
-from streams.settings import Settings, load
+from streams.settings import Settings
+from tests.runtime import Runtime
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PROMISED = {
@@ -37,34 +33,13 @@ FROM noetl.frame f LEFT JOIN noetl.frame_output o USING (frame_id)
 WHERE f.output_ref IS NOT NULL"""
 
 
-@pytest.fixture(scope="module")
-async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[StackState]:
-    """A stack with every role; one that is up already where STREAMS_TEST_DATA names it."""
-    kept = find_stack(Path(os.environ["STREAMS_TEST_DATA"])) if _is_kept() else None
-    if kept is not None and any(part.name.startswith("worker") for part in kept.parts):
-        yield kept
-        return
-    roles = dict.fromkeys(existing_roles(), 1)
-    async with running(tmp_path_factory.mktemp("pft"), roles=roles) as state:
-        yield state
-
-
-@pytest.fixture(scope="module")
-def settings(stack: StackState) -> Settings:
-    return load(env={}, stack=stack_settings(stack)).settings
-
-
-def _is_kept() -> bool:
-    return "STREAMS_TEST_DATA" in os.environ
-
-
 async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
-    settings: Settings, stack: StackState
+    runtime: Runtime,
 ) -> None:
     world = World(facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01)
 
     report = await bench_pft(
-        settings, stack.data, world=world, frame_size=50, timeout_s=1.0, say=print
+        runtime.settings, runtime.data, world=world, frame_size=50, timeout_s=1.0, say=print
     )
 
     figures = report.figures
@@ -83,18 +58,18 @@ async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
 
 
 async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
-    settings: Settings, stack: StackState
+    runtime: Runtime,
 ) -> None:
     async def lose() -> None:
         while True:
-            await asyncio.to_thread(_lose_caches, settings)
+            await asyncio.to_thread(_lose_caches, runtime.settings)
             await asyncio.sleep(0.02)
 
     world = World(facilities=1, patients=30, rows_per_page=1)
     losing = asyncio.create_task(lose())
     try:
         report = await bench_pft(
-            settings, stack.data, world=world, frame_size=10, timeout_s=5.0, say=print
+            runtime.settings, runtime.data, world=world, frame_size=10, timeout_s=5.0, say=print
         )
     finally:
         losing.cancel()
@@ -103,14 +78,14 @@ async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
     assert report.faults == ()
     assert report.figures["status"] == "COMPLETED"
     assert report.figures["saved_rows"] == report.figures["expected_rows"]
-    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+    async with open_pool(runtime.settings.event_store.canonical_connection.dsn("read")) as pool:
         frames, wrong = await pool.fetchrow(OUTPUTS)
     assert frames >= _int(report.figures["frames"])
     assert wrong == 0
 
 
-async def test_latency_is_told_hop_by_hop(settings: Settings) -> None:
-    report = await bench_latency(settings, executions=5, say=print)
+async def test_latency_is_told_hop_by_hop(runtime: Runtime) -> None:
+    report = await bench_latency(runtime.settings, executions=5, say=print)
 
     assert report.faults == ()
     assert report.figures["executions"] == 5
@@ -121,9 +96,9 @@ async def test_latency_is_told_hop_by_hop(settings: Settings) -> None:
 
 
 async def test_trivial_frames_are_counted_with_their_processor_time(
-    settings: Settings, stack: StackState
+    runtime: Runtime,
 ) -> None:
-    report = await bench_frames(settings, stack.data, frames=100, say=print)
+    report = await bench_frames(runtime.settings, runtime.data, frames=100, say=print)
 
     assert report.faults == ()
     assert report.figures["frames"] == 100

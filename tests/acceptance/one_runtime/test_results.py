@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
-import orjson
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -16,10 +15,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.bench.through import through
 from streams.clock import SystemClock
-from streams.local.layout import layout_of
 from streams.resources import folder
 from streams.worker.kafka import KafkaPartitions
-from tests.runtime import Runtime, playbook, whole_runtime
+from tests.runtime import Runtime, playbook
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PAGE_BYTES = 3 * 2**20
@@ -31,13 +29,6 @@ def main(html):
     return {"title": re.search("<title>(.*?)</title>", html)[1], "links": html.count("<a "),
             "length": len(html)}
 """
-
-
-@pytest.fixture(scope="module")
-async def runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runtime]:
-    with pytest.MonkeyPatch.context() as patch:
-        async with whole_runtime(tmp_path_factory.mktemp("results"), patch) as made:
-            yield made
 
 
 async def page(request: web.Request) -> web.Response:
@@ -194,10 +185,8 @@ async def test_pages_are_fetched_until_there_are_no_more(runtime: Runtime) -> No
 
 async def resolved(runtime: Runtime, ref: str) -> int:
     """Ask the API for a page; return how many rows it has."""
-    told = next(layout_of(runtime.data).roles.glob("api*.json"))
-    url = orjson.loads(told.read_bytes())["url"]
     async with (
-        aiohttp.ClientSession(url) as session,
+        aiohttp.ClientSession(runtime.api()) as session,
         session.get("/api/result/resolve", params={"ref": ref}) as answer,
     ):
         assert answer.status == 200

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,11 @@ from streams.bench.judge import Judgement
 from streams.bench.mock import World, mock_server
 from streams.cli import cli
 from tests.agreement import live_and_folded
-from tests.runtime import PATIENCE_S, Runtime, pft, playbook, whole_runtime
+from tests.runtime import PATIENCE_S, Runtime, pft, playbook
 
 logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
-POISON = Path(__file__).parents[1] / "poison"
 KILLED = ("worker-0", "planner-0", "projector-0", "kafka")
 WORLD = World(facilities=2, patients=30, latency_ms=100)
 FRAME_SIZE, ROWS = 5, 60 * 12 + 24
@@ -67,20 +65,10 @@ SELECT count(*) >= $2 FROM noetl.event WHERE root_id = $1 AND event_type = 'fram
 HAPPENED = "SELECT count(*) > 0 FROM noetl.event WHERE root_id = $1 AND event_type = $2"
 
 
-@pytest.fixture(scope="module")
-def poison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that names the playbook of which a planner dies, while it is there."""
-    return tmp_path_factory.mktemp("poison") / "path"
-
-
-@pytest.fixture(scope="module")
-async def runtime(tmp_path_factory: pytest.TempPathFactory, poison: Path) -> AsyncIterator[Runtime]:
-    with pytest.MonkeyPatch.context() as patch:
-        found = os.environ.get("PYTHONPATH")
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(POISON), *([found] if found else [])]))
-        patch.setenv("STREAMS_TEST_POISON", str(poison))
-        async with whole_runtime(tmp_path_factory.mktemp("killed"), patch, lease={}) as made:
-            yield made
+@pytest.fixture
+def runtime(own_runtime: Runtime) -> Runtime:
+    """The run's own: nobody else's parts are killed."""
+    return own_runtime
 
 
 async def test_rows_are_exact_though_every_part_is_killed_twice_while_they_are_fetched(
@@ -126,8 +114,6 @@ async def test_a_hung_frame_is_done_again_after_a_kill_though_its_neighbours_wer
 async def test_an_execution_that_kills_the_planner_is_suspended_and_goes_on_once_it_is_mended(
     runtime: Runtime, poison: Path
 ) -> None:
-    if "STREAMS_TEST_DATA" in os.environ:
-        pytest.skip("a planner that can be poisoned needs a stack of its own")
     await runtime.author("CREATE TABLE poisoned (n int)")
     bad, good = playbook(SAVE), playbook({"step": "hello", "tool": {"kind": "noop"}})
     _poison(poison, bad["metadata"]["path"])
@@ -156,8 +142,6 @@ async def test_an_execution_that_kills_the_planner_is_suspended_and_goes_on_once
 async def test_a_killed_workers_frames_are_given_out_again_as_soon_as_it_is_back(
     runtime: Runtime, tmp_path: Path
 ) -> None:
-    if "STREAMS_TEST_DATA" in os.environ:
-        pytest.skip("the stack's own leases may be shorter than its worker's return")
     execution_id = await runtime.start(playbook(_hanging(tmp_path / "hung", 1)))
     await runtime.until(HAPPENED, execution_id, "frame.claimed")
     await _until_there(tmp_path / "hung")
@@ -170,8 +154,6 @@ async def test_a_killed_workers_frames_are_given_out_again_as_soon_as_it_is_back
 async def test_a_worker_that_is_stopped_hands_its_command_back(
     runtime: Runtime, tmp_path: Path
 ) -> None:
-    if "STREAMS_TEST_DATA" in os.environ:
-        pytest.skip("only a stack of its own may be stopped")
     hang = {"kind": "python", "code": HANGS_ONCE, "timeout": 600}
     hang["args"] = {"n": 3, "flag": str(tmp_path / "hung")}
     execution_id = await runtime.start(playbook({"step": "hang", "tool": hang}))

