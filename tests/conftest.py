@@ -13,7 +13,6 @@ from hypothesis import settings as hypothesis_settings
 
 from streams.app import Log, open_log
 from streams.envelope.model import NewEvent, Root
-from streams.log.migrate import migrate
 from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.servers import servers
@@ -40,10 +39,17 @@ async def log(settings: Settings) -> AsyncIterator[Log]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+async def migrated(settings: Settings) -> AsyncIterator[Settings]:
+    """Settings that name a migrated database to be copied: nobody connects to it."""
+    async with scratch_database(settings) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
-async def database(settings: Settings) -> AsyncIterator[Settings]:
+async def database(settings: Settings, migrated: Settings) -> AsyncIterator[Settings]:
     """Settings that name a migrated database of this module's own."""
-    async with scratch_database(settings) as own:
+    async with scratch_database(settings, like=migrated) as own:
         yield own
 
 
@@ -55,11 +61,10 @@ async def empty_database(settings: Settings) -> AsyncIterator[Settings]:
 
 
 @pytest.fixture
-async def postgres_dsn(empty_database: Settings) -> str:
-    """The connection string of a migrated database of this test's own, as its owner."""
-    dsn = empty_database.event_store.canonical_connection.dsn("owner")
-    await migrate(dsn)
-    return dsn
+async def fresh_database(settings: Settings, migrated: Settings) -> AsyncIterator[Settings]:
+    """Settings that name a migrated database of this test's own."""
+    async with scratch_database(settings, like=migrated) as own:
+        yield own
 
 
 @pytest.fixture

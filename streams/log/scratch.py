@@ -13,13 +13,20 @@ from streams.settings import Settings
 
 
 @asynccontextmanager
-async def scratch_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Settings]:
-    """Yield settings that name a new database, which is dropped afterwards."""
+async def scratch_database(
+    settings: Settings, *, migrated: bool = True, like: Settings | None = None
+) -> AsyncIterator[Settings]:
+    """Yield settings that name a new database, which is dropped afterwards.
+
+    A copy of the database that `like` names has its schema already; nobody may be connected
+    to that one meanwhile.
+    """
     name = f"scratch_{uuid4().hex}"
-    await _execute(settings, f"CREATE DATABASE {name}")
+    template = f" TEMPLATE {like.event_store.canonical_connection.database}" if like else ""
+    await _execute(settings, f"CREATE DATABASE {name}{template}")
     try:
         own = settings.with_database(name)
-        if migrated:
+        if migrated and like is None:
             await migrate(own.event_store.canonical_connection.dsn("owner"))
         yield own
     finally:

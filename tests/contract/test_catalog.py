@@ -19,7 +19,6 @@ from streams.envelope.model import NewEvent, Root
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
-from streams.log.scratch import scratch_database
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.errors import BadPlaybook
@@ -55,15 +54,9 @@ class Subject:
         )
 
 
-@pytest.fixture(scope="module")
-async def postgres(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as database:
-        yield database
-
-
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
 def place(request: pytest.FixtureRequest) -> Settings | None:
-    return None if request.param == "memory" else request.getfixturevalue("postgres")
+    return None if request.param == "memory" else request.getfixturevalue("database")
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from streams.credential.port import Claim, CredentialStore, Held, Vault
 from streams.credential.postgres import PostgresVault
 from streams.credential.seal import seal, unseal
 from streams.envelope.model import NewEvent, Root
-from streams.log.scratch import scratch_database
 from streams.payload.port import Scope
 from streams.settings import Settings
 from tests.logs import dsn, event
@@ -99,15 +98,9 @@ class LoggedClaims:
         return event(claim.execution_id, type, meta=meta, payload_ref=None, **whose, **fields)
 
 
-@pytest.fixture(scope="module")
-async def postgres(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as own:
-        yield own
-
-
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
 def place(request: pytest.FixtureRequest) -> Settings | None:
-    return None if request.param == "memory" else request.getfixturevalue("postgres")
+    return None if request.param == "memory" else request.getfixturevalue("database")
 
 
 @pytest.fixture
@@ -217,9 +210,9 @@ async def test_a_row_is_sealed_anew_unless_it_was_set_meanwhile(subject: Subject
 
 
 @pytest.mark.stack
-async def test_the_log_tells_of_it_without_the_secret(postgres: Settings) -> None:
-    async with open_log(postgres, role="test", lanes=1) as log:
-        store = credentials_of(log, postgres)
+async def test_the_log_tells_of_it_without_the_secret(database: Settings) -> None:
+    async with open_log(database, role="test", lanes=1) as log:
+        store = credentials_of(log, database)
         sealed = seal(KEYS, SCOPE, "told", {"dsn": "c4nary"})
         made = await store.put(SCOPE, "told", "postgres", ["dsn"], sealed)
         await store.remove(SCOPE, "told")

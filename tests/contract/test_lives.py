@@ -8,14 +8,13 @@ import pytest
 
 from streams.app import open_pool
 from streams.log.lives import Lives, MemoryLives, PostgresLives, Superseded, check, is_over
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
 from tests.logs import dsn
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
 def place(request: pytest.FixtureRequest) -> Settings | None:
-    return None if request.param == "memory" else request.getfixturevalue("settings")
+    return None if request.param == "memory" else request.getfixturevalue("fresh_database")
 
 
 @pytest.fixture
@@ -23,10 +22,7 @@ async def lives(place: Settings | None) -> AsyncIterator[Lives]:
     if place is None:
         yield MemoryLives()
         return
-    async with (
-        scratch_database(place) as database,
-        open_pool(dsn(database, "append")) as pool,
-    ):
+    async with open_pool(dsn(place, "append")) as pool:
         yield PostgresLives(pool)
 
 

@@ -25,6 +25,7 @@ from streams.errors import Refused, Unavailable
 from streams.mirror.registry_db import DatabaseRegistry
 from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.settings import Settings
+from tests.logs import dsn
 
 # Opens a registry in which the given schemas may be asked for.
 Open = Callable[..., Awaitable[SchemaRegistry]]
@@ -37,6 +38,11 @@ def registry_url(settings: Settings) -> str:
     return url
 
 
+@pytest.fixture
+def registry_dsn(database: Settings) -> str:
+    return dsn(database)
+
+
 @pytest.fixture(
     params=[
         "memory",
@@ -47,7 +53,7 @@ def registry_url(settings: Settings) -> str:
 )
 def place(request: pytest.FixtureRequest) -> tuple[str, str]:
     """Which adapter, and where its server is; only the servers that are needed are started."""
-    needed = {"db": "postgres_dsn", "external": "registry_url"}.get(request.param)
+    needed = {"db": "registry_dsn", "external": "registry_url"}.get(request.param)
     return request.param, request.getfixturevalue(needed) if needed else ""
 
 
@@ -182,19 +188,18 @@ async def test_a_schema_the_registry_cannot_read_is_refused(registry_url: str) -
 
 
 @pytest.mark.stack
-async def test_a_database_that_closed_the_connection_is_unavailable(postgres_dsn: str) -> None:
-    connection = await asyncpg.connect(postgres_dsn)
+async def test_a_database_that_closed_the_connection_is_unavailable(registry_dsn: str) -> None:
+    connection = await asyncpg.connect(registry_dsn)
     await connection.close()
     with pytest.raises(Unavailable, match="check that the database runs"):
         await DatabaseRegistry(connection).schema(1)
 
 
 @pytest.mark.stack
-@pytest.mark.usefixtures("postgres_dsn")
 async def test_the_role_that_appends_registers_and_the_one_that_reads_cannot(
-    empty_database: Settings,
+    database: Settings,
 ) -> None:
-    address, schema = empty_database.event_store.canonical_connection, new_schema()
+    address, schema = database.event_store.canonical_connection, new_schema()
     async with (
         asyncpg.create_pool(address.dsn("append"), min_size=1) as appending,
         asyncpg.create_pool(address.dsn("read"), min_size=1) as reading,

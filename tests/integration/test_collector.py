@@ -30,6 +30,7 @@ from streams.payload.rows import encode_rows
 from streams.payload.store import ContentStore
 from streams.settings import Settings
 from tests.conftest import make_event
+from tests.logs import settled
 
 pytestmark = pytest.mark.stack
 
@@ -76,16 +77,15 @@ class House:
 
     async def collect(self, **options: Any) -> Report:
         chosen: dict[str, Any] = {"grace": HOUR, **options}
+        await settled(self.log.pool)
         return await collect(self.ports, **chosen)
 
 
 @pytest.fixture
-async def house(
-    empty_database: Settings, postgres_dsn: str, tmp_path: Path
-) -> AsyncIterator[House]:
-    dsn = empty_database.event_store.canonical_connection.dsn("collect")
+async def house(fresh_database: Settings, tmp_path: Path) -> AsyncIterator[House]:
+    dsn = fresh_database.event_store.canonical_connection.dsn("collect")
     shelves = LocalObjects(tmp_path)
-    async with open_log(empty_database, role="test") as log, open_ledger(dsn) as ledger:
+    async with open_log(fresh_database, role="test") as log, open_ledger(dsn) as ledger:
         store = ContentStore(shelves, known_s=0)
         yield House(log, Ports(ledger, log.store, shelves), store, tmp_path)
 
@@ -252,8 +252,8 @@ async def test_the_bucket_of_another_log_is_left_alone(house: House) -> None:
         await house.collect(dry_run=True)
 
 
-async def test_two_collectors_do_not_work_at_once(house: House, empty_database: Settings) -> None:
-    dsn = empty_database.event_store.canonical_connection.dsn("collect")
+async def test_two_collectors_do_not_work_at_once(house: House, fresh_database: Settings) -> None:
+    dsn = fresh_database.event_store.canonical_connection.dsn("collect")
     async with open_ledger(dsn) as other, other.alone():
         with pytest.raises(CollectorBusy):
             await house.collect()

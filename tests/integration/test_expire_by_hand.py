@@ -32,12 +32,10 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-async def house(
-    empty_database: Settings, postgres_dsn: str, tmp_path: Path
-) -> AsyncIterator[House]:
-    dsn = empty_database.event_store.canonical_connection.dsn("collect")
+async def house(fresh_database: Settings, tmp_path: Path) -> AsyncIterator[House]:
+    dsn = fresh_database.event_store.canonical_connection.dsn("collect")
     shelves = LocalObjects(tmp_path)
-    async with open_log(empty_database, role="test") as log, open_ledger(dsn) as ledger:
+    async with open_log(fresh_database, role="test") as log, open_ledger(dsn) as ledger:
         store = ContentStore(shelves, known_s=0)
         yield House(log, Ports(ledger, log.store, shelves), store, tmp_path)
 

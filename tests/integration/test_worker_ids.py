@@ -14,13 +14,14 @@ from streams.ids import ClockSkew, Snowflakes, WorkerIdLost, worker_of
 from streams.log.errors import LogUnavailable
 from streams.log.worker_ids import LeasedWorkerId, NoWorkerIdFree, check_skew, hold_worker_id
 from streams.settings import Settings
+from tests.logs import dsn
 
 CLOCK = SystemClock()
 
 
 @pytest.fixture
-async def pool(postgres_dsn: str) -> AsyncIterator[asyncpg.Pool]:
-    async with asyncpg.create_pool(postgres_dsn, min_size=0, max_size=8) as pool:
+async def pool(database: Settings) -> AsyncIterator[asyncpg.Pool]:
+    async with asyncpg.create_pool(dsn(database), min_size=0, max_size=8) as pool:
         free = "UPDATE noetl.worker_id SET holder = NULL, leased_until = '-infinity'"
         await pool.execute(free)
         yield pool
@@ -57,12 +58,10 @@ async def test_claims_at_the_same_time_get_different_worker_ids(pool: asyncpg.Po
 
 
 async def test_the_appending_role_may_claim_but_not_touch_the_table(
-    pool: asyncpg.Pool, empty_database: Settings
+    pool: asyncpg.Pool, database: Settings
 ) -> None:
     del pool  # it has migrated the database and emptied the table
-    connection = await asyncpg.connect(
-        empty_database.event_store.canonical_connection.dsn("append")
-    )
+    connection = await asyncpg.connect(database.event_store.canonical_connection.dsn("append"))
     try:
         row = await connection.fetchrow("SELECT * FROM noetl.claim_worker_id('me', 60)")
         assert row["worker_id"] == 0
@@ -184,8 +183,8 @@ async def test_ids_go_on_under_another_worker_id_after_one_was_lost(pool: asyncp
     assert await pool.fetchval("SELECT count(*) FROM noetl.worker_id WHERE holder = 'keeper'") == 0
 
 
-async def test_without_postgres_the_error_says_so(pool: asyncpg.Pool, postgres_dsn: str) -> None:
-    closed = await asyncpg.create_pool(postgres_dsn, min_size=0)
+async def test_without_postgres_the_error_says_so(pool: asyncpg.Pool, database: Settings) -> None:
+    closed = await asyncpg.create_pool(dsn(database), min_size=0)
     await closed.close()
     with pytest.raises(LogUnavailable, match="no worker id without Postgres"):
         await lease_of(closed, "alone").claim()

@@ -95,6 +95,8 @@ async def _let_in(runtime: Runtime, user: str, table: str) -> None:
     owner = await asyncpg.connect(state.postgres.dsn(state.postgres.superuser, database="author"))
     try:
         await owner.execute(f"CREATE ROLE {user} LOGIN PASSWORD '{RIGHT}'")
+        # Whoever saved here first owns the fences, which every user of the database needs.
+        await owner.execute(f"GRANT noetl_author TO {user}")
         await owner.execute(f"GRANT ALL ON SCHEMA public TO {user}")
         await owner.execute(f"CREATE TABLE {table} (said text)")
         await owner.execute(f"ALTER TABLE {table} OWNER TO {user}")

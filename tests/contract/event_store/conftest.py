@@ -18,8 +18,8 @@ from tests.events import PRODUCER, codec
 
 
 @pytest.fixture(scope="session")
-async def postgres(settings: Settings) -> AsyncIterator[Settings]:
-    async with scratch_database(settings) as database:
+async def postgres(settings: Settings, migrated: Settings) -> AsyncIterator[Settings]:
+    async with scratch_database(settings, like=migrated) as database:
         yield database
 
 

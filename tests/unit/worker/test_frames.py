@@ -22,6 +22,8 @@ from tests.unit.worker.stage import (
     ok,
     rule,
     task,
+    turns,
+    until,
 )
 
 ECHO = task("echo", "t", {"n": "{{ item }}"})
@@ -131,7 +133,8 @@ async def test_no_more_rows_run_at_once_than_the_policy_allows() -> None:
     here = world(ECHO, t=tool)
     item = await here.frame(list(range(10)), policy={"row_concurrency": 3})
     running = asyncio.ensure_future(FrameRunner(here.ports, here.options()).run(item))
-    await asyncio.sleep(0.01)
+    await until(lambda: len(tool.calls) >= 3)
+    await turns()
     assert len(tool.calls) == 3
     tool.gate.set()
     await running
@@ -261,7 +264,7 @@ async def test_a_stale_owner_commits_nothing() -> None:
     here = world(ECHO, t=tool)
     item = await here.frame(["a"])
     running = asyncio.ensure_future(FrameRunner(here.ports, here.options()).run(item))
-    await asyncio.sleep(0.01)
+    await until(lambda: tool.calls)
     await here.expire(item)
     tool.gate.set()
     await running
@@ -292,10 +295,12 @@ async def test_a_heartbeat_that_is_refused_ends_the_work() -> None:
     item = await here.frame(["a"])
     runner = FrameRunner(here.ports, here.options(beat_s=0.02))
     running = asyncio.ensure_future(runner.run(item))
-    await asyncio.sleep(0.01)
+    await until(lambda: tool.calls)
     await here.expire(item)
+    beats = await here.events("frame.heartbeat")
     await asyncio.wait_for(running, 30)
-    assert await here.events("frame.heartbeat") == []
+    assert await here.events("frame.heartbeat") == beats
+    assert await here.events("frame.committed") == []
 
 
 async def test_an_owner_that_cannot_renew_its_lease_stops_before_it_is_over() -> None:
@@ -303,15 +308,16 @@ async def test_an_owner_that_cannot_renew_its_lease_stops_before_it_is_over() ->
     tool.gate = asyncio.Event()
     here = world(ECHO, t=tool)
     item = await here.frame(["a"])
-    runner = FrameRunner(here.ports, here.options(lease_s=1, margin_s=0.95, beat_s=0.01))
-    running = asyncio.ensure_future(runner.run(item))
-    await asyncio.sleep(0.005)
+    append = here.log.append
 
-    async def down(batch: Any) -> Any:
-        raise Unavailable("the log is down")
+    async def takes_the_claim_only(batch: Any) -> Any:
+        if batch[0].type != "frame.claimed":
+            raise Unavailable("the log is down")
+        return await append(batch)
 
-    here.log.append = down  # type: ignore[method-assign]
-    await asyncio.wait_for(running, 30)
+    here.log.append = takes_the_claim_only  # type: ignore[method-assign]
+    options = here.options(lease_s=1, margin_s=0.95, beat_s=0.01)
+    await asyncio.wait_for(FrameRunner(here.ports, options).run(item), 30)
     assert (await here.last()).type == "frame.claimed"
 
 
@@ -339,7 +345,7 @@ async def test_a_cancelled_frame_is_handed_back() -> None:
     here = world(ECHO, t=tool)
     item = await here.frame(["a"])
     running = asyncio.ensure_future(FrameRunner(here.ports, here.options()).run(item))
-    await asyncio.sleep(0.01)
+    await until(lambda: tool.calls)
     running.cancel()
     await asyncio.wait({running})
     assert (await here.last()).type == "frame.released"

@@ -6,7 +6,7 @@ from typing import Any
 from streams.feed.memory import MemoryFeed, MemoryTopics
 from streams.work.item import WorkItem
 from streams.worker.loop import Worker
-from tests.unit.worker.stage import FakeTool, World, loop_step, task
+from tests.unit.worker.stage import FakeTool, World, loop_step, task, until
 
 TOPIC = "noetl.work.default"
 ECHO = task("echo", "t", {"n": "{{ item }}"})
@@ -45,12 +45,6 @@ def gated() -> FakeTool:
 
 def write(topics: MemoryTopics, *items: WorkItem) -> None:
     topics.write(TOPIC, [item.encode() for item in items])
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - what it waits for makes no sound
-            await asyncio.sleep(0.002)
 
 
 async def test_items_are_run_and_acknowledged() -> None:
