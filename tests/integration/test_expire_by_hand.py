@@ -124,10 +124,10 @@ async def test_what_is_not_there_is_refused(house: House) -> None:
 
 
 async def test_the_command_ends_what_it_is_told(
-    house: House, empty_database: Settings, tmp_path: Path
+    house: House, fresh_database: Settings, tmp_path: Path
 ) -> None:
     config = tmp_path / "streams.yaml"
-    config.write_bytes(orjson.dumps(_as_config(empty_database, house.folder)))
+    config.write_bytes(orjson.dumps(_as_config(fresh_database, house.folder)))
 
     async def said(*words: str) -> Any:
         arguments = ["payloads", "expire", *words, "--config", str(config), "--json"]

@@ -1,0 +1,57 @@
+"""A trigger process of each test's own, and a topic to feed it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from streams.app import open_log, open_pool, producer
+from streams.clock import SystemClock
+from streams.envelope.registry import MemoryRegistry
+from streams.feed.dead_letters import KafkaDeadLetters
+from streams.payload.memory import MemoryPayloadStore
+from streams.settings import Settings
+from streams.trigger.avro import TriggerReader
+from streams.trigger.kafka import KafkaTopicIds
+from streams.trigger.memory import MemoryPlaybooks
+from streams.trigger.postgres import PostgresLedger
+from tests.logs import dsn
+from tests.trigger_house import House, make_topic
+from tests.triggers import HELLO
+
+
+@pytest.fixture
+def bootstrap(settings: Settings) -> str:
+    return settings.event_store.connection.url
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """A trigger topic of this test's own."""
+    return make_topic(bootstrap, "triggers", 2)
+
+
+@pytest.fixture
+async def house(database: Settings, bootstrap: str) -> AsyncIterator[House]:
+    dead = make_topic(bootstrap, "dead")
+    async with (
+        open_log(database, role="triggers") as log,
+        open_pool(dsn(database, "append")) as pool,
+        KafkaDeadLetters(bootstrap, topic=dead) as dead_letters,
+    ):
+        yield House(
+            PostgresLedger(
+                pool,
+                codec=log.codec,
+                take_ids=log.ids.take,
+                producer=producer(database, "triggers"),
+            ),
+            pool,
+            playbooks=MemoryPlaybooks({"examples/hello": [HELLO]}),
+            topic_ids=KafkaTopicIds(bootstrap, SystemClock()),
+            payloads=MemoryPayloadStore(),
+            dead_letters=dead_letters,
+            reader=TriggerReader(MemoryRegistry()),
+            take_ids=log.ids.take,
+        )
