@@ -246,7 +246,7 @@ def _rule(
     known = Do(do) if do in tuple(Do) else Do.CONTINUE
     if known is Do.JUMP and to is None:
         draft.report(path, "jumps nowhere", "add `to` with the label of a task")
-    elif to is not None and to not in labels:
+    elif to is not None and str(to) not in labels:
         hint = nearest(str(to), tuple(labels)) or f"there are {', '.join(sorted(labels))}"
         draft.report((*path, "to"), f"there is no task {to!r} in this step", hint)
     if known is not Do.RETRY:

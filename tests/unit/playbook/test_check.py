@@ -266,7 +266,10 @@ ALL_KEYS: dict[str, Any] = {
                     "x": {
                         "kind": "noop",
                         "spec": {"result": {"store": {"kind": "kv"}, "select": [{"path": "$.a"}]}},
-                        "eval": [{"else": {"do": "continue", "set_iter": {"a": 1}}}],
+                        "eval": [
+                            {"expr": "{{ true }}", "do": "jump", "to": "x"},
+                            {"else": {"do": "continue", "set_iter": {"a": 1}}},
+                        ],
                     }
                 }
             ],
