@@ -17,6 +17,7 @@ from streams.worker.sinks.tables import reference, table_rows, text_of_json
 from streams.worker.tools.duckdb import bound
 from streams.worker.tools.pg_statement import statements
 
+_ALONE = "SET enable_external_access = false"  # a statement reaches no file but its own
 _MAKE = """
 CREATE TABLE IF NOT EXISTS noetl_fence (
   deployment TEXT, name TEXT, created_at TIMESTAMPTZ DEFAULT now(), PRIMARY KEY (deployment, name))
@@ -67,6 +68,7 @@ class DuckdbDriver:
 def _write(place: Path, job: Job) -> Reference:
     place.parent.mkdir(parents=True, exist_ok=True)
     with duckdb.connect(str(place), config={"threads": 1}) as session:
+        session.execute(_ALONE)
         session.execute(_MAKE)
         session.begin()
         try:

@@ -42,3 +42,15 @@ async def test_a_table_that_is_not_there_is_said(sinks: Sinks) -> None:
     outcome = await sinks.once(block)
     assert kind(outcome) == "duckdb.catalog"
     assert "nowhere" in str(outcome.error)
+
+
+async def test_a_statement_reaches_no_other_file(sinks: Sinks, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    block = {
+        "storage": "duckdb",
+        "spec": {"database": "x"},
+        "statement": f"COPY (SELECT 1) TO '{other}'",
+    }
+    outcome = await sinks.once(block)
+    assert kind(outcome) == "duckdb.permission"
+    assert not other.exists()
