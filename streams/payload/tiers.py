@@ -90,14 +90,15 @@ class TieredPayloads:
 
         Here shared memory is copied, and a copy is checked as those of the other tiers are.
         """
-        found = self._at_hand(ref)
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
         if found is not None:
             try:
                 data: bytes = await _near(len(found), own_copy, ref, found)
             except PayloadCorrupt:
                 self._counts.fell_through["content"] += 1
             else:
-                self._served(ref, found)
+                self._served(key, ref, found)
                 return data
         return await self._from_afar(ref)
 
@@ -109,7 +110,8 @@ class TieredPayloads:
         """
         from streams.payload.rows import read_table
 
-        found = self._at_hand(ref)
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
         if found is not None:
             try:
                 # What is packed would be a copy; our writers leave it as it is.
@@ -117,7 +119,7 @@ class TieredPayloads:
             except PayloadCorrupt:
                 self._counts.fell_through["arrow"] += 1
             else:
-                self._served(ref, found)
+                self._served(key, ref, found)
                 return table
         return read_table(await self._from_afar(ref), ref.uri)
 
@@ -146,15 +148,16 @@ class TieredPayloads:
 
         What comes from the store is kept on the node's disk, if it was wanted to its end.
         """
-        found = self._at_hand(ref)
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
         if found is not None:
             if isinstance(found, bytes) or await _near(len(found), is_behind, ref, found):
-                self._served(ref, found)
+                self._served(key, ref, found)
                 for piece in cut(found):
                     yield piece
                 return
             self._counts.fell_through["content"] += 1
-        own = key_of(ref) in self._mine
+        own = key in self._mine
         if self._disk is not None:
             file = await asyncio.to_thread(self._disk.open, ref)
             if file is not None:
@@ -212,9 +215,8 @@ class TieredPayloads:
             sweep = turn % SWEEP_EVERY == 0
             await asyncio.to_thread(self._shared.sweep if sweep else self._shared.tend)
 
-    def _at_hand(self, ref: PayloadRef) -> bytes | pa.Buffer | None:
+    def _at_hand(self, ref: PayloadRef, key: str) -> bytes | pa.Buffer | None:
         """Look where looking costs next to nothing."""
-        key = key_of(ref)
         if self._memory is not None and (data := self._memory.get(key)) is not None:
             if len(data) == ref.byte_length:
                 return data
@@ -227,10 +229,10 @@ class TieredPayloads:
             self._counts.fell_through[error.reason] += 1
             return None
 
-    def _served(self, ref: PayloadRef, found: bytes | pa.Buffer) -> None:
+    def _served(self, key: str, ref: PayloadRef, found: bytes | pa.Buffer) -> None:
         """Count what was at hand, and held what it promised."""
         tier: Tier = "1" if isinstance(found, bytes) else "1.5"
-        self._counts.read(tier, ref.byte_length, own=key_of(ref) in self._mine)
+        self._counts.read(tier, ref.byte_length, own=key in self._mine)
 
     async def _from_afar(self, ref: PayloadRef) -> bytes:
         key = key_of(ref)

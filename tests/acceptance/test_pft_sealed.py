@@ -1,0 +1,72 @@
+"""The PFT workload with sealed memory, while its broker is killed and every copy is deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from streams.app import open_pool
+from streams.bench.mock import World
+from streams.bench.pft import bench_pft
+from streams.bench.report import Report
+from streams.local.layout import layout_of
+from streams.local.settings import stack_settings
+from streams.local.stack import running
+from streams.roles.start import existing_roles, node_roles
+from streams.settings import Settings, load
+from tests.losing import losing_copies
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
+CARRIER = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_CARRIER"
+OUTPUTS = """
+SELECT count(*), count(*) FILTER (
+         WHERE o.frame_id IS NULL OR o.problem IS NOT NULL OR o.row_count <> f.row_count)
+FROM noetl.frame f LEFT JOIN noetl.frame_output o USING (frame_id)
+WHERE f.output_ref IS NOT NULL"""
+WORLD = World(facilities=1, patients=30, rows_per_page=1)
+
+
+async def test_losing_the_broker_and_every_copy_changes_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CARRIER, "memfd")
+    env = {CARRIER: "memfd"}
+    names = (*node_roles(load(env=env).settings), *existing_roles())
+    async with running(tmp_path, roles=dict.fromkeys(names, 1)) as stack:
+        settings = load(env=env, stack=stack_settings(stack)).settings
+
+        quiet = await bench_pft(
+            settings, stack.data, world=WORLD, frame_size=10, timeout_s=5.0, say=print
+        )
+        sealed = _told(stack.data, "worker-0")["events"].get("sealed", 0)
+        async with losing_copies(settings, stack.data) as lost:
+            report = await bench_pft(
+                settings, stack.data, world=WORLD, frame_size=10, timeout_s=5.0, say=print
+            )
+
+        await assert_nothing_is_missing(settings, quiet)
+        await assert_nothing_is_missing(settings, report)
+        assert isinstance(quiet.figures["tier15_hit_ratio"], float)
+        assert quiet.figures["tier15_hit_ratio"] > 0.6
+        assert isinstance(quiet.figures["frames"], int)
+        assert sealed >= quiet.figures["frames"]
+        assert lost.brokers > 0
+
+
+def _told(data: Path, role: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = orjson.loads(layout_of(data).tiers(role).read_bytes())
+    return found
+
+
+async def assert_nothing_is_missing(settings: Settings, report: Report) -> None:
+    """Hold that every row was saved once, and that every frame's rows were read."""
+    assert report.faults == ()
+    assert report.figures["status"] == "COMPLETED"
+    assert report.figures["saved_rows"] == report.figures["expected_rows"]
+    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
+        frames, wrong = await pool.fetchrow(OUTPUTS)
+    assert isinstance(report.figures["frames"], int)
+    assert frames >= report.figures["frames"]
+    assert wrong == 0
