@@ -8,7 +8,7 @@ A payload is live while it is live in any root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,7 +21,9 @@ Reason = Literal["ttl", "scope", "retention", "manual"]
 
 _NAMED = re.compile(rb"sha256\W{1,8}([0-9a-f]{64})(?![0-9a-f])")
 _LOCATED = re.compile(rb"/payloads/sha256/([0-9a-f]{64})(?![0-9a-f])")
-LONGEST_NAME = 6 + 8 + 64
+_HEX = re.compile(rb"[0-9a-f]{64,}")
+_DIGEST_CHARS = 64
+LONGEST_NAME = 6 + 8 + _DIGEST_CHARS
 """Bytes that a name of a payload can take, for whoever reads in pieces."""
 
 
@@ -95,6 +97,13 @@ def digests_in(text: bytes) -> frozenset[str]:
 def located_in(text: bytes) -> frozenset[str]:
     """Return the digests of the payloads that a text names by their locators."""
     return frozenset([found.decode() for found in _LOCATED.findall(text)])
+
+
+def hex_in(data: bytes) -> Iterator[str]:
+    """Yield whatever 64 hex digits stand anywhere: columns of Arrow have values side by side."""
+    for run in _HEX.findall(data):
+        for at in range(len(run) - _DIGEST_CHARS + 1):
+            yield run[at : at + _DIGEST_CHARS].decode()
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ from streams.collector.core import (
     digests_in,
     due,
     folder_of,
+    hex_in,
     hold,
     key_in,
     located_in,
@@ -105,6 +106,12 @@ def test_names_are_found_however_json_was_written(text: str) -> None:
 
 def test_longer_and_shorter_numbers_are_no_names() -> None:
     assert digests_in(f"sha256:{A}0 sha256:{A[:-1]} sha512:{A}".encode()) == set()
+
+
+def test_digests_side_by_side_are_found_each() -> None:
+    column = f"12{'ab' * 32}{'cd' * 32}".encode()
+    assert {"ab" * 32, "cd" * 32} <= set(hex_in(column))
+    assert not list(hex_in(column[:63]))
 
 
 @pytest.mark.parametrize("names", [("acme", "care"), ("a/b", "c d~é%")])
