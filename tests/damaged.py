@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import struct
 import sys
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from streams.bench.moving import peak_bytes
 from streams.envelope.model import PayloadRef
 from streams.payload.counts import TierCounts
 from streams.payload.errors import PayloadCorrupt
@@ -88,8 +88,8 @@ async def read_damaged(seed: int, count: int, folder: Path) -> dict[str, Any]:
         seen[await _read(reader, ref, rows.data)] += 1
         if random.random() < 0.2:  # also as somebody finds it who was told nothing
             seen[await _read(reader, replace(ref, ipc=None), rows.data)] += 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return {"seen": seen, "fell_through": counts.fell_through, "peak_mb": peak}
+    peak_mb = peak_bytes() >> 20
+    return {"seen": seen, "fell_through": counts.fell_through, "peak_mb": peak_mb}
 
 
 def _caches(folder: Path) -> Caches:

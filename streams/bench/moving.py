@@ -47,11 +47,11 @@ async def move(settings: Settings, megabytes: int) -> dict[str, float]:
     return {
         "put_s": stored - began,
         "get_s": fetched - stored,
-        "peak_rss_mb": round(_peak_bytes() / 2**20, 1),
+        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
     }
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Return the most memory this program had; `getrusage` would tell its parent's, too."""
     try:
         lines = Path("/proc/self/status").read_text("ascii").splitlines()
