@@ -29,6 +29,7 @@ from streams.planner.stages import (
 from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
+from streams.playbook.returned import enveloped
 
 _ROUNDS = 10_000
 
@@ -165,7 +166,7 @@ def _finish(draft: Draft) -> None:
         return
     last = draft.playbook.last
     if last is not None and not plan.visits.get(last):
-        enter(draft, last, {"last_step": plan.last_step or ""}, plan.last_step)
+        enter(draft, last, {"last_step": _last_step(draft)}, plan.last_step)
         return
     try:
         value, ref = _outcome(draft)
@@ -188,14 +189,22 @@ def _finish(draft: Draft) -> None:
     )
 
 
+def _last_step(draft: Draft) -> str:
+    """Return the step whose result is the execution's: a sink behind it changes nothing."""
+    name = draft.plan.last_step or ""
+    step = draft.playbook.steps.get(name)
+    return name if step is None else step.persists or name
+
+
 def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     """Return the execution's result envelope, and where its data is if that is elsewhere."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
-        given = _enveloped(render(returns, plan, draft.moment, {}))
+        given = enveloped(render(returns, plan, draft.moment, {}))
         inline, ref = draft.externalize(given.pop("data", None))
         return {**given, **({"data": inline} if ref is None else {})}, ref
-    last = plan.results.get(plan.last_step or "", {"status": "success", "data": None, "meta": {}})
+    nothing: dict[str, Any] = {"status": "success", "data": None, "meta": {}}
+    last = plan.results.get(_last_step(draft), nothing)
     whole = {k: v for k, v in last.items() if k not in ("_ref", "tasks")}
     if (found := last.get("_ref")) is not None:
         return whole, reference_from(found)
@@ -203,16 +212,6 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
         return whole, None
     inline, ref = draft.externalize(whole.get("data"))
     return (whole, None) if ref is None else ({**whole, "data": None}, ref)
-
-
-def _enveloped(value: Any) -> dict[str, Any]:
-    """Return what a playbook's `return` gave as a result envelope, which it may be already."""
-    known = ("status", "data", "meta", "error")
-    if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
-        return {"status": "success", "data": value}
-    if "data" not in value and not value.keys() <= set(known):
-        return {"status": "success", "data": value}
-    return {key: value[key] for key in known if key in value}
 
 
 def _fail(draft: Draft, failure: dict[str, Any]) -> None:

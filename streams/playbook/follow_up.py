@@ -16,6 +16,7 @@ from streams.playbook.draft import Draft
 from streams.playbook.expressions import Template, compile_value
 from streams.playbook.model import Arc, Loop, Step, Task
 from streams.playbook.readers import ways_of
+from streams.playbook.returned import enveloped
 from streams.playbook.source import Path
 from streams.playbook.tasks import step_sink
 
@@ -60,10 +61,11 @@ def _followed(
     after = Step(
         name=name,
         tasks=(task,),
-        arcs=step.arcs,
+        arcs=tuple(_after_sink(step.name, name, arc) for arc in step.arcs),
         inclusive=step.inclusive,
         on_error=step.on_error,
         pool=step.pool,
+        persists=step.name,
         reads=names_of(task),
         ways=ways_of((task,), None),
         line=step.line,
@@ -84,13 +86,21 @@ def _last(
     if block.get("on", "success") != "success":
         hint = "put the sink on the step, or route errors to a step that saves them"
         draft.report(("sink", "on"), "a playbook that fails ends at once", hint, at_key=True)
-    ends = frozenset(
-        one.name for one in steps.values() if not any(arc.when is None for arc in one.arcs)
+    subject: Template = (
+        _Last(frozenset(one.name for one in steps.values() if _may_end(one, steps)))
+        if returns is None
+        else _Returned(returns)
     )
-    subject: Template = _Last(ends) if returns is None else _Returned(returns)
     task = step_sink(draft, block, ("sink",), (), subject=subject, passes=returns is None)
     ways = ways_of((task,), None)
     return Step(name=name, tasks=(task,), reads=names_of(task), ways=ways, pool=_pool(steps))
+
+
+def _may_end(step: Step, steps: Mapping[str, Step]) -> bool:
+    """Say whether nothing may come after a step: no arc holds, or what comes is skipped."""
+    nexts = [steps.get(arc.step) for arc in step.arcs]
+    is_led_on = any(arc.when is None for arc in step.arcs)
+    return not is_led_on or any(one is not None and one.when is not None for one in nexts)
 
 
 def _pool(steps: Mapping[str, Step]) -> str:
@@ -107,6 +117,27 @@ def _free(name: str, steps: Mapping[str, Step]) -> str:
 def _after_error(name: str, arc: Arc) -> Arc:
     failed = compile_value(f"{{{{ {name}.status == 'error' }}}}")
     return arc if arc.when is None else replace(arc, when=_Both(failed, arc.when))
+
+
+def _after_sink(step: str, sink: str, arc: Arc) -> Arc:
+    asks = arc.when is not None and step in arc.when.names
+    return replace(arc, when=_Judged(step, sink, arc.when)) if asks and arc.when else arc
+
+
+class _Judged:
+    """Asks about a step as if its sink were part of it: where that failed, the step did."""
+
+    def __init__(self, step: str, sink: str, when: Template) -> None:
+        self._step, self._sink, self._when = step, sink, when
+        self.names, self.ways = when.names | {sink}, when.ways | {(sink, "status")}
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        step: Any = scope.get(self._step)
+        sink: Any = scope.get(self._sink)
+        if isinstance(step, Mapping) and isinstance(sink, Mapping) and sink["status"] == "error":
+            failed = {"status": "error", "error": sink.get("error")}
+            scope = {**scope, self._step: {**step, **failed}}
+        return self._when.render(scope)
 
 
 class _Both:
@@ -153,4 +184,4 @@ class _Returned:
         self._returns, self.names, self.ways = returns, returns.names, returns.ways
 
     def render(self, scope: Mapping[str, object]) -> Any:
-        return {"status": "success", "data": self._returns.render(scope), "meta": {}}
+        return {"meta": {}, **enveloped(self._returns.render(scope))}

@@ -161,6 +161,8 @@ class Step:
     on_error: str = "fail"
     """fail | continue"""
     pool: str = "default"
+    persists: str | None = None
+    """The step whose result this one persists, and whose arcs it has taken over."""
     has_readers: bool = False
     """Some template reads the rows of this loop."""
     reads: frozenset[str] = frozenset()

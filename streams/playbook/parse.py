@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streams.playbook.deferrable import names_of, unread
-from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
+from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, IN_SINKS, Draft
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import Constant, Template
 from streams.playbook.flow import check_jumps, check_steps
@@ -20,7 +20,7 @@ from streams.playbook.readers import check_loops, check_scopes, ways_of, with_re
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
 from streams.playbook.source import Document, Path, read
-from streams.playbook.tasks import step_sink, tasks_of
+from streams.playbook.tasks import configs_of, step_sink, tasks_of, with_auth
 
 
 def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playbook:
@@ -71,6 +71,7 @@ def _playbook(document: Document, clients: bool) -> Playbook:
     check_scopes(draft, steps, places)
     steps, last = with_sinks(draft, top, steps, places, returns)
     steps = with_readers(steps, returns)
+    draft.steps = tuple(steps)  # templates can name the steps of sinks, too
     draft.check_names(_names_by_step(draft, own, places))
     path = str(metadata.get("path") or top.get("path") or "")
     if not path:
@@ -121,6 +122,7 @@ def _step(
     check_jumps(draft, [task for task in tasks if task.sink is None], (*path, "tool"))
     if isinstance(sink := step.get("sink"), dict) and not comes_after(loop, tasks):
         labels = [task.label for task in tasks]
+        sink = with_auth(sink, configs_of(step))
         tasks = (*tasks, step_sink(draft, sink, (*path, "sink"), labels))
     tasks = unread(tasks, outside)
     if loop is not None and not tasks:
@@ -148,6 +150,9 @@ def _check_name(draft: Draft, name: str, path: Path) -> None:
     at = (*path, "step")
     if name in (*ALWAYS, *IN_PIPELINES, *sandbox().globals):
         draft.report(at, f"{name!r} means something else in templates", "choose another name")
+    elif name in IN_SINKS:
+        what = f"templates of sinks read {name!r} as what they persist, not as this step"
+        draft.report(at, what, "choose another name", Severity.WARNING)
     elif not re.fullmatch(IDENTIFIER, name):
         hint = "use letters, digits and _, so that templates can name its result"
         draft.report(at, f"{name!r} is no name for a step", hint)

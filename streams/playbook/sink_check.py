@@ -15,9 +15,17 @@ from streams.playbook.sink_needs import needs, without_effect
 from streams.playbook.source import Path
 from streams.playbook.storages import DIALECTS, MODES, STORAGES, Storage, missing, usual_driver
 
-_QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|::", re.S)
+_SQL_QUOTED = re.compile(
+    r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+    r"|\$(\w*)\$.*?\$\1\$|::|:=",
+    re.S,
+)
+_CYPHER_QUOTED = re.compile(
+    r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.S
+)
 _SQL_NAME = re.compile(r":([A-Za-z_]\w*)")
 _CYPHER_NAME = re.compile(r"\$([A-Za-z_]\w*)")
+_NAMED = {"file": "path", "s3": "key", "gcs": "key"}
 _ONE_OF = (("storage", "tool"), ("data", "args"))
 
 
@@ -62,8 +70,10 @@ def check_sink(
         draft.report((*path, *where), message, hint, Severity.WARNING, at_key=True)
     _check_names(draft, storage, known, block, path)
     statement = statement_of(block)
-    if statement is not None and known.dialects:
+    if statement is not None and known.dialects and _is_ours(storage, block):
         _check_parameters(draft, known, statement, block, path)
+    if is_per_row and storage in _NAMED and mode_of(storage, block) == "overwrite":
+        _check_place(draft, storage, block, path)
     if "credentialRef" in block:
         what = "'credentialRef' is deprecated"
         draft.report((*path, "credentialRef"), what, "write `auth`", Severity.NOTE, at_key=True)
@@ -135,7 +145,8 @@ def _of_data(
     if mode in MODES and mode not in known.modes:
         there = ", ".join(known.modes) or "none"
         yield ("mode",), f"{storage} has no mode {mode!r}", f"there are {there}"
-    if (known.is_table or storage == "vector") and not _has_table(block):
+    is_vector = storage == "vector" and _is_ours(storage, block)
+    if (known.is_table or is_vector) and not _has_table(block):
         yield (), f"a {storage} sink needs a table", "add `table`, which must be there already"
     if not known.is_table:
         return
@@ -185,7 +196,8 @@ def _check_parameters(
     """Compare the parameters of a statement with the values given for them."""
     is_cypher = "cypher" in known.dialects
     pattern, sign = (_CYPHER_NAME, "$") if is_cypher else (_SQL_NAME, ":")
-    names = set(pattern.findall(_QUOTED.sub(" ", statement)))
+    quoted = _CYPHER_QUOTED if is_cypher else _SQL_QUOTED
+    names = set(pattern.findall(quoted.sub(" ", statement)))
     params = block.get("params") or {}
     given = set(params) if isinstance(params, dict) else set()
     for name in sorted(names - given):
@@ -195,6 +207,22 @@ def _check_parameters(
         what = f"{name!r} is not in the statement, which names values as {sign}name"
         at = (*path, "params", name)
         draft.report(at, what, nearest(name, names), Severity.WARNING, at_key=True)
+
+
+def _check_place(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+    """Warn of a name that all rows of a loop share."""
+    name = _spec(block).get(_NAMED[storage])
+    if isinstance(name, str) and "{{" not in name:
+        what = f"every row would write {name!r}, and the last one stays"
+        hint = "put the row into the name: {{ iter.… }}, leave it out, or use mode append"
+        at = (*path, "spec", _NAMED[storage])
+        draft.report(at, what, hint, Severity.WARNING)
+
+
+def _is_ours(storage: str, block: Mapping[str, Any]) -> bool:
+    """Say whether we know what its driver understands: those of other packages may differ."""
+    driver = driver_of(storage, block)
+    return not driver or driver in STORAGES[storage].drivers
 
 
 def _has_table(block: Mapping[str, Any]) -> bool:

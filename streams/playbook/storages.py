@@ -102,8 +102,10 @@ STORAGES: Mapping[str, Storage] = {
         },
     ),
 }
-_KEYED = re.compile(r"\s*(merge|update|delete|match|create\s+or\s+replace)\b", re.I)
-_CYPHER_ADDS = re.compile(r"\bcreate\b|\+\s*=", re.I)
+_KEYED = re.compile(r"(merge|update|delete|create\s+or\s+replace)\b", re.I)
+_CYPHER_ADDS = re.compile(r"(?<!\bon )\bcreate\b", re.I)
+_VALUE = re.compile(r"'(?:[^']|'')*'|[:$]\w+")
+_COUNTS = re.compile(r"([\w.]+)\s*=[^;=]*\b\1\b[^;=]*?[-+*/|]")
 
 
 def usual_driver(storage: str, dialect: str) -> str:
@@ -135,9 +137,15 @@ def is_exact(storage: str, mode: str, statement: str | None) -> bool:
     """Say whether an attempt that comes again leaves what one attempt would have left."""
     if statement is None:
         return mode not in STORAGES[storage].repeats
-    if storage == "snowflake":
-        return bool(_KEYED.match(statement))
-    return storage != "graph" or not _CYPHER_ADDS.search(statement)
+    if storage not in ("snowflake", "graph"):
+        return True
+    text = " ".join(_VALUE.sub("?", statement).split())
+    if _COUNTS.search(text):
+        return False
+    if storage == "graph":
+        return not _CYPHER_ADDS.search(text)
+    parts = [part.strip() for part in text.split(";")]
+    return all(_KEYED.match(part) for part in parts if part)
 
 
 @lru_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from streams.playbook.problem import Severity
 from streams.playbook.results import policy_of
 from streams.playbook.shape import nearest
 from streams.playbook.sink_check import check_rules
-from streams.playbook.sinks import Place, sink_task
+from streams.playbook.sinks import Place, sink_task, storage_of
 from streams.playbook.source import Path
 
 _ASIDE = frozenset({"kind", "eval", "spec", "sink"})
@@ -55,6 +55,38 @@ def step_sink(
     while label in labels:
         label = f"step_{label}"
     return _sink(draft, block, path, Place(of=None, label=label, **place))
+
+
+def with_auth(block: Mapping[str, Any], tasks: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a sink's block with the credential of the tasks it stands behind, if it names none.
+
+    Only of those that speak to the same kind of database, and only where they agree.
+    """
+    spec = block.get("spec")
+    if any(key in block for key in AUTH_KEYS) or (isinstance(spec, dict) and "dsn" in spec):
+        return block
+    found = {
+        config[key]
+        for config in tasks
+        for key in AUTH_KEYS
+        if config.get("kind") == storage_of(block) and isinstance(config.get(key), str)
+    }
+    return {**block, AUTH: found.pop()} if len(found) == 1 else block
+
+
+def configs_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the configurations of a step's tasks as they are written."""
+    if is_flat(step):
+        return [{**step, "kind": step.get("tool") or step.get("type")}]
+    tool = step.get("tool")
+    if isinstance(tool, dict):
+        return [tool]
+    inner = (
+        [one for item in tool if isinstance(item, dict) for one in item.values()]
+        if isinstance(tool, list)
+        else []
+    )
+    return [one for one in inner if isinstance(one, dict)]
 
 
 def _sink(draft: Draft, block: Mapping[str, Any], path: Path, place: Place) -> Task:
@@ -152,8 +184,11 @@ def _task(
     )
     if not isinstance(block := config.get("sink"), dict):
         return (task,)
-    place = Place(of=label.name, label=f"{label.name}_sink", is_per_row=label.is_row)
-    return task, _sink(draft, block, (*path, "sink"), place)
+    own = f"{label.name}_sink"
+    while own in label.all:
+        own += "_"
+    place = Place(of=label.name, label=own, is_per_row=label.is_row)
+    return task, _sink(draft, with_auth(block, [config]), (*path, "sink"), place)
 
 
 def _resolved(

@@ -29,10 +29,14 @@ def envelope_for(
 
 
 def sink_scope(scope: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole."""
-    data = envelope.get("data")
+    """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole.
+
+    An error without data is not unwrapped: there `result.error` tells what happened.
+    """
     parts = ("status", "data", "meta", "error")
     this = {part: envelope.get(part) for part in parts}
+    is_bare = this["status"] == "error" and this["data"] is None
+    data = this if is_bare else this["data"]
     return {**scope, "result": data, "data": data, "this": this}
 
 

@@ -187,11 +187,11 @@ class Pipeline:
                     ran = _passed(sink, row)
                 kept = await self._sink(place, sink, row, ran)
             except Refused as refused:
-                return _failed(task, "sink", str(refused))
+                kept = _failed(task, "sink", str(refused))
             if kept is None:
                 continue
             if kept.status == "error":
-                return kept if ran.status == "success" else ran
+                return kept if ran.status == "success" else _also(ran, kept)
             is_alone = of is None and len(self._tasks) == 1
             data = kept.data if is_alone and not sink.passes else ran.data
             ran = replace(ran, data=data, meta={**ran.meta, "sink": kept.data})
@@ -366,6 +366,13 @@ def _shown(outcome: Outcome, config: Config) -> Outcome:
         return outcome
     data, meta = concealed_value(outcome.data), concealed_value(outcome.meta)
     return replace(outcome, data=data, meta=meta, detail=concealed_value(outcome.detail))
+
+
+def _also(ran: Ran, kept: Ran) -> Ran:
+    """Return what failed first, which is what matters, and that its sink failed as well."""
+    first, then = dict(ran.error or {}), kept.error or {}
+    told = f"{first.get('message')}; and {then.get('task')} failed: {then.get('message')}"
+    return replace(ran, error={**first, "message": told})
 
 
 def _passed(sink: Sink, row: Row) -> Ran:

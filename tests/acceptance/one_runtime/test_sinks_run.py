@@ -32,7 +32,7 @@ COMMITTED = "SELECT count(*) FROM noetl.event WHERE root_id = $1 AND event_type 
 TABLES = """
 CREATE TABLE hello_world (execution_id text PRIMARY KEY, message text, payload jsonb,
                           hello_world_step jsonb);
-CREATE TABLE results (execution_id text, payload jsonb, field text, status text);
+CREATE TABLE results (payload jsonb, field text, status text);
 CREATE TABLE embeddings (id text PRIMARY KEY, embedding vector(3), meta jsonb);
 CREATE TABLE squares (execution_id text, number int, square int);
 CREATE TABLE upserted (n int PRIMARY KEY);
@@ -195,19 +195,32 @@ async def test_a_graph_is_merged(runtime: Runtime, graph: Path) -> None:
 
 async def test_a_result_is_put_into_s3(runtime: Runtime) -> None:
     execution = await run(runtime, "backup")
-    bucket = runtime.settings.payload_store.connection.bucket
-    found = await obstore.get_async(bucket_of(runtime), f"sinks/{execution}.json")
-    assert orjson.loads(bytes(await found.bytes_async())) == {"message": "Hello World"}
     told = await result_of(runtime, execution, "test_step")
     assert told["data"] == {"message": "Hello World"}
-    assert told["meta"]["sink"]["key"] == f"s3://{bucket}/sinks/{execution}.json"
+    assert await object_of(runtime, told["meta"]["sink"]["key"]) == {"message": "Hello World"}
+
+
+async def test_credentials_are_found_by_name_and_alias(runtime: Runtime) -> None:
+    execution = await run(runtime, "credentials")
+    told = await result_of(runtime, execution, "by_alias")
+    assert await object_of(runtime, told["meta"]["sink"]["key"]) == told["data"]
+    assert "two" in str(told["data"])
+
+
+async def object_of(runtime: Runtime, address: str) -> Any:
+    """Return what is stored at an address of the bucket that the sinks write to."""
+    bucket = runtime.settings.payload_store.connection.bucket
+    place = address.removeprefix(f"s3://{bucket}/")
+    assert place != address
+    found = await obstore.get_async(bucket_of(runtime), place)
+    return orjson.loads(bytes(await found.bytes_async()))
 
 
 async def test_a_sink_sees_the_result_unwrapped_and_its_envelope(runtime: Runtime) -> None:
-    execution = await run(runtime, "context")
-    [row] = await runtime.author("SELECT * FROM results WHERE execution_id = $1", execution)
-    assert orjson.loads(row["payload"]) == {"message": "Hello World"}
-    assert (row["field"], row["status"]) == ("Hello World", "success")
+    await run(runtime, "context")
+    [row] = await runtime.author("SELECT * FROM results")
+    assert orjson.loads(row["payload"]) == {"field_name": "Hello context"}
+    assert (row["field"], row["status"]) == ("Hello context", "success")
 
 
 async def test_rows_of_a_loop_their_sum_and_the_whole_are_persisted(runtime: Runtime) -> None:

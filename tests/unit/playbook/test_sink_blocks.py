@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -222,6 +223,13 @@ def test_what_is_wrong_with_a_sink_is_said(sink: str, expected: str) -> None:
         ("{storage: snowflake, table: t, mode: upsert, key: a}", False),
         ("{storage: graph, statement: 'CREATE (n)'}", True),
         ("{storage: graph, statement: 'MERGE (n)'}", False),
+        ("{storage: graph, statement: 'MERGE (n) ON  CREATE SET n.a = 1'}", False),
+        ("{storage: graph, statement: 'MERGE (n) SET n += {a: 1}'}", False),
+        ("{storage: graph, statement: 'MATCH (n) SET n.v = n.v + 1'}", True),
+        ("{storage: graph, statement: 'MATCH (n) SET n.v = coalesce(n.v, 0) + 1'}", True),
+        ("{storage: snowflake, statement: 'UPDATE t SET n = n + 1'}", True),
+        ("{storage: snowflake, statement: 'UPDATE t SET n = 1; INSERT INTO t VALUES (1)'}", True),
+        ("{storage: snowflake, statement: 'UPDATE t SET n = 1 WHERE id = 2;'}", False),
     ],
 )
 def test_at_least_once_is_noted(sink: str, is_noted: bool) -> None:
@@ -265,3 +273,51 @@ def test_names_of_a_sink_are_known_in_it_only() -> None:
     assert not any("no name that is known" in one for one in said("{data: '{{ this.status }}'}"))
     outside = said("{}", tool="{kind: noop, data: '{{ this.status }}'}")
     assert any("'this' is no name that is known" in one for one in outside)
+
+
+@pytest.mark.parametrize(
+    ("storage", "statement", "params"),
+    [
+        ("duckdb", "SELECT $$ it's :a $$, E'it\\'s :b', :c", "c"),
+        ("graph", "MATCH (a)--(b {id: $c}) RETURN a // it's $old", "c"),
+        ("graph", "RETURN 'it\\'s $a', $c", "c"),
+    ],
+)
+def test_what_is_quoted_in_a_statement_is_no_parameter(
+    storage: str, statement: str, params: str
+) -> None:
+    block = json.dumps({"storage": storage, "statement": statement, "params": {params: 1}})
+    assert not [one for one in said(block) if "has no value" in one or "is not in" in one]
+
+
+def test_a_step_named_as_sinks_name_what_they_persist_is_warned_of() -> None:
+    text = HEAD + "workflow: [{step: result, tool: {kind: noop}}]\n"
+    [problem] = check(text)[1]
+    assert (problem.severity, "not as this step" in problem.message) == (Severity.WARNING, True)
+
+
+def test_the_sink_of_a_task_takes_no_other_tasks_name() -> None:
+    steps = made(
+        "workflow:\n  - step: a\n    tool:\n      - x: {kind: noop, sink: {storage: file}}\n"
+        "      - x_sink: {kind: noop}\n"
+    ).steps
+    assert [task.label for task in steps["a"].tasks] == ["x", "x_sink_", "x_sink"]
+
+
+def test_rows_that_would_write_one_file_are_warned_of() -> None:
+    def warned(path: str) -> bool:
+        tool = f"{{kind: noop, sink: {{storage: file, spec: {{path: '{path}'}}}}}}"
+        problems = said("{}", tool=tool, more="    loop: {in: [1]}\n")
+        return any("the last one stays" in one for one in problems)
+
+    assert (warned("a.json"), warned("{{ iter.item }}.json")) == (True, False)
+
+
+def test_a_sink_uses_the_login_of_the_task_that_speaks_to_the_same_database() -> None:
+    sink = "{storage: postgres, table: t, data: {a: 1}}"
+    text = HEAD + "credentials: [{name: one}, {name: two}]\n"
+    queried = text + step(sink, tool="{kind: postgres, auth: two, command: SELECT 1}")
+    config: Any = parse(queried).steps["load"].tasks[-1].config.render(SCOPE)
+    assert config["auth"] == "two"
+    called = text + step(sink, tool="{kind: http, auth: two, url: 'http://127.0.0.1/'}")
+    assert any("needs `auth`" in str(one) for one in check(called)[1])

@@ -155,3 +155,30 @@ async def test_the_playbooks_sink_gives_what_the_last_step_gave() -> None:
     ran = await pipeline.run(Row(0, scope(load=last, args={"last_step": "load"})))
     assert (ran.data, ran.meta["sink"]) == ({"a": 5}, REFERENCE)
     assert sink.calls[0][0]["data"] == 5
+
+
+def broken(config: Config, call: Call) -> Outcome:
+    return Outcome(status="error", error={"kind": "http.503", "message": "busy"})
+
+
+@pytest.mark.parametrize("sink", ["when: '{{ result.code == 5 }}'", "data: 1"])
+async def test_a_sink_that_fails_behind_a_failed_step_hides_nothing(sink: str) -> None:
+    body = f"    tool: {{kind: noop}}\n    sink: {{storage: file, on: error, {sink}}}\n"
+    ran = await run(body, noop=FakeTool(broken), sink=FakeTool(failing))
+    assert ran.error is not None
+    assert (ran.error["kind"], ran.error["task"]) == ("http.503", "load")
+    assert str(ran.error["message"]).startswith("busy; and sink failed: ")
+
+
+async def test_an_error_without_data_is_what_its_sink_reads() -> None:
+    sink = FakeTool(lambda config, call: ok(REFERENCE))
+    block = "{storage: file, on: error, data: '{{ result.error.kind }}'}"
+    await run(f"    tool: {{kind: noop}}\n    sink: {block}\n", noop=FakeTool(broken), sink=sink)
+    assert [config["data"] for config, _ in sink.calls] == ["http.503"]
+
+
+async def test_who_unwraps_a_result_twice_is_told_what_there_is() -> None:
+    block = "{storage: file, data: {payload: '{{ result.data }}'}}"
+    ran = await run(f"    tool: {{kind: noop}}\n    sink: {block}\n")
+    assert ran.error is not None
+    assert "'data' is not defined: there is a" in str(ran.error["message"])

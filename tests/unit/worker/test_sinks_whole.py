@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from streams.worker.port import Call, Config, Outcome
 from tests.unit.worker.stage import FakeTool, ok
 from tests.whole import whole
@@ -96,3 +98,86 @@ async def test_a_playbooks_sink_that_fails_fails_the_playbook() -> None:
         plan = await made.result()
     assert plan.status == "FAILED"
     assert "disk full" in str(plan.error)
+
+
+ENDS = {
+    "a loop with a sink of its own": (
+        "[{step: a, loop: {in: [1, 2], iterator: n}, tool: {kind: noop, data: '{{ iter.n }}'},"
+        " sink: {storage: file}}]",
+        [1, 2],
+    ),
+    "a step whose next is skipped": (
+        "[{step: a, tool: {kind: noop, data: 7}, next: b},"
+        " {step: b, when: '{{ 1 > 2 }}', tool: {kind: noop, data: 8}}]",
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_the_playbooks_sink_persists_what_the_last_step_that_ran_gave(end: str) -> None:
+    workflow, expected = ENDS[end]
+    sink = "sink: {storage: file, data: '{{ result }}'}"
+    store = Store()
+    async with whole(f"metadata: {{path: p}}\nworkflow: {workflow}\n{sink}\n", sink=store) as made:
+        plan = await made.result()
+    assert (plan.status, plan.result["data"]) == ("COMPLETED", expected)
+    assert store.kept["playbook_sink"] == [expected]
+
+
+async def test_a_sink_behind_the_last_call_does_not_change_what_the_playbook_gives() -> None:
+    parent = (
+        "metadata: {path: p}\nworkflow: [{step: call, tool: {kind: playbook, path: child}, %s}]\n"
+    )
+    child = "metadata: {path: child}\nworkflow: [{step: one}]\nreturn: 3\n"
+    for sink in ("on_error: fail", "sink: {storage: file}"):
+        async with whole(parent % sink, child, sink=Store()) as made:
+            plan = await made.result()
+        assert (plan.status, plan.result["data"]) == ("COMPLETED", 3)
+
+
+async def test_what_a_playbook_returns_is_unwrapped_for_its_sink() -> None:
+    text = """metadata: {path: p}
+workflow: [{step: a}]
+return: {status: success, data: {x: 5}}
+sink: {storage: file, data: ["{{ result.x }}", "{{ this.status }}"]}
+"""
+    store = Store()
+    async with whole(text, sink=store) as made:
+        plan = await made.result()
+    assert store.kept == {"playbook_sink": [[5, "success"]]}
+    assert plan.result["data"] == {"x": 5}
+
+
+async def test_a_playbook_that_returns_an_error_is_not_persisted() -> None:
+    text = """metadata: {path: p}
+workflow: [{step: a}]
+return: {status: error, data: 5, error: bad}
+sink: {storage: file}
+"""
+    store = Store()
+    async with whole(text, sink=store) as made:
+        plan = await made.result()
+    assert (plan.status, store.kept) == ("FAILED", {})
+
+
+async def test_a_loops_arc_for_errors_is_taken_where_its_sink_fails() -> None:
+    text = """metadata: {path: p}
+workflow:
+  - step: load
+    loop: {in: [1]}
+    tool: {kind: noop}
+    sink: {storage: file}
+    next: [{step: mend, when: "{{ load.status == 'error' }}"}, {step: end}]
+  - step: mend
+    tool: {kind: noop, data: "{{ load_sink.status }}"}
+  - step: end
+"""
+
+    def fails(config: Config, call: Call) -> Outcome:
+        return Outcome(status="error", error={"kind": "file.os", "message": "disk full"})
+
+    async with whole(text, sink=FakeTool(fails)) as made:
+        plan = await made.result()
+    assert plan.visits == {"load": 1, "load_sink": 1, "mend": 1}
+    assert plan.result["data"] == "error"

@@ -1,0 +1,16 @@
+"""What a playbook's `return` gives, as a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PARTS = ("status", "data", "meta", "error")
+
+
+def enveloped(value: Any) -> dict[str, Any]:
+    """Return a value as a result envelope, which it may be already."""
+    if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
+        return {"status": "success", "data": value}
+    if "data" not in value and not value.keys() <= set(_PARTS):
+        return {"status": "success", "data": value}
+    return {part: value[part] for part in _PARTS if part in value}
