@@ -9,7 +9,7 @@ from typing import Any
 from streams.envelope.model import PayloadRef
 from streams.payload.port import Scope
 from streams.payload.results import data_of
-from streams.playbook.views import wants_data
+from streams.playbook.views import wants_data, wants_task
 
 Keys = Collection[Sequence[str]]
 
@@ -33,8 +33,7 @@ def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[M
     if any(wants_data(one, envelope) for one in keys):
         yield from _elsewhere(None, envelope, owner)
     for label, one in (envelope.get("tasks") or {}).items():
-        inner = [key[1:] for key in keys if key and key[0] == label]
-        if one is not None and any(wants_data(key, one) for key in inner):
+        if one is not None and any(wants_task(key, label, one) for key in keys):
             yield from _elsewhere(label, one, owner)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
 from streams.playbook.deferrable import is_lone_insert
-from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
 from streams.playbook.effects import may_repeat
 from streams.playbook.expressions import Constant, Template, mapping
 from streams.playbook.grammar import STEP_FIELDS, is_flat
@@ -22,8 +22,10 @@ from streams.playbook.shape import nearest
 from streams.playbook.sink_check import check_rules
 from streams.playbook.sinks import Place, sink_task, storage_of
 from streams.playbook.source import Path
+from streams.playbook.views import RESERVED
 
 _ASIDE = frozenset({"kind", "eval", "spec", "sink"})
+_TAKEN = RESERVED.union(ALWAYS, IN_PIPELINES)
 _RETRY_KEYS = ("attempts", "backoff", "delay")
 
 
@@ -141,6 +143,10 @@ def _pipeline(
             draft.report((*here, label), f"label {label!r} is there twice", at_key=True)
         if not re.fullmatch(IDENTIFIER, label):
             draft.report((*here, label), f"label {label!r} is no name for templates", at_key=True)
+        elif label in _TAKEN:  # what was registered before this was said runs on
+            what = f"label {label!r} means something else in templates"
+            severity = Severity.ERROR if draft.clients else Severity.WARNING
+            draft.report((*here, label), what, "choose another label", severity, at_key=True)
         seen.append(label)
         if isinstance(config, dict):
             one = _Label(label, frozenset(labels), is_row)

@@ -9,19 +9,35 @@ COUNTS = ("total", "completed", "failed", "frames")
 """What a loop's result tells without its rows."""
 IN_EVENT: Mapping[str, Any] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
 """What a result with `spec.result` tells of its place where it is small enough for its event."""
-_AT_HAND = frozenset(
-    ("status", "meta", "error", "extracted", "preview", "_ref", "_store", "_meta", "_preview")
-)
-RESERVED = _AT_HAND | {"data", "result", "ref", "tasks", "counts"}
-"""What no selected field may be called: templates would not find what they look for."""
+_OF_REFERENCE = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
+_INSIDE = frozenset(("ref", "_ref", "tasks"))
+"""What an envelope says to us and to no template."""
+_OF_LOOP = frozenset(("status", "meta", "error", "counts", *_OF_REFERENCE))
+_METHODS = frozenset(("get", "items", "values"))
+RESERVED = _OF_LOOP | {"extracted", "data", "result"}
+"""What no selected field and no task may be called: templates would find something else."""
+
+
+class _Named(dict[str, Any]):
+    """A view that also answers to the names of its reference, which are none of its keys."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, view: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+        super().__init__(view)
+        self._names = names
+
+    def __missing__(self, key: str) -> Any:
+        return self._names[key]
 
 
 def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a template sees under the name of a step or a task.
+    """Return what a template sees under the name of a step or a task, whatever its size.
 
     `status`, `data` and `meta` are the envelope's, `result` is the envelope itself (of a loop:
     its rows), and the keys of a data mapping can be named directly where they are none of
     these. So can selected fields, a loop's counts, and the tasks of the step by their labels.
+    The names of the reference are for those who asked for one, by `spec.result` or with a loop.
     """
     data = envelope.get("data")
     shown: dict[str, Any]
@@ -29,39 +45,60 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
         shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
         shown["result"] = envelope
         return shown
-    shown = dict(IN_EVENT) if "extracted" in envelope else {}
-    shown |= data if isinstance(data, dict) else {}
+    shown = dict(data) if isinstance(data, dict) else {}
     for part in ("extracted", "counts"):
         shown |= envelope.get(part) or {}
     for label, one in (envelope.get("tasks") or {}).items():
-        own = {k: v for k, v in envelope.items() if k != "tasks"}
-        shown[label] = result_view(own if one is None else one)
-    shown |= reference_view(envelope.get("ref"))
-    shown |= envelope
-    shown["result"] = envelope if "counts" not in envelope else data
-    return shown
+        step = {k: v for k, v in envelope.items() if k != "tasks"}
+        shown[label] = result_view(step if one is None else one)
+    names = reference_view(envelope.get("ref"))
+    if is_asked := _is_asked(envelope):
+        shown |= {**IN_EVENT, **names} if "extracted" in envelope else names
+    own = {k: v for k, v in envelope.items() if k not in _INSIDE}
+    shown |= own
+    shown["result"] = own if "counts" not in envelope else data
+    return shown if is_asked or not names else _Named(shown, names)
 
 
 def reference_view(ref: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what templates see of a result reference; of a result without one, nothing."""
     if ref is None:
         return {}
-    names = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
-    return {shown: ref.get(name) for shown, name in names.items()}
+    return {shown: ref.get(name) for shown, name in _OF_REFERENCE.items()}
 
 
 def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
-    """Say whether following `keys` from a result's view leads into its data."""
-    if not keys:
+    """Say whether following `keys` from a result's view leads into its data.
+
+    Where it has no name of its own for a key, only the data can tell whether it is there.
+    """
+    if not keys or keys[0] == "data":
         return True
     first, rest = keys[0], keys[1:]
+    if first == "result":
+        return "counts" in envelope or wants_data(rest, envelope)
+    if first in ("status", "meta") or (first in envelope and first not in _INSIDE):
+        return False
+    if first in (_OF_LOOP if "counts" in envelope else _OF_REFERENCE) and _is_asked(envelope):
+        return False
     tasks = envelope.get("tasks") or {}
     if first in tasks:
         return tasks[first] is None and wants_data(rest, envelope)
-    if first == "result" and "counts" not in envelope:
-        return wants_data(rest, envelope)
-    at_hand = (_AT_HAND, envelope.get("extracted") or {}, envelope.get("counts") or {})
-    return not any(first in names for names in at_hand)
+    return not any(first in (envelope.get(part) or ()) for part in ("extracted", "counts"))
+
+
+def _is_asked(envelope: Mapping[str, Any]) -> bool:
+    return "extracted" in envelope or "counts" in envelope
+
+
+def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> bool:
+    """Say whether following `keys` from a step's view leads into the data of a task of it.
+
+    Whoever takes the step as a whole takes its tasks with it.
+    """
+    if not keys or keys[0] in _METHODS:
+        return True
+    return keys[0] == label and wants_data(keys[1:], envelope)
 
 
 def reads_rows(way: Sequence[str], step: str) -> bool:
@@ -76,4 +113,4 @@ def reads_task(way: Sequence[str], step: str, label: str) -> bool:
 
 def reads_loops_task(label: str) -> bool:
     """Say whether a loop's result has nothing of its own that is called like its task."""
-    return label not in (*_AT_HAND, *COUNTS, "data", "result", "counts", "ref")
+    return label not in (*_OF_LOOP, *COUNTS, "data", "result")

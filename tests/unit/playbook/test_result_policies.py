@@ -142,12 +142,32 @@ def test_a_result_elsewhere_is_seen_by_its_reference_and_selected_fields() -> No
         (("extracted", "page"), False),
         (("page",), False),
         (("status",), False),
+        (("error",), True),
+        (("ref",), True),
         (("fetch", "data"), False),
     ],
 )
 def test_only_ways_into_the_data_want_it(keys: tuple[str, ...], wanted: bool) -> None:
     envelope = {"extracted": {"page": 1}, "tasks": {"fetch": {}}}
     assert wants_data(keys, envelope) is wanted
+
+
+@pytest.mark.parametrize("name", ["error", "extracted", "_ref", "_store", "_meta", "_preview"])
+def test_the_data_tells_where_the_result_has_no_such_name_of_its_own(name: str) -> None:
+    envelope: dict[str, Any] = {"status": "success", "meta": {}, "ref": {"ref": "noetl://x"}}
+    assert wants_data((name,), envelope)
+    assert result_view({**envelope, "data": {name: "mine"}})[name] == "mine"
+    assert not wants_data((name,), {**envelope, "extracted": {}, "error": None})
+
+
+@pytest.mark.parametrize("label", ["data", "result", "status", "meta"])
+def test_a_results_own_names_win_over_labels_whatever_its_size(label: str) -> None:
+    tasks: dict[str, Any] = {label: {"status": "error", "data": 1, "meta": {}}, "last": None}
+    small = {"status": "success", "meta": {"a": 1}, "data": 2, "tasks": tasks}
+    large = {**{k: v for k, v in small.items() if k != "data"}, "ref": {"ref": "noetl://x"}}
+    assert wants_data((label,), large) is wants_data((label,), small)
+    assert result_view({**large, "data": 2})[label] == result_view(small)[label]
+    assert result_view(small)["data"] == 2
 
 
 LOOP = {"in": [1, 2], "iterator": "n"}
@@ -227,6 +247,16 @@ def test_a_life_that_no_time_can_end_is_refused(ttl: str) -> None:
 def test_a_selected_field_hides_nothing_that_templates_look_for(name: str) -> None:
     _, problems = check(text({"select": [{"path": "$.a", "as": name}]}))
     assert [one for one in problems if f"{name!r} means something else" in one.message]
+
+
+@pytest.mark.parametrize("label", ["data", "_ref", "result", "error", "ctx", "_prev"])
+def test_a_label_hides_nothing_that_templates_look_for(label: str) -> None:
+    book = text(None, tool=[{label: {"kind": "noop"}}, {"last": {"kind": "noop"}}])
+    made, (problem,) = check(book)
+    assert made is None
+    assert f"label {label!r} means something else" in problem.message
+    # What was registered before this was an error runs on.
+    assert parse(book, clients=False).steps["start"]
 
 
 def test_a_path_that_is_too_deep_to_follow_is_named() -> None:

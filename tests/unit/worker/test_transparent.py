@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -73,6 +74,66 @@ async def test_a_handler_gets_the_same_from_a_small_and_a_large_result() -> None
     assert small == large == {"title": "hello", "seen": True}
     assert small_result["data"] == {"length": 1_000, "title": "hello"}
     assert large_result["data"] == {"length": LARGE, "title": "hello"}
+
+
+OWN = {"error": "none", "preview": "pp", "extracted": {"a": 1}, "ref": "mine", "tasks": 5}
+OWN |= {"_ref": "me", "_store": "here", "_meta": {"b": 2}, "_preview": [3], "counts": 4}
+FROM_ALL = """
+metadata: {path: tests/keys}
+workflow:
+  - step: fetch
+    tool: [{page: {kind: http}}, {last: {kind: http}}]
+    next: parse
+  - step: parse
+    tool: {kind: duckdb, given: GIVEN, more: "{{ fetch.page.more }}"}
+    next: {arcs: [{step: end, when: "{{ CHOSEN }}"}]}
+  - step: end
+    tool: {kind: noop}
+return: "{{ parse.digest }}"
+"""
+
+
+async def given(template: str, size: int) -> Any:
+    """Return what a handler gets from a template, and what the playbook comes to."""
+    data = {**OWN, "blob": "x" * size, "more": True}
+    parse = FakeTool(lambda config, _: ok({"digest": shortened(config["given"])}))
+    text = FROM_ALL.replace("GIVEN", f"'{template}'").replace("CHOSEN", template.strip("{ }"))
+    async with whole(text, http=FakeTool(lambda *_: ok(data)), duckdb=parse) as made:
+        plan = await made.result()
+    assert plan.error is None
+    ((config, _),) = parse.calls
+    return shortened(config["given"]), plan.result, plan.last_step
+
+
+def shortened(value: Any) -> Any:
+    """Return a value without what the two sizes differ in."""
+    return orjson.loads(re.sub(rb"x{9,}", b"", orjson.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    "way", ["", *(f".{name}" for name in OWN), ".result", ".keys() | list | sort", ".page", ".last"]
+)
+async def test_a_handler_cannot_tell_a_small_from_a_large_result(way: str) -> None:
+    template = f"{{{{ fetch{way} }}}}"
+    small, large = await given(template, 10), await given(template, 200_000)
+    assert small == large
+    if (name := way[1:]) in OWN:
+        assert small[0] == OWN[name]
+
+
+async def test_names_of_a_reference_win_over_keys_of_the_data_only_where_one_was_asked_for() -> (
+    None
+):
+    spec = {"result": {"store": "auto"}}
+    first = {"step": "fetch", "tool": [{"page": {"kind": "http", "spec": spec}}], "next": "use"}
+    use = {"step": "use", "tool": {"kind": "duckdb", "x": ["{{ fetch._store }}"]}}
+    text = yaml.safe_dump({"metadata": {"path": "tests/asked"}, "workflow": [first, use]})
+    for size, store in ((10, "eventlog"), (200_000, "kv")):
+        http = FakeTool(lambda *_, size=size: ok({**OWN, "blob": "x" * size}))
+        tool = FakeTool(lambda *_: ok())
+        async with whole(text, http=http, duckdb=tool) as made:
+            assert (await made.result()).error is None
+        assert [config["x"] for config, _ in tool.calls] == [[store]]
 
 
 @pytest.mark.parametrize(
