@@ -44,6 +44,17 @@ def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
     return tuple(made)
 
 
+def answering(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Return the tasks of a loop whose rows are read: what a row can end with is waited for."""
+    last = next((task for task in reversed(tasks) if task.sink is None), None)
+    return tuple(
+        replace(task, deferrable=False)
+        if task is last or any(rule.do is Do.BREAK for rule in task.rules)
+        else task
+        for task in tasks
+    )
+
+
 def names_of(task: Task) -> frozenset[str]:
     """Return the names that a task's templates mention."""
     own = task.config.names.union(*(names_of_rule(rule) for rule in task.rules))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from streams.playbook.compiled import Way
+from streams.playbook.deferrable import answering
 from streams.playbook.draft import IN_SINKS, Draft
 from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
@@ -41,6 +42,7 @@ def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[st
             for task in step.tasks
         )
         has_readers = step.loop is not None and any(reads_rows(way, name) for way in ways)
+        tasks = answering(tasks) if has_readers else tasks
         made[name] = replace(step, tasks=tasks, has_readers=has_readers)
     return made
 

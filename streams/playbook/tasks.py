@@ -178,14 +178,15 @@ def _task(
     spec = config.get("spec")
     mark = draft.document.keys.get(path) or draft.document.marks.get(path)
     rules = _rules(draft, config.get("eval"), (*path, "eval"), label.all)
+    result = policy_of(draft, spec, path)
     task = Task(
         label=label.name,
         kind=kind,
         config=_config(draft, kind, config, path),
         rules=rules,
-        deferrable=is_lone_insert(kind, config, rules),
+        deferrable=result is None and is_lone_insert(kind, config, rules),
         spec=spec if isinstance(spec, dict) else {},
-        result=policy_of(draft, spec, path),
+        result=result,
         line=mark.line if mark else 0,
     )
     if not isinstance(block := config.get("sink"), dict):

@@ -309,6 +309,32 @@ def test_a_save_whose_outcome_is_read_may_not_wait(
     assert made.tasks[0].deferrable is expected
 
 
+BREAK = ", eval: [{else: {do: break}}]"
+
+
+@pytest.mark.parametrize(
+    ("addition", "other", "read", "expected"),
+    [
+        ("", "", "{{ load.total }}", True),
+        ("", "", "{{ load.data }}", False),
+        ("", "", "{{ load }}", False),
+        ("", "      - other: {kind: noop}\n", "{{ load.data }}", True),
+        (BREAK, "      - other: {kind: noop}\n", "{{ load.data }}", False),
+        (", spec: {result: {store: db}}", "", "{{ load.total }}", False),
+    ],
+)
+def test_a_save_that_a_row_ends_with_may_wait_unless_rows_or_its_reference_are_asked_for(
+    addition: str, other: str, read: str, expected: bool
+) -> None:
+    save = f"{{{INSERT.format('INSERT INTO t VALUES (1)')}{addition}}}"
+    made = parse(
+        HEAD + "workflow:\n  - step: load\n    loop: {in: [1], iterator: n}\n    tool:\n"
+        f"      - save: {save}\n{other}    next: use\n"
+        f"  - step: use\n    tool: {{kind: noop, data: '{read}'}}\n"
+    )
+    assert made.steps["load"].tasks[0].deferrable is expected
+
+
 def test_what_comes_before_a_save_may_read_what_was_before_it_unless_it_jumps() -> None:
     save = INSERT.format("INSERT INTO t VALUES (1)")
     first = "{kind: noop}"
