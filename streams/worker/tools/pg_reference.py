@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from streams.worker.tools.pg_statement import Statement
+from streams.worker.tools.pg_statement import Statement, statements
 
-_NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
+_GAP = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _TARGET = re.compile(
-    rf"\b(?:insert\s+into|merge\s+into|delete\s+from|update)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)",
-    re.I,
+    rf"(?:{_GAP}+(?:into|from))?(?:{_GAP}+only)?{_GAP}+({_NAME}(?:\s*\.\s*{_NAME}){{0,2}})",
+    re.I | re.S,
 )
+_WRITES = frozenset(("insert", "update", "delete", "merge"))
+_VERBS = _WRITES | {"select", "values", "table"}
 
 
 def written(command: Statement, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,8 +32,19 @@ def written(command: Statement, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _target(text: str) -> str | None:
-    found = _TARGET.search(text)
-    return None if found is None else found[1].replace('"', "")
+    """Return the table that a statement's own verb writes; of one that reads, the first inside."""
+    words = [one for one in statements(text)[0].tokens if one.kind == "word"]
+    followers = [one.text.lower() for one in words[1:]] + [""]
+    verbs = [
+        one
+        for one, follower in zip(words, followers, strict=True)
+        if one.text.lower() in _VERBS and follower != "as"  # WITH update AS (…)
+    ]
+    own = next((one for one in verbs if one.depth == 0), None)
+    if own is None or own.text.lower() not in _WRITES:
+        own = next((one for one in verbs if one.depth and one.text.lower() in _WRITES), None)
+    found = None if own is None else _TARGET.match(text, own.end)
+    return None if found is None else "".join(re.findall(rf"{_NAME}|\.", found[1])).replace('"', "")
 
 
 def _range(answer: Mapping[str, Any]) -> str:

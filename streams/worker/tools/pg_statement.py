@@ -17,7 +17,7 @@ _TOKEN = re.compile(
                 | "(?:[^"]|"")*" | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | := )
     | :(?P<name>[A-Za-z_]\w*)
     | \$(?P<place>\d+)
-    | (?P<word>[A-Za-z_][\w$]*)
+    | (?P<word>[^\W\d][\w$]*)
     | (?P<mark>[();,])
     """,
     re.VERBOSE | re.DOTALL,

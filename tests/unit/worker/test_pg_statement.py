@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.worker.tools.pg_insert import insert_of
+from streams.worker.tools.pg_reference import written
 from streams.worker.tools.pg_statement import statements
 
 
@@ -48,6 +49,30 @@ def test_statements_are_separated_outside_of_quotes_only() -> None:
 )
 def test_what_changes_rows_is_recognized(text: str, writes: bool) -> None:
     assert statements(text)[0].writes is writes
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("INSERT INTO a.t (x) VALUES (1)", "a.t"),
+        ("-- update wrong\nINSERT INTO t VALUES (1)", "t"),
+        ("INSERT /* into no */ INTO -- update no\n t VALUES (1)", "t"),
+        ("WITH m AS (DELETE FROM a RETURNING *) INSERT INTO b SELECT * FROM m", "b"),
+        ("WITH update AS (SELECT 1) INSERT INTO b SELECT * FROM update", "b"),
+        ("WITH m AS (DELETE FROM a RETURNING *) SELECT * FROM m FOR UPDATE", "a"),
+        ("INSERT INTO ünï VALUES (1)", "ünï"),
+        ('UPDATE ONLY "My Table" SET a = 1', "My Table"),
+        ("DELETE FROM a . b WHERE x = 'update c'", "a.b"),
+        ("MERGE INTO m USING s ON true WHEN MATCHED THEN DELETE", "m"),
+        ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", "t"),
+        ("SELECT 'insert into t'", None),
+        ("DO $$ BEGIN INSERT INTO a VALUES (1); END $$", None),
+    ],
+)
+def test_a_write_names_the_table_of_its_own_verb(text: str, key: str | None) -> None:
+    [statement] = statements(text)
+    expected = {} if key is None else {"store": "db", "key": key, "range": "rows:1"}
+    assert written(statement, {"row_count": 1}) == expected
 
 
 @pytest.mark.parametrize(
