@@ -14,6 +14,7 @@ from jsonpath_rfc9535 import compile as compile_path
 from streams.envelope.model import Json
 from streams.errors import Refused
 from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.problem import Severity
 from streams.playbook.source import Path
 from streams.playbook.views import RESERVED
 
@@ -26,13 +27,15 @@ PLACES = ("object", "s3", "gcs", "minio")
 """Stores that are the payload store itself."""
 SCOPES = ("step", "execution", "workflow", "permanent")
 CODECS = ("none", "gzip", "zstd", "lz4")
+LARGE = "s3"
+"""What `auto` calls the payload store for large results, where nobody says what it is."""
 INLINE_BYTES = 32 * 1024
 """What an event carries of a result, however much more the author would allow."""
 PREVIEW_BYTES = 1024
 LONGEST_TTL = timedelta(days=365 * 1000)
 """More would lead out of what a time can say."""
 KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
-_TTL = re.compile(r"(\d{1,6})([smhdwy])")
+_TTL = re.compile(r"([0-9]{1,6})([smhdwy])")
 _UNITS = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -70,11 +73,13 @@ class ResultPolicy:
     preview_max_bytes: int = PREVIEW_BYTES
     select: tuple[Selection, ...] = ()
 
-    def store_of(self, byte_length: int, inline_bytes: int = INLINE_BYTES) -> str | None:
+    def store_of(
+        self, byte_length: int, inline_bytes: int = INLINE_BYTES, large: str = LARGE
+    ) -> str | None:
         """Return the store for a result of this size; None: it stays in its event.
 
-        `inline_bytes` is the most that this deployment leaves in events. What is too large for
-        `kv` is an object, whoever asked.
+        `inline_bytes` is the most that this deployment leaves in events, `large` the kind of its
+        payload store. What is too large for `kv` is an object, whoever asked.
         """
         if self.kind == "eventlog" and byte_length <= inline_bytes:
             return None
@@ -86,13 +91,13 @@ class ResultPolicy:
             return None
         if byte_length < KV_BYTES:
             return "kv"
-        return "object" if byte_length < OBJECT_BYTES else "s3"
+        return "object" if byte_length < OBJECT_BYTES else large
 
-    def place_of(self, byte_length: int) -> str:
+    def place_of(self, byte_length: int, large: str = LARGE) -> str:
         """Return the store for a payload that is in no event and has no copy anywhere."""
         if self.kind in PLACES:
             return self.kind
-        return "object" if byte_length < OBJECT_BYTES else "s3"
+        return "object" if byte_length < OBJECT_BYTES else large
 
     def extract(self, data: Json) -> dict[str, Json]:
         """Return the selected fields; one whose path leads nowhere is left out.
@@ -104,7 +109,7 @@ class ResultPolicy:
         for one in self.select:
             try:
                 values = one.query.find(data).values()
-            except JSONPathError as error:
+            except (JSONPathError, RecursionError) as error:
                 raise Unselectable(
                     f"select {one.name!r}: {error}; say where it is, not $.."
                 ) from error
@@ -134,13 +139,21 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
     if ttl is not None and store.get("scope") == "permanent":
         what = "says an end for a result whose scope is permanent"
         draft.report((*path, "store", "ttl"), what, "leave one of the two out")
+    if is_permanent and store.get("scope", "permanent") != "permanent":
+        what = f"says no end for a result that ends with its {store['scope']}"
+        severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
+        draft.report((*path, "store", "ttl"), what, "leave one of the two out", severity)
+    inline_bytes = _number(given.get("inline_max_bytes"), INLINE_BYTES)
+    if inline_bytes > INLINE_BYTES:
+        what = f"an event carries at most {INLINE_BYTES} bytes of a result; larger ones are stored"
+        draft.report((*path, "inline_max_bytes"), what, None, Severity.NOTE)
     codec = store.get("compression")
     return ResultPolicy(
         kind=str(store.get("kind", AUTO)),
         scope=str(store.get("scope", usual)),
         ttl=ttl,
         compression=codec if codec in CODECS else None,
-        inline_max_bytes=_number(given.get("inline_max_bytes"), INLINE_BYTES),
+        inline_max_bytes=inline_bytes,
         preview_max_bytes=_number(given.get("preview_max_bytes"), PREVIEW_BYTES),
         select=_selections(draft, given.get("select"), (*path, "select")),
     )
@@ -182,7 +195,7 @@ def _selections(draft: Draft, value: Any, path: Path) -> tuple[Selection, ...]:
             draft.report(here, f"{name!r} is selected twice")
         try:
             query = compile_path(text if text.startswith("$") else f"$.{text}")
-        except JSONPathError as error:
+        except (JSONPathError, ArithmeticError, RecursionError) as error:
             draft.report((*here, "path"), f"is no JSONPath: {error}", "write $.a.b[0]")
             continue
         made[name] = Selection(name, query, query.singular_query())

@@ -97,6 +97,7 @@ async def run(
             name=name,
             deployment=runtime.cluster_id,
             inline_bytes=min(settings.payload_store.threshold_bytes, INLINE_BYTES),
+            large_store=settings.payload_store.kind,
             slots=runtime.scheduler.max_inflight_frames_per_worker,
             row_concurrency=settings.frames.row_concurrency,
             lease_s=settings.frames.lease_seconds,

@@ -69,6 +69,11 @@ class PayloadStore(Section):
     results: ResultStores = ResultStores()
     gc: Collection = Collection()
 
+    @property
+    def kind(self) -> str:
+        """Which of the result stores this one is; `object` where none has its name."""
+        return {"s3": "s3", "seaweedfs": "s3", "gcs": "gcs"}.get(self.backend, "object")
+
     @field_validator("threshold_bytes")
     @classmethod
     def _fits_an_event(cls, value: int) -> int:

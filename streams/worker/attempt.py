@@ -44,6 +44,7 @@ class Attempt:
             ports.clock,
             self.insist,
             self.options.inline_bytes,
+            self.options.large_store,
         )
         object.__setattr__(self, "results", keeper)
 

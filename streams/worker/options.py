@@ -9,7 +9,7 @@ from streams.clock import Clock
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore
-from streams.playbook.results import INLINE_BYTES
+from streams.playbook.results import INLINE_BYTES, LARGE
 from streams.worker.input import Documents
 from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
 
@@ -28,6 +28,8 @@ class Options:
     """Frames and commands at once."""
     inline_bytes: int = INLINE_BYTES
     """What an event carries of a result."""
+    large_store: str = LARGE
+    """What kind of store the payload store is, as large results name it."""
     row_concurrency: int = 16
     """Rows of a frame at once, where its policy says nothing."""
     lease_s: int = 60

@@ -18,7 +18,7 @@ from streams.payload.copies.port import Copies, Copy
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.payload.results import preview_of, result_reference, result_uri
 from streams.playbook.model import Task
-from streams.playbook.results import INLINE_BYTES, USUAL, ResultPolicy
+from streams.playbook.results import INLINE_BYTES, LARGE, USUAL, ResultPolicy
 from streams.work.item import WorkItem
 from streams.worker.views import Kept
 
@@ -49,10 +49,11 @@ class Keeper:
         clock: Clock,
         insist: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
         inline_bytes: int = INLINE_BYTES,
+        large: str = LARGE,
     ) -> None:
         self._item, self._payloads, self._copies = item, payloads, copies
         self._log, self._clock, self._insist = log, clock, insist
-        self._inline_bytes = inline_bytes
+        self._inline_bytes, self._large = inline_bytes, large
         self._untold: list[NewEvent] = []
 
     async def keep(self, task: Task, data: Json, partition: str) -> Kept:
@@ -68,7 +69,7 @@ class Keeper:
         """
         extracted = _small(policy.extract(data))
         encoded = encode(data)
-        kind = policy.store_of(len(encoded), self._inline_bytes)
+        kind = policy.store_of(len(encoded), self._inline_bytes, self._large)
         if kind is None:
             if is_inline(encoded, self._inline_bytes):
                 return Kept(extracted)
@@ -118,7 +119,7 @@ class Keeper:
         ref = result_reference(
             uri,
             payload,
-            store=policy.place_of(payload.byte_length),
+            store=policy.place_of(payload.byte_length, self._large),
             scope=policy.scope,
             expires_at=self._end(policy),
         )

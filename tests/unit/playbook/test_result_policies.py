@@ -73,6 +73,33 @@ def test_the_size_chooses_the_store_unless_the_author_does(
     assert ResultPolicy(kind=kind).store_of(size) == store
 
 
+@pytest.mark.parametrize("large", ["s3", "gcs", "object"])
+def test_large_results_name_the_payload_store_that_there_is(large: str) -> None:
+    for kind in ("auto", "eventlog"):
+        assert ResultPolicy(kind=kind).store_of(10_000_000, large=large) == large
+        assert ResultPolicy(kind=kind).place_of(10_000_000, large) == large
+    # Who named a store reads that name again, whatever the payload store is.
+    assert ResultPolicy(kind="minio").store_of(10_000_000, large=large) == "minio"
+
+
+def test_more_than_an_event_carries_is_told() -> None:
+    made, (problem,) = check(text({"inline_max_bytes": 65_536}))
+    assert made is not None
+    assert problem.where == "workflow[0].tool[0].page.spec.result.inline_max_bytes"
+    assert "at most 32768 bytes" in problem.message
+    assert check(text({"inline_max_bytes": 32_768}))[1] == ()
+
+
+def test_a_result_has_an_end_or_has_none() -> None:
+    book = text({"store": {"kind": "kv", "ttl": "permanent", "scope": "execution"}})
+    made, (problem,) = check(book)
+    assert made is None
+    assert "ends with its execution" in problem.message
+    # What was registered before this was an error runs on.
+    assert parse(book, clients=False).steps["start"]
+    assert check(text({"store": {"ttl": "permanent", "scope": "permanent"}}))[1] == ()
+
+
 def test_selected_fields_are_found_by_their_paths() -> None:
     select = [
         {"path": "$.paging.hasMore", "as": "more"},
@@ -96,6 +123,9 @@ def test_selected_fields_are_found_by_their_paths() -> None:
         ({"select": [{"path": "$.a[", "as": "a"}]}, "is no JSONPath"),
         ({"select": [{"path": "$.a", "as": "no name"}]}, "is no name for templates"),
         ({"select": [{"path": "$.a"}, {"path": "$.b.a"}]}, "selected twice"),
+        ({"select": [{"path": "$[?@.a==1e400]", "as": "a"}]}, "is no JSONPath"),
+        ({"select": [{"path": f"$[?{'!' * 3_000}@.a]", "as": "a"}]}, "is no JSONPath"),
+        ({"store": {"kind": "kv", "ttl": "\N{ARABIC-INDIC DIGIT THREE}h"}}, "no time to live"),
         ({"selekt": []}, "selekt"),
     ],
 )

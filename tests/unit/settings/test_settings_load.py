@@ -348,6 +348,14 @@ def test_a_connection_string_quotes_what_it_holds(host: str, dsn: str) -> None:
     assert loaded.settings.event_store.canonical_connection.dsn("read") == dsn
 
 
+@pytest.mark.parametrize(
+    ("backend", "kind"),
+    [("s3", "s3"), ("seaweedfs", "s3"), ("gcs", "gcs"), ("azure-blob", "object")],
+)
+def test_the_payload_store_is_one_of_the_result_stores(backend: str, kind: str) -> None:
+    assert load_text(f"payload_store: {{backend: {backend}}}").settings.payload_store.kind == kind
+
+
 def test_settings_do_not_show_secrets_when_printed() -> None:
     shown = repr(load_text(WHOLE, **NAMES).settings)
     assert "pw" not in shown

@@ -12,10 +12,14 @@ import pytest
 from streams.envelope.locator import ResultUri, parse
 from streams.envelope.model import PayloadRef
 from streams.payload.copies.port import Copies, Copy
-from streams.payload.port import Scope
+from streams.payload.memory import MemoryPayloadStore
+from streams.payload.port import Compression, Scope
 from streams.payload.results import payload_of
+from streams.playbook.draft import Draft
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
+from streams.playbook.results import policy_of
+from streams.playbook.source import Document
 from streams.playbook.views import result_view
 from streams.worker.commands import CommandRunner
 from streams.worker.frames import FrameRunner
@@ -25,6 +29,8 @@ from tests.unit.worker.stage import FakeTool, World, loop_step, ok, rule, task
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
 SELECT = [{"path": "$.paging.more", "as": "more"}]
 SCOPE = Scope("acme", "care")
+PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
+PACKED["none"] = b'{"rows":["xx'
 
 
 def spec(**result: Any) -> dict[str, Any]:
@@ -70,6 +76,63 @@ async def test_a_small_result_stays_in_its_event() -> None:
     last = await ran(here)
     assert last.result["data"] == {"a": 1}
     assert await here.events("result.") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "is_stored"),
+    [
+        (100, 89, False),
+        (100, 90, True),
+        (0, 1, True),
+        (65_536, 32_757, False),
+        (65_536, 32_758, True),
+    ],
+)
+async def test_a_result_leaves_its_event_from_the_size_its_task_says(
+    limit: int, size: int, is_stored: bool
+) -> None:
+    noted = Draft(Document())
+    result = policy_of(noted, {"result": {"inline_max_bytes": limit}}, ())
+    data = {"text": "x" * size}
+    here = world(replace(task("page", "t", data), result=result))
+    last = await ran(here)
+    assert ("ref" in last.result, "data" in last.result) == (is_stored, not is_stored)
+
+
+@pytest.mark.parametrize("limit", [0, 40, 200, 4_000])
+async def test_a_first_look_is_as_large_as_its_task_says(limit: int) -> None:
+    fetch = task("page", "t", {}, spec=spec(store="object", preview_max_bytes=limit))
+    data = {f"field_{n}": n for n in range(50)}
+    ref = (await ran(world(fetch, t=FakeTool(lambda *_: ok(data))))).result["ref"]
+    look = ref["preview"]
+    assert len(orjson.dumps(look)) <= max(limit, len(b"null"))
+    whole = len(orjson.dumps(data))
+    assert look == data if limit > whole else look is None or 0 < len(look) < 50
+    assert (look is None) == (limit == 0)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "lz4", "none"])
+async def test_a_result_is_packed_as_its_task_says_whatever_the_store_does(codec: str) -> None:
+    fetch = task("page", "t", {}, spec=spec(store={"kind": "object", "compression": codec}))
+    usual: Compression = "zstd" if codec == "none" else "none"
+    store = MemoryPayloadStore(compression=usual)
+    here = World(Step(name="once", tasks=(fetch,)), {"t": pages()}, payloads=store)
+    ref = (await ran(here)).result["ref"]
+    ((key, stored),) = here.payloads.objects.items()
+    assert ref["meta"]["sha256"] in key.replace("/", "")
+    assert ref["meta"].get("compression", "none") == codec
+    assert PACKED[codec] in stored[:200]
+    assert (len(stored) < 20_000) == (codec != "none")
+    assert await read(here, ref) == PAGE
+
+
+@pytest.mark.parametrize(("large", "size"), [("gcs", 10_000_000), ("object", 9_000_000)])
+async def test_a_large_result_names_the_payload_store_that_there_is(large: str, size: int) -> None:
+    fetch = task("page", "t", {}, spec={"result": {"store": "auto"}})
+    here = world(fetch, t=FakeTool(lambda *_: ok("x" * size)))
+    runner = CommandRunner(here.ports, here.options(large_store="gcs"))
+    await runner.run(await here.command())
+    assert (await here.last()).result["ref"]["store"] == large
 
 
 @pytest.mark.parametrize("size", [1, 40_000])
