@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from streams.playbook.storages import DRIVERS, missing
+from streams.playbook.storages import DRIVERS, STORAGES, missing
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.sinks.port import Around, Driver, Job, SinkRefused
@@ -44,8 +44,8 @@ class SinkTool:
         """
         storage = str(config.get("storage"))
         try:
-            driver = self._driver(storage, str(config.get("driver") or ""))
             job = await self._job(storage, config, call)
+            driver = self._driver(storage, _named(job, str(config.get("driver") or "")))
             async with asyncio.timeout(seconds(job.spec, call, None)):
                 reference = await driver.write(job)
         except (BadConfig, UnknownCredential) as error:
@@ -91,6 +91,13 @@ class SinkTool:
             concurrency=int(config.get("concurrency") or 1),
             secret=secret,
         )
+
+
+def _named(job: Job, usual: str) -> str:
+    """Return the driver's name: as the block says, else as the credential does."""
+    if "driver" in job.spec or "driver" not in STORAGES[job.storage].spec:
+        return usual
+    return job.secret.get("driver") or usual
 
 
 def _made(storage: str, driver: str, name: str) -> Make:

@@ -82,7 +82,7 @@ async def runtime(
     assert store.secret_key is not None
     keep(own_runtime, "pg_main", dsn=author_dsn(own_runtime.settings))
     keep(own_runtime, "redis_main", url=f"unix://{redis.socket_file}")
-    keep(own_runtime, "neo4j_main", path=str(graph))
+    keep(own_runtime, "neo4j_main", driver="ladybug", path=str(graph))
     keep(
         own_runtime,
         "s3_backup",

@@ -47,6 +47,16 @@ async def test_a_graph_is_merged(sinks: Sinks, tmp_path: Path) -> None:
     assert kind(await sinks.once(wrong)) == "graph.binder"
 
 
+async def test_a_credential_names_the_driver_unless_the_block_does(tmp_path: Path) -> None:
+    known = {"driver": "ladybug", "path": str(tmp_path / "g"), "url": "bolt://127.0.0.1:9"}
+    sinks = Sinks(tmp_path, {"g": known | {"user": "a", "password": "b"}})
+    block: dict[str, Any] = {"storage": "graph", "auth": "g", "statement": "RETURN 1"}
+    assert (await sinks.once(block | {"spec": {"dialect": "cypher"}})).error is None
+    with pytest.raises(TargetUnavailable):
+        await sinks.once(block | {"spec": {"driver": "neo4j"}})
+    await sinks.tool.close()
+
+
 async def test_neo4j_that_is_down_is_unavailable(tmp_path: Path) -> None:
     sinks = Sinks(tmp_path, {"g": {"url": "bolt://127.0.0.1:9", "user": "a", "password": "b"}})
     block = {
