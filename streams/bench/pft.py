@@ -187,6 +187,7 @@ def _figures(
     events_by_row = few.events - few.frame_events + few.frame_events * scale
     frames = max(1, counts.frames)
     figures: dict[str, Any] = {
+        "execution_id": str(framed.ended.execution_id),
         "requests": framed.requests,
         "expected_rows": framed.judgement.expected,
         "saved_rows": framed.judgement.saved,

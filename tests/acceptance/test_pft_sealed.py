@@ -7,24 +7,20 @@ from pathlib import Path
 import orjson
 import pytest
 
-from streams.app import open_pool
 from streams.bench.mock import World
 from streams.bench.pft import bench_pft
 from streams.bench.report import Report
+from streams.bench.tiers import reads_of_others
 from streams.local.layout import layout_of
 from streams.local.settings import stack_settings
 from streams.local.stack import running
 from streams.roles.start import existing_roles, node_roles
 from streams.settings import Settings, load
 from tests.losing import losing_copies
+from tests.tier3 import assert_frames_are_kept
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 CARRIER = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_CARRIER"
-OUTPUTS = """
-SELECT count(*), count(*) FILTER (
-         WHERE o.frame_id IS NULL OR o.problem IS NOT NULL OR o.row_count <> f.row_count)
-FROM noetl.frame f LEFT JOIN noetl.frame_output o USING (frame_id)
-WHERE f.output_ref IS NOT NULL"""
 WORLD = World(facilities=1, patients=30, rows_per_page=1)
 
 
@@ -41,6 +37,7 @@ async def test_losing_the_broker_and_every_copy_changes_no_result(
             settings, stack.data, world=WORLD, frame_size=10, timeout_s=5.0, say=print
         )
         sealed = _told(stack.data, "worker-0")["events"].get("sealed", 0)
+        before = reads_of_others(stack.data)
         async with losing_copies(settings, stack.data) as lost:
             report = await bench_pft(
                 settings, stack.data, world=WORLD, frame_size=10, timeout_s=5.0, say=print
@@ -53,6 +50,7 @@ async def test_losing_the_broker_and_every_copy_changes_no_result(
         assert isinstance(quiet.figures["frames"], int)
         assert sealed >= quiet.figures["frames"]
         assert lost.brokers > 0
+        assert (reads_of_others(stack.data) - before)["3"] > 0
 
 
 def _told(data: Path, role: str) -> dict[str, dict[str, int]]:
@@ -65,8 +63,4 @@ async def assert_nothing_is_missing(settings: Settings, report: Report) -> None:
     assert report.faults == ()
     assert report.figures["status"] == "COMPLETED"
     assert report.figures["saved_rows"] == report.figures["expected_rows"]
-    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        frames, wrong = await pool.fetchrow(OUTPUTS)
-    assert isinstance(report.figures["frames"], int)
-    assert frames >= report.figures["frames"]
-    assert wrong == 0
+    await assert_frames_are_kept(settings, report)

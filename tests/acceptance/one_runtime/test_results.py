@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.bench.through import through
 from streams.clock import SystemClock
+from streams.payload.places import open_shelves
 from streams.resources import folder
 from streams.worker.kafka import KafkaPartitions
 from tests.runtime import Runtime, playbook
@@ -99,31 +100,45 @@ def scrape(url: str, size: int) -> dict[str, Any]:
     return made | {"return": {"one": "{{ parse.data }}", "many": "{{ titles.data }}"}}
 
 
-async def largest_records(runtime: Runtime, execution_id: int) -> dict[str, int]:
-    """Return the size of the largest record of an execution, by topic."""
+@asynccontextmanager
+async def reading(
+    runtime: Runtime,
+) -> AsyncIterator[tuple[AIOKafkaConsumer, dict[TopicPartition, int]]]:
+    """Open a consumer; tell the partitions of all topics but Kafka's own, and where they end."""
     bootstrap = runtime.settings.event_store.connection.url
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="none"
     )
-    sizes: dict[str, int] = {}
     await consumer.start()
     try:
-        for topic in ("noetl.events.execution", "noetl.work.default"):
-            ranges = await KafkaPartitions(bootstrap, SystemClock()).ranges(topic)
-            places = [TopicPartition(topic, number) for number in ranges]
-            consumer.assign(places)
-            await consumer.seek_to_beginning(*places)
-            ends = await consumer.end_offsets(places)
-            while any([await consumer.position(one) < ends[one] for one in places]):
-                for records in (await consumer.getmany(timeout_ms=200)).values():
-                    for record in records:
-                        if str(execution_id).encode() in (record.key or b"") + (
-                            record.value or b""
-                        ):
-                            size = len(record.value or b"")
-                            sizes[topic] = max(size, sizes.get(topic, 0))
+        places = []
+        for topic in sorted(await consumer.topics()):
+            if not topic.startswith("__"):
+                ranges = await KafkaPartitions(bootstrap, SystemClock()).ranges(topic)
+                places += [TopicPartition(topic, number) for number in ranges]
+        yield consumer, await consumer.end_offsets(places)
     finally:
         await consumer.stop()
+
+
+async def ends_of_topics(runtime: Runtime) -> Mapping[TopicPartition, int]:
+    """Return where the topics end now."""
+    async with reading(runtime) as (_, ends):
+        return ends
+
+
+async def largest_records(runtime: Runtime, since: Mapping[TopicPartition, int]) -> dict[str, int]:
+    """Return the size of the largest record that came since, by topic, whosever it is."""
+    sizes: dict[str, int] = {}
+    async with reading(runtime) as (consumer, ends):
+        left = {place: end for place, end in ends.items() if end > since.get(place, 0)}
+        consumer.assign(list(left))
+        for place in left:
+            consumer.seek(place, since.get(place, 0))
+        while any([await consumer.position(place) < end for place, end in left.items()]):
+            for place, records in (await consumer.getmany(timeout_ms=200)).items():
+                largest = max(len(one.key or b"") + len(one.value or b"") for one in records)
+                sizes[place.topic] = max(largest, sizes.get(place.topic, 0))
     return sizes
 
 
@@ -131,6 +146,7 @@ async def largest_records(runtime: Runtime, execution_id: int) -> dict[str, int]
 async def test_pages_of_any_size_are_scraped_alike_and_no_record_is_large(
     runtime: Runtime, size: int
 ) -> None:
+    before = await ends_of_topics(runtime)
     async with served(Pages()) as url:
         ended = await runtime.run(scrape(url, size))
 
@@ -140,8 +156,8 @@ async def test_pages_of_any_size_are_scraped_alike_and_no_record_is_large(
         "one": {"title": "page 7", "links": 7, "length": size},
         "many": [[f"<title>page {n}", size] for n in (3, 1, 2)],
     }
-    largest = await largest_records(runtime, ended.execution_id)
-    assert largest.keys() == {"noetl.events.execution", "noetl.work.default"}
+    largest = await largest_records(runtime, before)
+    assert largest.keys() >= {"noetl.events.execution", "noetl.work.default", "noetl.triggers"}
     assert max(largest.values()) < RECORD_BYTES
     (issued,) = [
         event
@@ -158,7 +174,8 @@ async def test_pages_are_fetched_until_there_are_no_more(runtime: Runtime) -> No
         "CREATE TABLE pagination_test_results (endpoint text, page int, row_count int, ref text)"
     )
     text = (folder("examples") / "pagination.yaml").read_text("utf-8")
-    endpoints = [{"path": "/patients", "page_size": 100}, {"path": "/visits", "page_size": 5}]
+    text += '\nreturn: "{{ ctx.last_page_ref }}"\n'
+    endpoints = [{"path": "/visits", "page_size": 5}, {"path": "/patients", "page_size": 100}]
     pages = Pages()
     async with served(pages) as url:
         path = f"test/{uuid4().hex}"
@@ -168,19 +185,21 @@ async def test_pages_are_fetched_until_there_are_no_more(runtime: Runtime) -> No
         ended = await runtime.finish(execution_id)
 
     assert (ended.status, ended.error) == ("COMPLETED", None)
-    expected = [("patients", n) for n in (1, 2, 3)] + [("visits", n) for n in (1, 2)]
+    expected = [("visits", n) for n in (1, 2)] + [("patients", n) for n in (1, 2, 3)]
     assert pages.asked == expected
     rows = await runtime.author("SELECT * FROM pagination_test_results")
     assert [(row["endpoint"][1:], row["page"]) for row in rows] == expected
-    assert [row["row_count"] for row in rows] == [100, 100, 100, 5, 5]
+    assert [row["row_count"] for row in rows] == [5, 5, 100, 100, 100]
     stored = await runtime.events(execution_id, "result.stored")
-    assert [event.result["ref"] for event in stored] == [row["ref"] for row in rows[:3]]
-    assert {row["ref"] for row in rows[3:]} == {None}
+    assert [event.result["ref"] for event in stored] == [row["ref"] for row in rows[2:]]
+    assert {row["ref"] for row in rows[:2]} == {None}
     for number, event in enumerate(stored, start=1):
         assert event.result["extracted"] == {"has_more": number < 3, "page": number}
         assert (event.meta["store"], event.meta["task"]) == ("kv", "fetch_page")
         assert event.meta["expires_at"] > event.event_time.isoformat()
-    assert await resolved(runtime, rows[1]["ref"]) == 100
+    assert await resolved(runtime, rows[3]["ref"]) == 100
+    (last,) = await runtime.events(execution_id, "playbook.completed")
+    assert last.result["data"] == stored[-1].result["ref"]
 
 
 async def resolved(runtime: Runtime, ref: str) -> int:
@@ -201,7 +220,7 @@ async def test_a_large_result_moves_in_little_memory(runtime: Runtime) -> None:
 
 
 async def test_a_thousand_equal_results_of_one_fanout_are_one_object(runtime: Runtime) -> None:
-    blob = {"kind": "noop", "data": "{{ workload.blob }}"}
+    blob = {"kind": "noop", "data": "{{ workload.mark * 3000 }}"}
     blob["spec"] = {"result": {"store": {"kind": "s3", "scope": "permanent"}}}  # type: ignore[assignment]
     step = {
         "step": "same",
@@ -216,11 +235,23 @@ async def test_a_thousand_equal_results_of_one_fanout_are_one_object(runtime: Ru
     }
     count = {"step": "count", "tool": {"kind": "noop", "data": "{{ same.total }}"}}
     made = playbook(step, count) | {"return": "{{ count.data }}"}
-    mark = uuid4().hex * 3_000
+    before = await objects_of(runtime)
 
-    ended = await runtime.run(made, blob=mark)
+    ended = await runtime.run(made, mark=uuid4().hex)
 
     assert (ended.status, ended.error) == ("COMPLETED", None)
     stored = await runtime.events(ended.execution_id, "result.stored")
     assert len({event.meta["result_id"] for event in stored}) == 1000
-    assert len({event.payload_ref.uri for event in stored if event.payload_ref}) == 1
+    assert {event.payload_ref.byte_length for event in stored if event.payload_ref} == {96_002}
+    commits = await runtime.events(ended.execution_id, "frame.committed")
+    # The blob once, and what each frame gave: its rows, which are references.
+    new = await objects_of(runtime) - before
+    assert len(new) == 1 + len(commits)
+
+
+async def objects_of(runtime: Runtime) -> set[str]:
+    """Return the keys of the objects that the organization has in the payload store."""
+    scope = runtime.settings.runtime
+    async with open_shelves(runtime.settings) as shelves:
+        found = shelves.list(f"{scope.tenant_id}/{scope.organization_id}/")
+        return {stat.key async for stat in found}
