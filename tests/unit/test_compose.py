@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +276,12 @@ def test_versions_are_those_of_the_embedded_stack(services: dict[str, dict[str, 
         assert services[service]["image"].endswith(f":{found[1]}")
 
 
-def test_the_image_carries_every_folder_the_program_reads() -> None:
+def test_the_image_carries_every_folder_the_package_is_built_from() -> None:
     dockerfile = (REPOSITORY / "deploy/Dockerfile").read_text(encoding="utf-8")
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+
     copied = re.findall(r"^COPY (\S+) \1$", dockerfile, re.MULTILINE)
-    assert set(copied) == {"streams", "topics", "avro_schemas", "connectors"}
+
+    assert set(copied) == {*wheel["packages"], *wheel["force-include"]}
+    assert all((REPOSITORY / folder).is_dir() for folder in copied)
