@@ -146,12 +146,11 @@ class Stack:
 
     async def guard_mirror(self) -> None:
         """Say each alarm of the mirror as it begins and ends, until cancelled."""
-        from streams.local.settings import stack_settings
+        from streams.local.settings import load_own
         from streams.mirror import guard
-        from streams.settings import load
 
         assert self._state is not None
-        settings = load(env={}, stack=stack_settings(self._state)).settings
+        settings = load_own(self._state).settings
         while True:
             try:
                 await guard.tell(settings, self._say)

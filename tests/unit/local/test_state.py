@@ -1,4 +1,3 @@
-import os
 import shutil
 import stat
 from dataclasses import replace
@@ -12,13 +11,8 @@ from streams.local.layout import layout_of
 from streams.local.lock import hold, holder, still_held
 from streams.local.part import PartState
 from streams.local.state import (
-    ConnectAddress,
-    KafkaAddress,
     PartStatus,
     Phase,
-    PostgresAddress,
-    RegistryAddress,
-    S3Address,
     StackState,
     find_stack,
     read_state,
@@ -26,24 +20,12 @@ from streams.local.state import (
     write_state,
 )
 from streams.local.status import describe
+from tests.stacks import stack_state
 
 
 @pytest.fixture
 def state(tmp_path) -> StackState:
-    me = psutil.Process()
-    return StackState(
-        data=tmp_path,
-        profile="core",
-        phase=Phase.READY,
-        supervisor_pid=me.pid,
-        supervisor_started_at=me.create_time(),
-        postgres=PostgresAddress("127.0.0.1", 5, "noetl", "postgres", "s3cret", {"r": "p@ss/"}),
-        kafka=KafkaAddress("127.0.0.1:1"),
-        connect=ConnectAddress("http://127.0.0.1:2", tmp_path / "secrets"),
-        s3=S3Address("http://127.0.0.1:3", "key", "s3cret", "bucket", "us-east-1"),
-        registry=RegistryAddress(),
-        parts=(PartStatus("kafka", "4.3.1", "127.0.0.1:1", Path("/log"), pid=os.getpid()),),
-    )
+    return stack_state(tmp_path)
 
 
 def test_what_is_written_is_read_back_the_same(state):
@@ -74,7 +56,7 @@ def test_only_the_owner_may_read_the_file(state):
 
 
 def test_a_password_is_quoted_in_a_connection_string(state):
-    assert state.postgres.dsn("r") == "postgresql://r:p%40ss%2F@127.0.0.1:5/noetl"
+    assert state.postgres.dsn("noetl_read") == "postgresql://noetl_read:p%40ss%2F@127.0.0.1:5/noetl"
 
 
 def test_the_status_shows_memory_and_no_secret(state):
