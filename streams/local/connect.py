@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streams.local.jars import Jars
 from streams.local.java import Java
-from streams.local.jvm import java_command, properties
+from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
 from streams.local.layout import Layout, write_private
 from streams.local.part import Part
 from streams.local.ports import HOST
@@ -71,6 +71,7 @@ def connect_part(
         command=java_command(java, [jars.lib], main, str(config), heap_mb=_HEAP_MB),
         log=layout.log("connect"),
         ready=http_answers(f"{url}/health"),
+        environment=JAVA_ENVIRONMENT,
         needs=("kafka", "postgres"),
         waits=False,
         start_seconds=180.0,
