@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import quote, urlencode
 
+from pydantic import field_validator
+
 from streams.settings.fields import Port, Positive, Secret, Section, Text
 
+TOPICS = "noetl.events"
+"""How the names of event topics begin; topics/*.yaml declares them."""
 Duty = Literal["owner", "append", "read", "mirror", "project", "collect"]
 
 
@@ -63,7 +67,17 @@ class DistributionConnection(Section):
     """The stream that fans events out; for Kafka, `url` lists the bootstrap servers."""
 
     url: Text = "127.0.0.1:9092"
-    stream_prefix: Text = "noetl.events"
+    stream_prefix: Text = TOPICS
+
+    @field_validator("stream_prefix")
+    @classmethod
+    def _is_what_topics_are_called(cls, value: str) -> str:
+        if value != TOPICS:
+            raise ValueError(
+                f"must be {TOPICS!r}, not {value!r}: topics have fixed names in this version; "
+                "give each deployment a Kafka of its own"
+            )
+        return value
 
 
 class Replay(Section):
@@ -89,3 +103,10 @@ class EventStore(Section):
     ] = "kafka"
     connection: DistributionConnection = DistributionConnection()
     replay: Replay = Replay()
+
+    @field_validator("distribution_backend")
+    @classmethod
+    def _is_built(cls, value: str) -> str:
+        if value != "kafka":
+            raise ValueError(f"'{value}' is not available in this version; use kafka")
+        return value
