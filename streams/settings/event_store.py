@@ -12,6 +12,8 @@ from streams.settings.fields import Port, Positive, Secret, Section, Text
 TOPICS = "noetl.events"
 """How the names of event topics begin; topics/*.yaml declares them."""
 Duty = Literal["owner", "append", "read", "mirror", "project", "collect"]
+_WHOLE_LOG: tuple[Duty, ...] = ("append", "mirror", "collect")
+"""Who reads the log of all tenants: a row that security hides must be an error to them."""
 
 
 class Login(Section):
@@ -54,13 +56,16 @@ class CanonicalConnection(Section):
         password = login.password.get_secret_value()
         who = quote(login.user, safe="") + (f":{quote(password, safe='')}" if password else "")
         query: dict[str, str] = {"sslmode": self.ssl_mode}
+        if duty in _WHOLE_LOG:
+            query["options"] = "-c row_security=off"
         if self.host.startswith("/"):  # a folder of Unix sockets goes into the query
             query = {"host": self.host, "port": str(self.port), **query}
             where = ""
         else:
             host = f"[{self.host}]" if ":" in self.host else self.host
             where = f"{host}:{self.port}"
-        return f"postgresql://{who}@{where}/{quote(self.database, safe='')}?{urlencode(query)}"
+        database, options = quote(self.database, safe=""), urlencode(query, quote_via=quote)
+        return f"postgresql://{who}@{where}/{database}?{options}"
 
 
 class DistributionConnection(Section):

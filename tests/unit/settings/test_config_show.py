@@ -138,6 +138,7 @@ def test_a_running_stack_lies_under_the_file() -> None:
     store = loaded.settings.event_store
     assert store.canonical_connection.dsn("append") == (
         "postgresql://noetl_append:word@127.0.0.1:5555/noetl?sslmode=prefer"
+        "&options=-c%20row_security%3Doff"
     )
     assert store.connection.url == "127.0.0.1:7777"
     assert loaded.settings.connect.secrets_dir == "/data/secrets"

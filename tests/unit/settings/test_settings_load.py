@@ -109,7 +109,7 @@ def test_the_whole_file_is_understood() -> None:
     assert settings.runtime.tenant_id == "acme"
     assert settings.runtime.node_id == "10.0.0.1"
     assert settings.event_store.canonical_connection.dsn("append") == (
-        "postgresql://writer:pw@pg:5433/ledger?sslmode=prefer"
+        "postgresql://writer:pw@pg:5433/ledger?sslmode=prefer&options=-c%20row_security%3Doff"
     )
     assert settings.event_store.canonical_connection.login("read").user == "noetl_read"
     assert not settings.event_store.replay.require_projection_parity
