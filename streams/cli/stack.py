@@ -193,5 +193,5 @@ def _cells(part: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _row(cells: tuple[object, ...]) -> str:
-    widths = (13, 12, 26, 8, 6, 14, 8)
+    widths = (13, 12, 26, 8, 6, 30, 8)
     return "".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -78,6 +78,10 @@ class Layout:
         """Where a role tells what its payload tiers did."""
         return self.roles / role / TIERS_FILE
 
+    def address(self, role: str) -> Path:
+        """Where a role that listens tells its address."""
+        return self.roles / f"{role}.json"
+
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"
 

@@ -1,3 +1,5 @@
+import json
+import os
 import shutil
 import stat
 from dataclasses import replace
@@ -63,6 +65,17 @@ def test_the_status_shows_memory_and_no_secret(state):
     described = describe(state)
     assert described["parts"][0]["memory_bytes"] > 0
     assert "s3cret" not in str(described)
+
+
+def test_the_status_tells_the_address_of_a_role_that_listens_and_lives(state):
+    api, gone = (PartStatus(name, "1", "", Path("/log")) for name in ("api-0", "api-1"))
+    (state.data / "roles").mkdir()
+    for name, pid in (("api-0", os.getpid()), ("api-1", 4194305)):  # more than Linux gives
+        told = {"url": f"http://127.0.0.1/{name}", "pid": pid}
+        (state.data / "roles" / f"{name}.json").write_text(json.dumps(told))
+    described = describe(replace(state, parts=(*state.parts, api, gone)))
+    addresses = [part["address"] for part in described["parts"]]
+    assert addresses == ["127.0.0.1:1", "http://127.0.0.1/api-0", ""]
 
 
 def test_one_parts_change_leaves_the_others(state):
