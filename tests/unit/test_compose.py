@@ -20,6 +20,7 @@ from streams.local.postgres import SETTINGS as POSTGRES_SETTINGS
 from streams.local.roles import ready_path
 from streams.settings.environment import KNOWN
 from streams.topology import load
+from tests.servers import container_services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
@@ -184,6 +185,13 @@ def test_a_role_is_healthy_when_it_says_so(services: dict[str, dict[str, Any]]) 
     assert services["api-0"]["ports"] == [f"127.0.0.1:{port}:{port}"]
     url = services["worker-0"]["environment"]["STREAMS__API__URL"]
     assert url == f"http://api-0:{port}"
+
+
+def test_tests_run_on_containers_without_roles(services: dict[str, dict[str, Any]]) -> None:
+    wanted = container_services()
+    assert set(wanted) == set(services) - set(ROLE_SERVICES)
+    needed = {other for name in wanted for other in services[name].get("depends_on", {})}
+    assert needed <= set(wanted), "Compose would start these, too"
 
 
 def test_workers_and_the_api_share_a_token(services: dict[str, dict[str, Any]]) -> None:
