@@ -47,7 +47,7 @@ bench: setup
 prove: setup
 	@$(BIN)/streams prove
 
-lock:
+lock: setup
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --extra local --extra kv --extra graph --extra snowflake --extra bigquery --extra dev pyproject.toml -o requirements.lock

@@ -26,7 +26,7 @@ from streams.envelope.codec import Codec
 from streams.envelope.locator import Locator
 from streams.envelope.registry import FileRegistry, SchemaRegistry
 from streams.ids import Snowflakes
-from streams.local.settings import stack_settings
+from streams.local.settings import load_own, stack_settings
 from streams.local.state import find_stack
 from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
@@ -88,15 +88,18 @@ MB = 1 << 20
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:
-    """Load the settings in effect here, with a running embedded stack under the file.
+    """Load the settings in effect here.
 
     `config` is the configuration file and `data` the stack's folder; None means the
-    usual one of each.
+    usual one of each. A stack that was named is where the work goes; one that was merely
+    found lies under the file, which may name other servers.
 
     Raises:
         BadSettings: the configuration cannot be used.
     """
     stack = find_stack(data)
+    if stack is not None and data is not None:
+        return load_own(stack, config)
     return load(config, env=os.environ, stack=stack_settings(stack) if stack else None)
 
 

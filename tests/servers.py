@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import yaml
+
+from streams.app import ROLES
 from streams.local.settings import stack_settings
 from streams.local.stack import running
 from streams.local.state import find_stack
@@ -86,5 +89,13 @@ async def servers(data: Path) -> AsyncIterator[Settings]:
 def _containers() -> Iterator[None]:
     from testcontainers.compose import DockerCompose
 
-    with DockerCompose(str(REPOSITORY), compose_file_name=COMPOSE, build=True, wait=True):
+    asked = {"services": container_services(), "build": True, "wait": True}
+    with DockerCompose(str(REPOSITORY), compose_file_name=COMPOSE, **asked):
         yield
+
+
+def container_services() -> list[str]:
+    """Return the services that tests need: no roles, which would work on the tests' log."""
+    text = (REPOSITORY / COMPOSE).read_text(encoding="utf-8")
+    roles = {f"{role}-0" for role in ROLES}
+    return [name for name in yaml.safe_load(text)["services"] if name not in roles]

@@ -296,20 +296,26 @@ async def _on_a_stack(
 async def _stack(
     file: Path | None, data: Path | None, workers: int
 ) -> AsyncIterator[tuple[Settings, Path]]:
-    """Use what the configuration or a running stack names; else run a stack for the bench."""
+    """Use the servers of a file that was named, else the stack that is up, else one of its own.
+
+    A streams.yaml that merely lies here may name anybody's servers: nobody asked to load those.
+    """
     from streams.app import load_settings
     from streams.local.stack import running
     from streams.local.state import find_stack
 
     state = find_stack(data)
-    if state is not None or file is not None:
-        loaded = load_settings(file, data)
-        yield loaded.settings, state.data if state else Path(tempfile.gettempdir())
+    if file is not None:
+        folder = state.data if state else Path(tempfile.gettempdir())
+        yield load_settings(file, data).settings, folder
         return
-    with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=Path.cwd()) as folder:
+    if state is not None:
+        yield load_settings(None, state.data).settings, state.data
+        return
+    with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=Path.cwd()) as made:
         _say("no stack is up: starting one for this bench")
-        async with running(Path(folder), roles=_roles(workers)):
-            yield load_settings(None, Path(folder)).settings, Path(folder)
+        async with running(Path(made), roles=_roles(workers)):
+            yield load_settings(None, Path(made)).settings, Path(made)
 
 
 def _roles(workers: int) -> dict[str, int]:

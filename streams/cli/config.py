@@ -30,7 +30,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
     """Print every setting with its value and origin; secrets are masked.
 
     The origin is `default`, `stack` (a running embedded stack), the file and line, or the
-    name of the environment variable.
+    name of the environment variable. Settings for later versions are marked `not used yet`.
 
     \b
     Examples:
@@ -39,6 +39,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
     """
     from streams.app import load_settings
     from streams.settings.mask import masked
+    from streams.settings.unused import is_used
 
     loaded = load_settings(file, data)
     if as_json:
@@ -46,6 +47,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
             ".".join(entry.path): {
                 "value": masked(entry.path, entry.value),
                 "origin": entry.origin,
+                "used": is_used(entry.path),
             }
             for entry in loaded
         }
@@ -56,11 +58,16 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
 
 
 def _table(entries: list[Entry]) -> list[str]:
-    """Lay the settings out in three columns: key, value, origin."""
+    """Lay the settings out in columns: key, value, origin, and whether it does nothing yet."""
     from streams.settings.mask import masked
+    from streams.settings.unused import is_used
 
     rows = [
-        (".".join(e.path), json.dumps(masked(e.path, e.value), ensure_ascii=False), e.origin)
+        (
+            ".".join(e.path),
+            json.dumps(masked(e.path, e.value), ensure_ascii=False),
+            e.origin if is_used(e.path) else f"{e.origin}  (not used yet)",
+        )
         for e in entries
     ]
     key_width = max(len(row[0]) for row in rows)

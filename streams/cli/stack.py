@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
 from streams.local.layout import layout_of
+from streams.local.settings import PLACES
 from streams.local.shutdown import shut_down
 from streams.local.stack import Stack
 from streams.local.state import StackState, read_supervised
@@ -38,7 +40,7 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     ports = {}
     for pair in given:
         name, _sign, number = pair.partition("=")
-        if not number.isdigit() or int(number) > 65535:
+        if re.fullmatch("[0-9]{1,5}", number) is None or int(number) > 65535:
             raise click.BadParameter(f"{pair!r} is not NAME=NUMBER, such as postgres=5432")
         ports[name] = int(number)
     return ports
@@ -52,7 +54,7 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
         return ()
     if given == _ALL:
         # Roles will be configured as this process is, which tells what the node needs.
-        return (*node_roles(load(env=os.environ).settings), *existing_roles())
+        return (*node_roles(load(env=os.environ, settled=PLACES).settings), *existing_roles())
     there = existing_roles(ALL_ROLES)
     names = tuple(name.strip() for name in given.split(","))
     for name in names:
@@ -191,5 +193,5 @@ def _cells(part: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _row(cells: tuple[object, ...]) -> str:
-    widths = (13, 12, 26, 8, 6, 14, 8)
+    widths = (13, 12, 26, 8, 6, 30, 8)
     return "".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import orjson
-
 from streams.app import load_settings
 from streams.errors import Refused
 from streams.local.display import Display
 from streams.local.layout import layout_of
 from streams.local.stack import Stack
 from streams.local.state import StackState, find_stack
+from streams.local.status import told_address
 from streams.roles.start import existing_roles
 from streams.settings import Settings
 
@@ -56,13 +55,7 @@ async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
 
 def api_url(data: Path) -> str | None:
     """Return where the API of the stack in `data` answers, or None when it is not up."""
-    if find_stack(data) is None:
-        return None
-    try:
-        told = orjson.loads((layout_of(data).roles / "api-0.json").read_bytes())
-    except (OSError, ValueError):
-        return None
-    return str(told["url"])
+    return told_address(layout_of(data), "api-0") if find_stack(data) is not None else None
 
 
 def _check_roles(state: StackState) -> None:

@@ -8,14 +8,15 @@ wrong; a test holds the two together.
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
 from streams.envelope.catalogue import EventType
 from streams.envelope.limits import MAX_ID, MAX_NAME_CHARS, MAX_SAFE_INT
-from streams.envelope.model import NewEvent
+from streams.envelope.model import NewEvent, Root
 
+_DOTS = (".", "..")  # printable, and yet nobody's name
 _MAX_DEPTH = 20  # deeper is not wrong, only no longer for a glance
 
 
@@ -23,14 +24,18 @@ def surely_right(event: NewEvent, kind: EventType) -> bool:
     """Say whether `event` certainly keeps every rule but those of its payload reference."""
     root, expected, index = event.root, event.expected_version, event.current_index
     if (
-        root.type != kind.root
+        type(root) is not Root
+        or root.type != kind.root
+        or type(event.event_time) is not datetime
         or event.event_time.tzinfo is not UTC
         or event.schema_version is not None
         or (expected is not None and not _is_number(expected, 0))
         or (index is not None and (not _is_number(index, 0) or index > MAX_SAFE_INT))
     ):
         return False
-    for number in (root.id, event.causation_id, event.parent_execution_id, event.catalog_id):
+    if event.tenant_id in _DOTS or event.organization_id in _DOTS or not _is_number(root.id, 1):
+        return False
+    for number in (event.causation_id, event.parent_execution_id, event.catalog_id):
         if number is not None and not _is_number(number, 1):
             return False
     texts = [event.tenant_id, event.organization_id, event.idempotency_key]
@@ -56,7 +61,7 @@ def surely_right(event: NewEvent, kind: EventType) -> bool:
 
 def _routes(meta: Any, kind: EventType, texts: list[str]) -> bool:
     """Look at the routing values; those that are free text join `texts`."""
-    if not kind.required_meta <= meta.keys():
+    if type(meta) is not dict or not kind.required_meta <= meta.keys():
         return False
     for name, value in meta.items():
         field = kind.meta.get(name)

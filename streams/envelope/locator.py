@@ -14,6 +14,7 @@ from typing import Self
 from urllib.parse import quote, unquote
 
 from streams.errors import Refused
+from streams.segments import PLAIN, wrong_segment
 
 SCHEME = "noetl://"
 MAX_LENGTH = 2048
@@ -30,10 +31,8 @@ _LIES_IN = {
 }
 _NOWHERE = ("none", "none", "none")  # no zone, no node, no process
 _NOT_KINDS = frozenset({*LEVELS, "execution", "none"})
-_PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
 _KIND = re.compile(r"[a-z][a-z0-9_-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MAX_EXECUTION = (1 << 63) - 1
 
 
@@ -233,18 +232,9 @@ def _join(segments: Iterator[tuple[str, str]]) -> str:
 
 
 def _encoded(value: str, part: str) -> str:
-    if value in (".", ".."):
-        raise BadLocator(part, f"must not be {value!r}")
-    if _PLAIN.fullmatch(value):
-        return value
-    if not value:
-        raise BadLocator(part, "is empty")
-    if _CONTROL.search(value):
-        raise BadLocator(part, "holds a control character")
-    try:
-        return quote(value, safe="")
-    except UnicodeEncodeError:
-        raise BadLocator(part, "cannot be written in UTF-8") from None
+    if (wrong := wrong_segment(value)) is not None:
+        raise BadLocator(part, wrong)
+    return value if PLAIN.fullmatch(value) else quote(value, safe="")
 
 
 def _misspelled(value: Locator | ResultUri, text: str) -> BadLocator:

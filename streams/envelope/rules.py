@@ -19,8 +19,9 @@ from streams.envelope.errors import (
 )
 from streams.envelope.glance import surely_right
 from streams.envelope.limits import MAX_ID, MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SAFE_INT
-from streams.envelope.locator import SCHEME, Locator
-from streams.envelope.model import NewEvent, PayloadRef
+from streams.envelope.locator import SCHEME, BadLocator, Locator, parse
+from streams.envelope.model import IpcHint, NewEvent, PayloadRef, Root
+from streams.segments import wrong_segment
 
 MAX_DEPTH = 200
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -38,7 +39,7 @@ def check(event: NewEvent, catalogue: Catalogue) -> EventType:
     Raises:
         BadEvent: with the field that breaks a rule.
     """
-    kind = catalogue.types.get(event.type)
+    kind = catalogue.types.get(event.type) if type(event.type) is str else None
     if kind is None or not surely_right(event, kind):
         kind = _check_closely(event, catalogue)
     _check_payload(event, kind)
@@ -49,7 +50,9 @@ def _check_closely(event: NewEvent, catalogue: Catalogue) -> EventType:
     """Look at every field on its own, so that the one at fault can be named."""
     for name in ("type", "tenant_id", "organization_id", "idempotency_key"):
         if not getattr(event, name):
-            raise MissingField(event.type or "event", name)
+            raise MissingField(str(event.type or "event"), name)
+    if not isinstance(event.type, str):
+        raise BadField("event", "type", f"is {event.type!r}, not text")
     kind = catalogue.types.get(event.type)
     if kind is None:
         why = "is not in the event catalogue (docs/events.md lists what is)"
@@ -65,6 +68,8 @@ def _check_closely(event: NewEvent, catalogue: Catalogue) -> EventType:
 
 
 def _check_identity(event: NewEvent, kind: EventType) -> None:
+    if not isinstance(event.root, Root):
+        raise BadField(event.type, "root", f"is {event.root!r}, not a Root")
     if event.root.type != kind.root:
         raise BadField(event.type, "root", f"is of type {event.root.type}, not {kind.root}")
     for name, number in (
@@ -73,10 +78,12 @@ def _check_identity(event: NewEvent, kind: EventType) -> None:
         ("parent_execution_id", event.parent_execution_id),
         ("catalog_id", event.catalog_id),
     ):
-        if number is not None and (type(number) is not int or not 0 < number <= MAX_ID):
+        if number is None and name != "root_id":
+            continue
+        if type(number) is not int or not 0 < number <= MAX_ID:
             raise BadField(event.type, name, f"is {number!r}, not a positive 63-bit id")
-    _check_text(event.type, "tenant_id", event.tenant_id, MAX_NAME_CHARS)
-    _check_text(event.type, "organization_id", event.organization_id, MAX_NAME_CHARS)
+    _check_scope(event.type, "tenant_id", event.tenant_id)
+    _check_scope(event.type, "organization_id", event.organization_id)
     _check_text(event.type, "idempotency_key", event.idempotency_key, MAX_KEY_CHARS)
     _check_text(event.type, "correlation_id", event.correlation_id, MAX_KEY_CHARS)
     _check_text(event.type, "trace", event.trace, MAX_NAME_CHARS)
@@ -102,6 +109,8 @@ def _check_columns(event: NewEvent, kind: EventType) -> None:
 
 def _check_meta(event: NewEvent, kind: EventType) -> None:
     meta = event.meta
+    if not isinstance(meta, Mapping):
+        raise BadField(event.type, "meta", f"is {meta!r}, not routing values by name")
     if not kind.required_meta <= meta.keys():
         name = min(kind.required_meta - meta.keys())
         raise MissingField(event.type, f"meta.{name}")
@@ -163,11 +172,16 @@ def _check_payload(event: NewEvent, kind: EventType) -> None:
         return
     if kind.payload == "none":
         raise BadField(event.type, "payload_ref", "this type carries no payload by the catalogue")
+    if not isinstance(ref, PayloadRef):
+        raise BadField(event.type, "payload_ref", f"is {ref!r}, not a PayloadRef")
     check_payload_ref(event.type, event.tenant_id, event.organization_id, ref)
 
 
 def check_payload_ref(event_type: str, tenant: str, organization: str, ref: PayloadRef) -> None:
     """Refuse a reference whose bytes could change or belong to someone else."""
+    for name in ("uri", "sha256", "media_type"):
+        if not isinstance(text := getattr(ref, name), str):
+            raise BadField(event_type, f"payload_ref.{name}", f"is {text!r}, not text")
     if not _DIGEST.fullmatch(ref.sha256):
         raise BadField(event_type, "payload_ref.sha256", f"is {ref.sha256!r}, not 64 hex digits")
     expected = payload_prefix(tenant, organization) + ref.sha256
@@ -183,13 +197,22 @@ def check_payload_ref(event_type: str, tenant: str, organization: str, ref: Payl
         _check_text(event_type, f"payload_ref.{name}", getattr(ref, name), MAX_NAME_CHARS)
     for name in ("byte_length", "row_count"):
         count = getattr(ref, name)
-        if count is not None and (type(count) is not int or not 0 <= count <= MAX_SAFE_INT):
+        if count is None and name == "row_count":
+            continue
+        if type(count) is not int or not 0 <= count <= MAX_SAFE_INT:
             raise BadField(event_type, f"payload_ref.{name}", f"is {count!r}, not a count")
     if ref.ipc is not None:
-        for name in ("node_id", "shm_name", "schema_digest"):
-            text = getattr(ref.ipc, name)
-            _check_text(event_type, f"payload_ref.ipc.{name}", text, MAX_NAME_CHARS)
-        check_utc(event_type, "payload_ref.ipc.valid_until", ref.ipc.valid_until)
+        _check_hint(event_type, ref.ipc)
+
+
+def _check_hint(event_type: str, hint: IpcHint) -> None:
+    if not isinstance(hint, IpcHint):
+        raise BadField(event_type, "payload_ref.ipc", f"is {hint!r}, not an IpcHint")
+    for name in ("node_id", "shm_name", "schema_digest"):
+        if not (text := getattr(hint, name)):
+            raise MissingField(event_type, f"payload_ref.ipc.{name}")
+        _check_text(event_type, f"payload_ref.ipc.{name}", text, MAX_NAME_CHARS)
+    check_utc(event_type, "payload_ref.ipc.valid_until", hint.valid_until)
 
 
 @lru_cache(maxsize=1024)
@@ -199,6 +222,8 @@ def payload_prefix(tenant: str, organization: str) -> str:
 
 def check_utc(event_type: str, field: str, at: datetime) -> None:
     """Refuse a time whose offset is not known to be zero."""
+    if not isinstance(at, datetime):
+        raise BadField(event_type, field, f"is {at!r}, not a time")
     if at.utcoffset() != _NO_OFFSET:
         why = f"is {at.isoformat()}, not UTC; use datetime.now(UTC) or .astimezone(UTC)"
         raise NotUtc(event_type, field, why)
@@ -230,10 +255,32 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
         raise BadField(event_type, path, f"is a {kind}; decimals and times travel as text")
 
 
+def _check_scope(event_type: str, field: str, name: str) -> None:
+    """Refuse a tenant or organization that no locator could name, payload or not."""
+    _check_text(event_type, field, name, MAX_NAME_CHARS)
+    if (wrong := wrong_segment(name)) is not None:
+        raise BadField(event_type, field, wrong)
+
+
 def _check_text(event_type: str, field: str, text: str | None, limit: int) -> None:
-    if text is not None and not _is_plain(text, limit):
+    if text is None:
+        return
+    if not isinstance(text, str):
+        raise BadField(event_type, field, f"is {text!r}, not text")
+    if not _is_plain(text, limit):
         why = f"must be 1 to {limit} characters without control characters or lone surrogates"
         raise BadField(event_type, field, why)
+
+
+@lru_cache(maxsize=1024)
+def check_producer(producer: str) -> None:
+    """Refuse a writer that could not be found again.
+
+    Raises:
+        BadLocator: it is no locator, or that of a result.
+    """
+    if not isinstance(parse(producer), Locator):
+        raise BadLocator("it", "names a result, which writes nothing", producer)
 
 
 def _is_plain(text: str, limit: int) -> bool:

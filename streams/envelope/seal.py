@@ -21,7 +21,7 @@ from streams.envelope.catalogue import Catalogue, EventType
 from streams.envelope.codec import Codec
 from streams.envelope.errors import BadField, InlineTooLarge
 from streams.envelope.model import Json, NewEvent, PayloadRef
-from streams.envelope.rules import check
+from streams.envelope.rules import check, check_producer
 
 INLINE_MAX_BYTES = 64 * 1024
 
@@ -89,7 +89,9 @@ def seal(
 
     Raises:
         BadEvent: the event breaks a rule; nothing was made.
+        BadLocator: `producer` is no locator.
     """
+    check_producer(producer)
     kind = check(event, catalogue)
     record = _record(event, kind, catalogue, event_id, producer)
     _check_size(event, record)

@@ -12,7 +12,7 @@ from streams.envelope.catalogue import Catalogue
 from streams.envelope.codec import Codec
 from streams.envelope.model import NewEvent
 from streams.envelope.native import native, understands
-from streams.envelope.rules import payload_prefix
+from streams.envelope.rules import check_producer, payload_prefix
 from streams.envelope.seal import INLINE_MAX_BYTES, Sealed, seal
 
 
@@ -22,7 +22,12 @@ class Sealer:
     def __init__(
         self, *, producer: str, codec: Codec, catalogue: Catalogue, natively: bool = True
     ) -> None:
-        """`natively` allows the native module; whether it is there is another question."""
+        """`natively` allows the native module; whether it is there is another question.
+
+        Raises:
+            BadLocator: `producer` is none.
+        """
+        check_producer(producer)
         self._producer, self._codec, self._catalogue = producer, codec, catalogue
         module = native() if natively else None
         self.native = module if module is not None and understands(module, codec.schema) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from threading import Event
 
 from streams.local.cluster import Cluster
 from streams.local.connect import connect_part
@@ -44,12 +46,20 @@ class Assembly:
 
 
 def assemble(
-    layout: Layout, profile: str, asked_ports: Mapping[str, int], say: Callable[[str], None]
+    layout: Layout,
+    profile: str,
+    asked_ports: Mapping[str, int],
+    say: Callable[[str], None],
+    stop: Event,
 ) -> Assembly:
-    """Find the programs, choose ports, write configurations; start nothing yet."""
+    """Find the programs, choose ports, write configurations; start nothing yet.
+
+    What may take long, fetching the jars, ends when `stop` is set.
+    """
     java = find_java()
-    jars = provide_jars("core", cache=cache_folder(), say=say)
-    more = provide_jars("full", cache=cache_folder(), say=say) if profile == "full" else None
+    provide = partial(provide_jars, cache=cache_folder(), say=say, stop=stop)
+    jars = provide("core")
+    more = provide("full") if profile == "full" else None
     ports = assign_ports(layout, LISTENERS, asked_ports)
     secrets = load_secrets(layout)
     provide_keys(layout)

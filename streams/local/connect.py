@@ -7,13 +7,14 @@ from pathlib import Path
 
 from streams.local.jars import Jars
 from streams.local.java import Java
-from streams.local.jvm import java_command, properties
+from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
 from streams.local.layout import Layout, write_private
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers
 
 _HEAP_MB = 1024
+_DEBEZIUM = "debezium-connector-postgres"
 _PROVIDERS = "org.apache.kafka.common.config.provider"
 
 
@@ -66,11 +67,12 @@ def connect_part(
     url = f"http://{HOST}:{port}"
     return Part(
         name="connect",
-        version=jars.version("connect-runtime"),
+        version=f"{jars.version('connect-runtime')} (Debezium {jars.version(_DEBEZIUM)})",
         address=url,
         command=java_command(java, [jars.lib], main, str(config), heap_mb=_HEAP_MB),
         log=layout.log("connect"),
         ready=http_answers(f"{url}/health"),
+        environment=JAVA_ENVIRONMENT,
         needs=("kafka", "postgres"),
         waits=False,
         start_seconds=180.0,
@@ -81,8 +83,7 @@ def _link_plugins(folder: Path, jars: Jars, more: Jars | None) -> Path:
     """Fill the plugin folder with links, one for each plugin the profile has."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
-    postgres = "debezium-connector-postgres"
-    (folder / postgres).symlink_to(jars.unpacked(postgres) / postgres)
+    (folder / _DEBEZIUM).symlink_to(jars.unpacked(_DEBEZIUM) / _DEBEZIUM)
     if more is not None:
         jdbc = "debezium-connector-jdbc"
         (folder / jdbc).symlink_to(more.unpacked(jdbc) / jdbc)

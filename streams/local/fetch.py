@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Protocol
 
 from streams.local.pom import POM, Coordinate
@@ -15,6 +19,8 @@ from streams.local.process import die_with_parent
 from streams.local.room import is_full
 
 _MVN_SECONDS = 900
+_LOOK_SECONDS = 0.2
+_ENDED = "we were asked to end"
 _NO_ROOM = "No space left on device"
 # In full: looking up the short name needs the network, and its failure says little.
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -40,10 +46,10 @@ class Fetcher(Protocol):
         ...
 
 
-def choose_fetcher(pom: Path = POM) -> Fetcher:
+def choose_fetcher(pom: Path = POM, stop: Event | None = None) -> Fetcher:
     """Prefer an installed Maven: it knows the user's mirrors and proxies."""
     program = shutil.which("mvn")
-    return Mvn(Path(program), pom) if program else Jgo()
+    return Mvn(Path(program), pom, stop) if program else Jgo(stop)
 
 
 class Mvn:
@@ -51,8 +57,8 @@ class Mvn:
 
     name = "mvn"
 
-    def __init__(self, program: Path, pom: Path = POM) -> None:
-        self._program, self._pom = program, pom
+    def __init__(self, program: Path, pom: Path = POM, stop: Event | None = None) -> None:
+        self._program, self._pom, self._stop = program, pom, stop or Event()
 
     def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
         command = [
@@ -64,22 +70,37 @@ class Mvn:
             "--activate-profiles",
         ]
         command += [profile, _COPY, f"-DoutputDirectory={target}"]
-        try:
-            done = subprocess.run(
-                command,
-                check=False,
-                capture_output=True,
-                text=True,
-                timeout=_MVN_SECONDS,
-                preexec_fn=die_with_parent(),
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise FetchError(str(error)) from error
-        if done.returncode != 0:
-            said = done.stdout + done.stderr
+        code, said = self._run(command)
+        if code != 0:
             if _NO_ROOM in said:
                 raise OSError(errno.ENOSPC, _NO_ROOM)
             raise FetchError(_first_error(said))
+
+    def _run(self, command: list[str]) -> tuple[int, str]:
+        """Return how Maven ended and what it said; it ends at once when we are asked to."""
+        deadline = time.monotonic() + _MVN_SECONDS
+        try:
+            maven = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 - it only asks the kernel
+            )
+        except OSError as error:
+            raise FetchError(str(error)) from error
+        while True:
+            try:
+                said, _ = maven.communicate(timeout=_LOOK_SECONDS)
+                return maven.returncode, said
+            except subprocess.TimeoutExpired:
+                if not self._stop.is_set() and time.monotonic() < deadline:
+                    continue
+            # It starts Java, which would hold on to the pipe.
+            os.killpg(maven.pid, signal.SIGKILL)
+            maven.communicate()
+            raise FetchError(_ENDED if self._stop.is_set() else f"not done in {_MVN_SECONDS} s")
 
 
 def _first_error(output: str) -> str:
@@ -94,14 +115,23 @@ class Jgo:
 
     name = "jgo"
 
+    def __init__(
+        self, stop: Event | None = None, repositories: Mapping[str, str] | None = None
+    ) -> None:
+        """Without `repositories`, addresses by name, Maven Central is asked."""
+        self._stop = stop or Event()
+        self._repositories = None if repositories is None else dict(repositories)
+
     def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
         from jgo.maven import MavenContext
 
         # A repository of its own: jgo writes straight into place, so a shared one could be
         # left with half a file by a process that was killed.
-        context = MavenContext(repo_cache=target / ".repository")
+        context = MavenContext(repo_cache=target / ".repository", remote_repos=self._repositories)
 
         def bring(coordinate: Coordinate) -> None:
+            if self._stop.is_set():
+                raise RuntimeError(_ENDED)
             component = context.project(coordinate.group, coordinate.artifact).at_version(
                 coordinate.version
             )

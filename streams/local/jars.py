@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
+from typing import IO
 
 from streams.local.errors import JarsUnavailable
 from streams.local.fetch import Fetcher, FetchError, choose_fetcher
@@ -27,9 +29,11 @@ from streams.local.room import check_room, within
 # Raise it when the arrangement of the files below changes.
 _ARRANGEMENT = 2
 _NEEDED_BYTES = 600 * 2**20
+_TURN_SECONDS = 0.1
 _ARCHIVE = "tar.gz"
 # Plugins that come without the file by which Connect's quick discovery finds them: the
-# artifact, the service it offers, and the classes that offer it (design, decision 10).
+# artifact, the service it offers, and the classes that offer it. A scan of every class would
+# find them, too, and triple Connect's start.
 _UNLISTED = {
     "apicurio-registry-utils-converter": (
         "org.apache.kafka.connect.storage.Converter",
@@ -75,8 +79,11 @@ def provide_jars(
     say: Callable[[str], None],
     fetcher: Fetcher | None = None,
     pom: Path = POM,
+    stop: Event | None = None,
 ) -> Jars:
     """Return the jars of a pom's profile, fetching them when this user does not have them yet.
+
+    It may take minutes, or wait for another process that fetches them; `stop` ends that.
 
     Raises:
         JarsUnavailable: they are not cached and could not be fetched.
@@ -84,15 +91,28 @@ def provide_jars(
     """
     coordinates = tuple(read_coordinates(pom.read_text(), profile))
     folder = cache / f"{profile}-{_digest(coordinates)}"
+    stop = stop or Event()
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / f"{folder.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _take_turn(lock, stop):
+                raise JarsUnavailable(folder, "another process", "we were asked to end")
             if not folder.exists():
                 with within(cache, _NEEDED_BYTES):
-                    chosen = fetcher or choose_fetcher(pom)
+                    chosen = fetcher or choose_fetcher(pom, stop)
                     _fetch_into(folder, profile, coordinates, say, chosen)
     return Jars(folder, coordinates)
+
+
+def _take_turn(lock: IO[str], stop: Event) -> bool:
+    """Take the lock once it is free; say no when we are to end before."""
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if stop.wait(_TURN_SECONDS):
+                return False
 
 
 def _digest(coordinates: Sequence[Coordinate]) -> str:

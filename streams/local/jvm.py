@@ -8,6 +8,8 @@ from pathlib import Path
 from streams.local.java import Java
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+# Java spells file names in the locale's letters; in the plain C locale it can spell few.
+JAVA_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 
 
 def java_command(
@@ -40,8 +42,11 @@ def java_command(
 
 
 def properties(values: Mapping[str, object]) -> bytes:
-    """Write a Java properties file; backslashes are the only thing to escape in ours."""
-    lines = (
-        f"{name}={str(value).replace(chr(92), chr(92) * 2)}\n" for name, value in values.items()
-    )
-    return "".join(lines).encode()
+    """Write a Java properties file: ISO 8859-1, with everything beyond ASCII escaped."""
+    return "".join(f"{name}={_escaped(str(value))}\n" for name, value in values.items()).encode()
+
+
+def _escaped(value: str) -> str:
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import secrets
 import subprocess
 
 from streams.local.errors import PartFailed
 from streams.local.jars import Jars
 from streams.local.java import Java
-from streams.local.jvm import java_command, properties
+from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
 from streams.local.layout import Layout, write_private
 from streams.local.part import Part
 from streams.local.ports import HOST
@@ -66,6 +67,7 @@ def kafka_part(layout: Layout, java: Java, jars: Jars, port: int, controller_por
         command=java_command(java, [jars.lib], "kafka.Kafka", str(config), heap_mb=_HEAP_MB),
         log=layout.log("kafka"),
         ready=kafka_answers(bootstrap),
+        environment=JAVA_ENVIRONMENT,
         before=before,
         stop_seconds=15.0,
     )
@@ -94,6 +96,7 @@ def _format(layout: Layout, java: Java, jars: Jars) -> None:
             check=False,
             stdout=log,
             stderr=subprocess.STDOUT,
+            env={**os.environ, **JAVA_ENVIRONMENT},
             preexec_fn=die_with_parent(),
         )
     if done.returncode != 0:

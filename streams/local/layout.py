@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from streams.local.errors import UnusableFolder
+
 DEFAULT_DATA = Path(".streams")
 TIERS_FILE = "tiers.json"
 
@@ -76,11 +78,21 @@ class Layout:
         """Where a role tells what its payload tiers did."""
         return self.roles / role / TIERS_FILE
 
+    def address(self, role: str) -> Path:
+        """Where a role that listens tells its address."""
+        return self.roles / f"{role}.json"
+
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"
 
     def create(self) -> None:
-        """Make the folders; only the owner may enter, since passwords lie inside."""
+        """Make the folders; only the owner may enter, since passwords lie inside.
+
+        Raises:
+            UnusableFolder: a server would take its path for several.
+        """
+        if any(letter in str(self.data) for letter in ",;\r\n"):
+            raise UnusableFolder(self.data)
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.logs, self.config, self.connect_secrets, self.roles):
             folder.mkdir(mode=0o700, exist_ok=True)

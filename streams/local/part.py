@@ -1,7 +1,7 @@
 """A part of the stack, as data: what to run, when it is ready, how to stop it.
 
-Servers and, later, our own long-running roles are parts alike: the supervisor knows
-nothing else about them.
+Servers and our own long-running roles are parts alike: the supervisor knows nothing else
+about them.
 """
 
 from __future__ import annotations

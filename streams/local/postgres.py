@@ -23,7 +23,7 @@ DATABASE = "noetl"
 AUTHOR_DATABASE, AUTHOR = "author", "noetl_author"
 SUPERUSER = "postgres"
 # What each duty may do beyond connecting. Row security must not hide rows from those that
-# append, mirror, collect or own (design, decision 10): they would miss them silently.
+# append, mirror, collect or own: Debezium would read nothing, and say nothing of it.
 ROLE_OPTIONS = {
     "noetl_owner": "CREATEDB BYPASSRLS",
     "noetl_append": "BYPASSRLS",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streams.local.settings import stack_settings
+from streams.local.settings import load_own
 from streams.local.state import StackState
 from streams.log.migrate import migrate
 from streams.mirror.setup import set_up
 from streams.mirror.watermark import Watermark
-from streams.settings import load
 
 
 async def prepare(state: StackState, report: Callable[[str], None]) -> None:
     """Make the parts usable and prove it; `report` gets a line per step."""
-    settings = load(env={}, stack=stack_settings(state)).settings
+    loaded = load_own(state)
+    settings = loaded.settings
+    if loaded.overruled:
+        where = loaded.overruled[0].origin
+        report(f"settings: {where} names other servers; this stack uses its own")
     database = settings.event_store.canonical_connection
     done = await migrate(database.dsn("owner"))
     report(f"log: {len(done)} migration steps" if done else "log: up to date")

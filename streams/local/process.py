@@ -15,8 +15,8 @@ from streams.local.part import Part
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-# What a part inherits from whoever started the stack: enough to find programs, a home and
-# a locale, and nothing that could change how a server behaves (PG*, KAFKA_*, CLASSPATH …).
+# What a server inherits from whoever started the stack: enough to find programs, a home and
+# a locale, and nothing that could change how it behaves (PG*, KAFKA_*, CLASSPATH …).
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streams.local.jars import Jars
 from streams.local.java import Java
+from streams.local.jvm import JAVA_ENVIRONMENT
 from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST
@@ -38,6 +39,7 @@ def registry_part(layout: Layout, java: Java, jars: Jars, port: int) -> Part:
             str(program),
         ),
         environment={
+            **JAVA_ENVIRONMENT,
             "QUARKUS_HTTP_HOST": HOST,
             "QUARKUS_HTTP_PORT": str(port),
             "QUARKUS_DATASOURCE_JDBC_INITIAL_SIZE": "2",

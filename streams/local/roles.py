@@ -38,8 +38,9 @@ def _role_part(layout: Layout, role: str, name: str) -> Part:
         command=(sys.executable, "-P", "-m", "streams", "run", role, "--data", str(layout.data)),
         log=layout.log(name),
         ready=ready,
-        # The name is also the member's name in its Kafka group: it must outlive the process.
-        environment={**_passed_on(), "NOETL_SHARD_ID": name},
+        # Roles are configured as we are: by variables that a file may name, by those of cloud
+        # clients and proxies. The name is also the member's in its Kafka group.
+        environment={**os.environ, "NOETL_SHARD_ID": name},
         folder=Path.cwd(),
         start_seconds=60.0,
         stop_seconds=_STOP_SECONDS,
@@ -49,9 +50,3 @@ def _role_part(layout: Layout, role: str, name: str) -> Part:
 def ready_path(layout: Layout, name: str) -> Path:
     """Return the file a role writes its process id to when it is ready."""
     return layout.roles / f"{name}.ready"
-
-
-def _passed_on() -> dict[str, str]:
-    """Return the settings in this process's environment: roles are configured as we are."""
-    prefixes = ("STREAMS_", "NOETL_", "PYTHON")
-    return {name: value for name, value in os.environ.items() if name.startswith(prefixes)}

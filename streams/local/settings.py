@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from streams.local.credential_keys import key_settings
 from streams.local.layout import layout_of
 from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
 from streams.local.state import StackState
+from streams.settings import Loaded, load
+
+PLACES = (
+    ("event_store", "canonical_connection"),
+    ("event_store", "connection", "url"),
+    ("connect",),
+    ("payload_store", "backend"),
+    ("payload_store", "connection"),
+    ("payload_store", "encryption_at_rest"),
+    ("api", "url"),
+)
+"""Where the servers are: what a stack says about itself, whatever a file says of others."""
+_REGISTRY = ("serialization", "schema_registry", "url")
+
+
+def load_own(stack: StackState, config: Path | None = None) -> Loaded:
+    """Load the settings of whoever works on this stack and no other.
+
+    File and environment act as everywhere, but not on where the servers are: a file that
+    names the database of a deployment must not make `up` migrate that one.
+
+    Raises:
+        BadSettings: the configuration cannot be used.
+    """
+    settled = PLACES if stack.registry.url is None else (*PLACES, _REGISTRY)
+    return load(config, env=os.environ, stack=stack_settings(stack), settled=settled)
 
 
 def stack_settings(stack: StackState) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -93,9 +94,7 @@ class Stack:
 
     async def _start(self) -> None:
         check_room(self._layout.data, _NEEDED_BYTES)
-        self._assembly = assembly = await asyncio.to_thread(
-            assemble, self._layout, self._profile, self._ports, self._say
-        )
+        self._assembly = assembly = await self._assemble()
         me = psutil.Process()
         self._state = StackState(
             data=self._layout.data,
@@ -123,6 +122,16 @@ class Stack:
         self._roles = Supervisor(self._role_parts, self._note)
         await self._roles.start(patiently=True)
 
+    async def _assemble(self) -> Assembly:
+        """Assemble in a thread, which is told to end when nobody waits for it any more."""
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                assemble, self._layout, self._profile, self._ports, self._say, stop
+            )
+        finally:
+            stop.set()
+
     async def folder_deleted(self) -> None:
         """Return when the data folder is no longer ours: someone deleted it under a live stack."""
         # Nothing announces this, so it is looked for.
@@ -146,12 +155,11 @@ class Stack:
 
     async def guard_mirror(self) -> None:
         """Say each alarm of the mirror as it begins and ends, until cancelled."""
-        from streams.local.settings import stack_settings
+        from streams.local.settings import load_own
         from streams.mirror import guard
-        from streams.settings import load
 
         assert self._state is not None
-        settings = load(env={}, stack=stack_settings(self._state)).settings
+        settings = load_own(self._state).settings
         while True:
             try:
                 await guard.tell(settings, self._say)

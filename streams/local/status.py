@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import orjson
 import psutil
 
-from streams.local.layout import layout_of
+from streams.local.layout import Layout, layout_of
 from streams.local.state import StackState
 from streams.local.tiers import told_tiers
 
 
 def describe(state: StackState) -> dict[str, Any]:
     """Return everything `streams status --json` prints, without a single secret."""
+    layout = layout_of(state.data)
     return {
         "up": True,
         "phase": str(state.phase),
@@ -24,7 +26,7 @@ def describe(state: StackState) -> dict[str, Any]:
             {
                 "name": part.name,
                 "state": str(part.state),
-                "address": part.address,
+                "address": part.address or told_address(layout, part.name) or "",
                 "pid": part.pid,
                 "memory_bytes": _tree_memory(part.pid) if part.pid is not None else 0,
                 "version": part.version,
@@ -33,8 +35,16 @@ def describe(state: StackState) -> dict[str, Any]:
             }
             for part in state.parts
         ],
-        "tiers": told_tiers(layout_of(state.data), (part.name for part in state.parts)),
+        "tiers": told_tiers(layout, (part.name for part in state.parts)),
     }
+
+
+def told_address(layout: Layout, role: str) -> str | None:
+    """Return where a role says that it listens; None where it does not, or no longer."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        told = orjson.loads(layout.address(role).read_bytes())
+        return str(told["url"]) if psutil.pid_exists(int(told["pid"])) else None
+    return None
 
 
 def _tree_memory(pid: int) -> int:

@@ -12,7 +12,6 @@ import asyncpg
 
 from streams.envelope.catalogue import catalogue
 from streams.envelope.codec import Codec
-from streams.envelope.locator import Locator, parse
 from streams.envelope.model import NewEvent
 from streams.envelope.seal import Sealed
 from streams.envelope.sealer import Sealer
@@ -58,8 +57,6 @@ class Appender:
         patience_s: float = 30.0,
         lanes: int = LANES,
     ) -> None:
-        if not isinstance(parse(producer), Locator):
-            raise BadBatch(f"producer {producer!r} is not a resource locator")
         self._take_ids = take_ids
         self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._waiting: deque[_Waiting] = deque()

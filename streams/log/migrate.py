@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -17,7 +17,6 @@ from streams.log.lane import CONNECTION_LOST
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.up\.sql")
 _LOCK = "SELECT pg_advisory_lock(hashtext('noetl.migrate'))"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtext('noetl.migrate'))"
 _LEDGER = """
 CREATE SCHEMA IF NOT EXISTS noetl;
 CREATE TABLE IF NOT EXISTS noetl.migration (
@@ -31,7 +30,7 @@ class ChangedMigration(Inconsistent):
 
     def __init__(self, migration: Migration) -> None:
         super().__init__(
-            f"migration {migration.number:04d}_{migration.name} was changed after it was applied "
+            f"migration {migration} was changed after it was applied "
             "here; put its text back and write a new migration instead"
         )
 
@@ -39,10 +38,9 @@ class ChangedMigration(Inconsistent):
 class FailedMigration(Refused):
     """Postgres refused a step; the database stays at the step before it."""
 
-    def __init__(self, migration: Migration, error: Exception) -> None:
+    def __init__(self, step: str, error: Exception) -> None:
         super().__init__(
-            f"migration {migration.number:04d}_{migration.name} failed and changed nothing: "
-            f"{error}; put right what it names and migrate again"
+            f"{step} failed and changed nothing: {error}; put right what it names and migrate again"
         )
 
 
@@ -64,6 +62,9 @@ class Migration:
     name: str
     up: str
     down: str
+
+    def __str__(self) -> str:
+        return f"{self.number:04d}_{self.name}"
 
     @property
     def sha256(self) -> str:
@@ -99,13 +100,13 @@ async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> 
         why = f"cannot connect to Postgres: {error or type(error).__name__}"
         raise LogUnavailable(f"{why}; is it up, and are login and database right?") from error
     try:
-        await connection.execute(_LOCK)
-        try:
-            return await _migrate(connection, migrations(), to, dry_run)
-        finally:
-            await connection.execute(_UNLOCK)
+        async with _step("taking turns with others that migrate"):
+            await connection.execute(_LOCK)
+        return await _migrate(connection, migrations(), to, dry_run)
     finally:
-        await connection.close()
+        # It lets go of the lock, too; what went wrong before must not be hidden by its end.
+        with suppress(*CONNECTION_LOST, asyncpg.PostgresError):
+            await connection.close(timeout=10)
 
 
 async def _migrate(
@@ -117,16 +118,17 @@ async def _migrate(
     done = []
     for migration in known:
         if migration.number <= target and migration.number not in applied:
-            done.append(f"up {migration.number:04d}_{migration.name}")
+            done.append(f"up {migration}")
             if not dry_run:
                 await _up(connection, migration)
     for migration in reversed(known):
         if migration.number > target and migration.number in applied:
-            done.append(f"down {migration.number:04d}_{migration.name}")
+            done.append(f"down {migration}")
             if not dry_run:
                 await _down(connection, migration)
     if not dry_run and target > 0:
-        made = await connection.fetchval("SELECT noetl.ensure_partitions()")
+        async with _step("making partitions ahead of need"):
+            made = await connection.fetchval("SELECT noetl.ensure_partitions()")
         if made:
             done.append(f"made {made} partitions ahead of need")
     return done
@@ -134,11 +136,12 @@ async def _migrate(
 
 async def _applied(connection: asyncpg.Connection, dry_run: bool) -> dict[int, str]:
     """Return the digest of every step that was taken here; a dry run leaves no ledger behind."""
-    if not dry_run:
-        await connection.execute(_LEDGER)
-    elif await connection.fetchval("SELECT to_regclass('noetl.migration')") is None:
-        return {}
-    rows = await connection.fetch("SELECT number, sha256 FROM noetl.migration")
+    async with _step("looking into the ledger, noetl.migration,"):
+        if not dry_run:
+            await connection.execute(_LEDGER)
+        elif await connection.fetchval("SELECT to_regclass('noetl.migration')") is None:
+            return {}
+        rows = await connection.fetch("SELECT number, sha256 FROM noetl.migration")
     return {row["number"]: row["sha256"] for row in rows}
 
 
@@ -151,18 +154,18 @@ def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
 
 
 @asynccontextmanager
-async def _step(connection: asyncpg.Connection, migration: Migration) -> AsyncIterator[None]:
+async def _step(what: str) -> AsyncIterator[None]:
+    """Say in our words why Postgres did not do `what`."""
     try:
-        async with connection.transaction():
-            yield
+        yield
     except CONNECTION_LOST as error:
         raise LogUnavailable(f"Postgres went away: {error!r}; migrate again") from error
     except asyncpg.PostgresError as error:
-        raise FailedMigration(migration, error) from error
+        raise FailedMigration(what, error) from error
 
 
 async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with _step(connection, migration):
+    async with _step(f"migration {migration}"), connection.transaction():
         await connection.execute(migration.up)
         await connection.execute(
             "INSERT INTO noetl.migration (number, name, sha256) VALUES ($1, $2, $3)",
@@ -173,6 +176,6 @@ async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
 
 
 async def _down(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with _step(connection, migration):
+    async with _step(f"migration {migration}"), connection.transaction():
         await connection.execute(migration.down)
         await connection.execute("DELETE FROM noetl.migration WHERE number = $1", migration.number)

@@ -38,7 +38,7 @@ async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Serve until told to stop; `roles/<name>.json` in the data folder says where."""
-    address = layout_of(data).roles / f"{settings.runtime.shard_id}.json"
+    address = layout_of(data).address(settings.runtime.shard_id)
     where = settings.api
     async with (
         open_runtime(settings, role_folder(settings, data)) as runtime,

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import quote, urlencode
 
+from pydantic import field_validator
+
 from streams.settings.fields import Port, Positive, Secret, Section, Text
 
+TOPICS = "noetl.events"
+"""How the names of event topics begin; topics/*.yaml declares them."""
 Duty = Literal["owner", "append", "read", "mirror", "project", "collect"]
+_WHOLE_LOG: tuple[Duty, ...] = ("append", "mirror", "collect")
+"""Who reads the log of all tenants: a row that security hides must be an error to them."""
 
 
 class Login(Section):
@@ -50,20 +56,33 @@ class CanonicalConnection(Section):
         password = login.password.get_secret_value()
         who = quote(login.user, safe="") + (f":{quote(password, safe='')}" if password else "")
         query: dict[str, str] = {"sslmode": self.ssl_mode}
+        if duty in _WHOLE_LOG:
+            query["options"] = "-c row_security=off"
         if self.host.startswith("/"):  # a folder of Unix sockets goes into the query
             query = {"host": self.host, "port": str(self.port), **query}
             where = ""
         else:
             host = f"[{self.host}]" if ":" in self.host else self.host
             where = f"{host}:{self.port}"
-        return f"postgresql://{who}@{where}/{quote(self.database, safe='')}?{urlencode(query)}"
+        database, options = quote(self.database, safe=""), urlencode(query, quote_via=quote)
+        return f"postgresql://{who}@{where}/{database}?{options}"
 
 
 class DistributionConnection(Section):
     """The stream that fans events out; for Kafka, `url` lists the bootstrap servers."""
 
     url: Text = "127.0.0.1:9092"
-    stream_prefix: Text = "noetl.events"
+    stream_prefix: Text = TOPICS
+
+    @field_validator("stream_prefix")
+    @classmethod
+    def _is_what_topics_are_called(cls, value: str) -> str:
+        if value != TOPICS:
+            raise ValueError(
+                f"must be {TOPICS!r}, not {value!r}: topics have fixed names in this version; "
+                "give each deployment a Kafka of its own"
+            )
+        return value
 
 
 class Replay(Section):
@@ -89,3 +108,10 @@ class EventStore(Section):
     ] = "kafka"
     connection: DistributionConnection = DistributionConnection()
     replay: Replay = Replay()
+
+    @field_validator("distribution_backend")
+    @classmethod
+    def _is_built(cls, value: str) -> str:
+        if value != "kafka":
+            raise ValueError(f"'{value}' is not available in this version; use kafka")
+        return value

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    model_validator,
+)
+
+from streams.segments import wrong_segment
 
 
 class Section(BaseModel):
@@ -30,6 +40,8 @@ class Section(BaseModel):
     def _with_default(cls, key: str, given: Any) -> Any:
         """Fill up a section with this field's own default, not its class's."""
         field = cls.model_fields.get(key)
+        if field is not None and given is None and get_origin(field.annotation) is dict:
+            return {}
         if field is None or not isinstance(field.default, Section):
             return given
         if given is None:
@@ -51,11 +63,19 @@ def _split_at_commas(value: object) -> object:
     return value
 
 
+def _is_segment(value: str) -> str:
+    """Refuse early what no locator could hold: every event carries one."""
+    if (wrong := wrong_segment(value)) is not None:
+        raise ValueError(wrong)
+    return value
+
+
 Number = Annotated[int, BeforeValidator(_no_truth_as_number)]
 Positive = Annotated[Number, Field(ge=1)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Port = Annotated[Number, Field(ge=1, le=65535)]
 Text = Annotated[str, Field(min_length=1)]
+Segment = Annotated[Text, AfterValidator(_is_segment)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_split_at_commas)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 Secret = SecretStr

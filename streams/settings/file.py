@@ -27,6 +27,14 @@ def read(path: FilePath, env: Mapping[str, str]) -> tuple[list[Entry], list[Prob
     return _Reader(str(path), env).read(text)
 
 
+# What PyYAML lets through when a scalar looks like a number or a date, and is none.
+_YAML_STUMBLES = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+
+
+class _Unreadable(Exception):
+    """A value is not what it looks like, or what its tag says; the text says so."""
+
+
 class _Reader:
     """Walks the nodes of one file, gathering entries and problems as it goes."""
 
@@ -83,7 +91,7 @@ class _Reader:
         else:
             try:
                 value = self._plain(node)
-            except BadReference as error:
+            except (BadReference, _Unreadable) as error:
                 self._complain(node, path, str(error))
             else:
                 self._entries.append(Entry(path, value, f"{self._name}:{line}"))
@@ -100,7 +108,11 @@ class _Reader:
                 self._open.pop()
         if isinstance(node, yaml.ScalarNode) and "${" in node.value:
             return substitute(node.value, self._env)
-        value: object = self._loader.construct_object(node, deep=True)
+        try:
+            value: object = self._loader.construct_object(node, deep=True)
+        except _YAML_STUMBLES:
+            kind = node.tag.rpartition(":")[2]
+            raise _Unreadable(f"is no {kind}; put quotes around it if it is text") from None
         return value
 
     def _complain(self, node: yaml.Node, path: Path, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 Path = tuple[str, ...]
@@ -22,19 +22,33 @@ class Layers:
 
     def __init__(self) -> None:
         self._entries: dict[Path, Entry] = {}
+        self.clashes: list[tuple[Entry, Entry]] = []
+        """A value, and what a later layer says below it: they cannot both be meant."""
 
     def lay(self, layer: Iterable[Entry]) -> None:
         """Put `layer` on top."""
         for entry in layer:
             self._put(entry)
 
+    def settle(self, paths: Collection[Path], layer: Iterable[Entry]) -> list[Entry]:
+        """Let `layer` alone say what is at `paths` or below; return what it overrules."""
+        allowed = [entry for entry in layer if lies_in(entry.path, paths)]
+        others = [entry for entry in self._entries.values() if lies_in(entry.path, paths)]
+        overruled = [entry for entry in others if entry not in allowed]
+        for entry in overruled:
+            del self._entries[entry.path]
+        self.lay(allowed)
+        return overruled
+
     def _put(self, entry: Entry) -> None:
-        below = [path for path in self._entries if path[: len(entry.path)] == entry.path]
+        below = [path for path in self._entries if lies_in(path, [entry.path])]
         if below and entry.path not in below and entry.value in (None, {}):
             return  # an empty section takes nothing away from what lies under it
         above = [entry.path[:depth] for depth in range(1, len(entry.path))]
         for path in (*below, *above):
-            self._entries.pop(path, None)
+            under = self._entries.pop(path, None)
+            if under is not None and path in above and under.value not in (None, {}):
+                self.clashes.append((under, entry))
         self._entries[entry.path] = entry
 
     def tree(self) -> dict[str, object]:
@@ -59,6 +73,11 @@ class Layers:
             if path[:depth] in self._entries:
                 return self._entries[path[:depth]].origin
         return next((e.origin for p, e in self._entries.items() if p[: len(path)] == path), None)
+
+
+def lies_in(path: Path, sections: Iterable[Path]) -> bool:
+    """Say whether `path` is one of `sections` or below one."""
+    return any(path[: len(section)] == section for section in sections)
 
 
 def entries_of(values: Mapping[str, object], origin: str, path: Path = ()) -> list[Entry]:

@@ -1,18 +1,19 @@
 """Lays the sources of settings over one another and validates the result.
 
-Lowest first: defaults, a running embedded stack, the file, environment variables.
+Lowest first: defaults, a running embedded stack, the file, environment variables. Whoever
+works on one stack and no other lets it settle where the servers are, above all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from streams.settings import environment, file
-from streams.settings.layers import Entry, Layers, Path, entries_of
+from streams.settings.layers import Entry, Layers, Path, entries_of, lies_in
 from streams.settings.model import Settings
 from streams.settings.problems import BadSettings, Problem, explain
 
@@ -26,6 +27,8 @@ class Loaded:
     settings: Settings
     file: FilePath | None
     _layers: Layers
+    overruled: tuple[Entry, ...] = ()
+    """What was said and does not act, because the stack settles it."""
 
     def origin_of(self, key: str) -> str:
         """Return the origin of the setting with this dotted key, such as `streams.yaml:4`.
@@ -49,31 +52,45 @@ def load(
     *,
     env: Mapping[str, str],
     stack: Mapping[str, object] | None = None,
+    settled: Collection[Path] = (),
 ) -> Loaded:
     """Load the settings from the file at `path` and everything that lies around it.
 
     Without a `path`, the file is the one named by STREAMS_CONFIG, else ./streams.yaml if
-    there is one.
+    there is one. In the sections `settled` only the stack and the defaults are heard.
 
     Raises:
         BadSettings: something is wrong; all that is wrong is listed.
     """
     path = path or _file_to_read(env)
     layers = Layers()
-    layers.lay(entries_of(stack or {}, "stack"))
+    ours = entries_of(stack or {}, "stack")
+    layers.lay(ours)
     problems: list[Problem] = []
     if path is not None:
         entries, problems = file.read(path, env)
         layers.lay(entries)
     entries, more = environment.overrides(env)
     layers.lay(entries)
-    return Loaded(_validate(layers, [*problems, *more]), path, layers)
+    overruled = layers.settle(settled, ours)
+    problems = [
+        problem
+        for problem in (*problems, *more, *map(_clash, layers.clashes))
+        if not lies_in(tuple(problem.key.split(".")), settled)
+    ]
+    return Loaded(_validate(layers, problems), path, layers, tuple(overruled))
 
 
 def _file_to_read(env: Mapping[str, str]) -> FilePath | None:
     if env.get("STREAMS_CONFIG"):
         return FilePath(env["STREAMS_CONFIG"])
     return USUAL_FILE if USUAL_FILE.exists() else None
+
+
+def _clash(pair: tuple[Entry, Entry]) -> Problem:
+    value, below = pair
+    what = f"is a value here, but {below.origin} takes it for a section"
+    return Problem(value.origin, ".".join(value.path), what)
 
 
 def _validate(layers: Layers, problems: list[Problem]) -> Settings:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import socket
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from streams.settings.credential_store import CredentialStore
 from streams.settings.event_store import EventStore
-from streams.settings.fields import Name, Port, Positive, Secret, Section, Text
+from streams.settings.fields import Name, Port, Positive, Secret, Section, Segment, Text
 from streams.settings.payload_store import PayloadStore
 from streams.settings.projections import Materialization, ProjectionStore, Snapshots
 from streams.settings.serialization import Serialization
@@ -30,15 +30,15 @@ class Scheduler(Section):
 class Runtime(Section):
     """Who this process is; the parts of the locator that its events carry."""
 
-    tenant_id: Text = "default"
-    organization_id: Text = "default"
-    cluster_id: Text = "local"
-    region: Text = "none"
-    zone: Text = "none"
+    tenant_id: Segment = "default"
+    organization_id: Segment = "default"
+    cluster_id: Segment = "local"
+    region: Segment = "none"
+    zone: Segment = "none"
     # The host's name, not a pod's address: pods of one node share its memory tier.
-    node_id: Text = Field(default_factory=socket.gethostname)
+    node_id: Segment = Field(default_factory=socket.gethostname)
     # Stable across restarts, because it is also the Kafka group.instance.id.
-    shard_id: Text = "local-0"
+    shard_id: Segment = "local-0"
     scheduler: Scheduler = Scheduler()
 
 
@@ -122,14 +122,24 @@ class Settings(Section):
         store = self.event_store.model_copy(update={"canonical_connection": connection})
         return self.model_copy(update={"event_store": store})
 
+    @field_validator("projection_stores")
+    @classmethod
+    def _default_is_postgres(cls, value: dict[str, ProjectionStore]) -> dict[str, ProjectionStore]:
+        if (backend := value["default"].backend) != "postgres":
+            raise ValueError(
+                f"'default' has the backend '{backend}', which is not available in this version; "
+                "use postgres"
+            )
+        return value
+
     @model_validator(mode="before")
     @classmethod
     def _fill_in_from_neighbours(cls, value: Any) -> Any:
         """Keep the default projection store, and keep snapshots where it is."""
         if not isinstance(value, dict):
             return value
-        stores = value.get("projection_stores") or {}
-        snapshots = value.get("snapshots") or {}
+        stores = {} if (given := value.get("projection_stores")) is None else given
+        snapshots = {} if (given := value.get("snapshots")) is None else given
         if not isinstance(stores, dict) or not isinstance(snapshots, dict):
             return value
         stores = {"default": {}, **stores}

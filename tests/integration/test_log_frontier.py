@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from streams.app import Log, open_log
+from streams.app import Log, open_log, open_pool
 from streams.envelope.catalogue import catalogue
 from streams.envelope.model import Event, NewEvent
 from streams.envelope.seal import seal
+from streams.log.errors import LogUnavailable
 from streams.log.lane import APPEND
 from streams.log.port import Frontier
+from streams.log.postgres import PostgresEventStore
 from streams.log.rows import new_event_row
 from streams.settings import Settings
 from tests.events import PRODUCER
@@ -139,3 +141,24 @@ async def _read_until(log: Log, after: Frontier, count: int) -> tuple[list[Event
                 break
         await follower.aclose()  # type: ignore[attr-defined]
     return found, after
+
+
+async def test_a_row_that_security_hides_is_an_error_and_not_missing(
+    fresh_database: Settings,
+) -> None:
+    async with open_log(fresh_database, role="test") as log:
+        await log.store.append([event(log.ids.next(), "playbook.initialized")])
+        codec = log.codec
+    owner = await asyncpg.connect(dsn(fresh_database))
+    await owner.execute("ALTER TABLE noetl.event ENABLE ROW LEVEL SECURITY")
+    await owner.close()
+    reader = await asyncpg.connect(dsn(fresh_database, "read"))
+    assert await reader.fetchval("SELECT count(*) FROM noetl.event") == 0, "hidden, in silence"
+    await reader.close()
+
+    # As if somebody had made the role that appends without its right to see everything.
+    place = fresh_database.event_store.canonical_connection
+    roles = place.roles.model_copy(update={"append": place.roles.read})
+    async with open_pool(place.model_copy(update={"roles": roles}).dsn("append")) as pool:
+        with pytest.raises(LogUnavailable, match="row-level security"):
+            await PostgresEventStore(None, pool, codec).read_log(Frontier(0, 0))

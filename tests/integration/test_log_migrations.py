@@ -179,6 +179,40 @@ async def test_a_step_that_fails_leaves_the_step_before_it(
     assert len(await migrate(owner)) == COUNT - 2
 
 
+async def test_a_ledger_that_cannot_be_made_is_said_so(
+    owner: str, connection: asyncpg.Connection, empty_database: Settings
+) -> None:
+    with pytest.raises(FailedMigration, match=r"noetl\.migration, failed.*permission denied"):
+        await migrate(dsn(empty_database, "read"))
+    await connection.execute("CREATE SCHEMA noetl; CREATE TABLE noetl.migration (other text)")
+    for dry_run in (True, False):
+        with pytest.raises(FailedMigration, match=r"noetl\.migration, failed"):
+            await migrate(owner, dry_run=dry_run)
+
+
+async def test_partitions_that_cannot_be_made_are_said_so(
+    owner: str, connection: asyncpg.Connection
+) -> None:
+    await migrate(owner)
+    await connection.execute("DROP FUNCTION noetl.ensure_partitions")
+    with pytest.raises(FailedMigration, match="making partitions ahead of need failed"):
+        await migrate(owner)
+
+
+async def test_a_database_that_goes_away_is_said_so(
+    owner: str, connection: asyncpg.Connection
+) -> None:
+    await migrate(owner, to=1)
+    await connection.execute(
+        "CREATE FUNCTION public.leave() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;"
+        "CREATE TRIGGER leave BEFORE INSERT ON noetl.migration "
+        "FOR EACH ROW EXECUTE FUNCTION public.leave()"
+    )
+    with pytest.raises(LogUnavailable, match=r"went away.*migrate again"):
+        await migrate(owner)
+
+
 async def test_a_database_that_is_not_there_is_said_so() -> None:
     with pytest.raises(LogUnavailable, match="is it up"):
         await migrate("postgresql://nobody@127.0.0.1:1/nothing")

@@ -29,9 +29,24 @@ pytestmark = pytest.mark.stack
 STREAMS = Path(sys.executable).with_name("streams")
 
 
-def streams(*arguments: str) -> subprocess.CompletedProcess[str]:
+# What lies in the folder where the commands are given: a deployment's file.
+FILE = """\
+runtime: {tenant_id: "${STACK_TEST_TENANT}"}
+event_store:
+  canonical_connection: {host: nowhere.invalid, database: theirs, ssl_mode: require}
+  connection: {url: "${STACK_TEST_UNSET}"}
+"""
+
+
+def streams(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(STREAMS), *arguments], capture_output=True, text=True, timeout=180, check=False
+        [str(STREAMS), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "STACK_TEST_TENANT": "acme"},
     )
 
 
@@ -47,10 +62,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A data folder with a stack that is up, below a folder only its owner may enter."""
     private = tmp_path_factory.mktemp("private")
     private.chmod(0o700)
-    folder = private / "stack"
-    started = streams("up", "--detach", "--json", "--roles", "none", "--data", str(folder))
+    (private / "streams.yaml").write_text(FILE)
+    folder = private / "stäck ✓"
+    asked = ("--detach", "--json", "--roles", "api", "--data", str(folder))
+    started = streams("up", *asked, folder=private)
     assert started.returncode == 0, started.stderr
     assert json.loads(started.stdout)["phase"] == "ready"
+    assert "streams.yaml:3 names other servers" in (folder / "logs/supervisor.log").read_text()
     yield folder
     streams("down", "--data", str(folder))
 
@@ -74,7 +92,7 @@ def family_of(data: Path) -> list[psutil.Process]:
 
 def test_status_gives_every_parts_address_process_memory_and_version(data):
     parts = parts_of(data)
-    assert set(parts) == {"postgres", "kafka", "connect", "s3"}
+    assert set(parts) == {"postgres", "kafka", "connect", "s3", "api-0"}
     for part in parts.values():
         assert part["state"] == "ready"
         assert "127.0.0.1" in part["address"]
@@ -82,6 +100,7 @@ def test_status_gives_every_parts_address_process_memory_and_version(data):
         assert psutil.pid_exists(part["pid"])
     assert parts["postgres"]["version"].startswith("18.")
     assert parts["kafka"]["version"] == "4.3.1"
+    assert parts["connect"]["version"] == "4.3.1 (Debezium 3.6.1.Final)"
 
 
 def test_a_second_up_says_that_it_is_already_up(data):

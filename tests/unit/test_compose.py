@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from streams.local.postgres import SETTINGS as POSTGRES_SETTINGS
 from streams.local.roles import ready_path
 from streams.settings.environment import KNOWN
 from streams.topology import load
+from tests.servers import container_services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
@@ -185,6 +187,13 @@ def test_a_role_is_healthy_when_it_says_so(services: dict[str, dict[str, Any]]) 
     assert url == f"http://api-0:{port}"
 
 
+def test_tests_run_on_containers_without_roles(services: dict[str, dict[str, Any]]) -> None:
+    wanted = container_services()
+    assert set(wanted) == set(services) - set(ROLE_SERVICES)
+    needed = {other for name in wanted for other in services[name].get("depends_on", {})}
+    assert needed <= set(wanted), "Compose would start these, too"
+
+
 def test_workers_and_the_api_share_a_token(services: dict[str, dict[str, Any]]) -> None:
     key = "STREAMS__CREDENTIAL_STORE__WORKER_TOKEN"
     assert services["worker-0"]["environment"][key] == services["api-0"]["environment"][key]
@@ -275,7 +284,12 @@ def test_versions_are_those_of_the_embedded_stack(services: dict[str, dict[str, 
         assert services[service]["image"].endswith(f":{found[1]}")
 
 
-def test_the_image_carries_every_folder_the_program_reads() -> None:
+def test_the_image_carries_every_folder_the_package_is_built_from() -> None:
     dockerfile = (REPOSITORY / "deploy/Dockerfile").read_text(encoding="utf-8")
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+
     copied = re.findall(r"^COPY (\S+) \1$", dockerfile, re.MULTILINE)
-    assert set(copied) == {"streams", "topics", "avro_schemas", "connectors"}
+
+    assert set(copied) == {*wheel["packages"], *wheel["force-include"]}
+    assert all((REPOSITORY / folder).is_dir() for folder in copied)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from click.testing import CliRunner
 from streams.app import ROLES
 from streams.cli import cli
 from streams.local.layout import layout_of
+from streams.local.process import environment_of
 from streams.local.roles import role_parts
 from streams.roles.start import UnknownRole, existing_roles, find_role, node_roles
 from streams.settings import BadSettings, load
@@ -43,10 +46,17 @@ def test_each_process_of_a_role_has_a_name_that_outlives_it(tmp_path: Path):
 
 def test_roles_are_configured_as_whoever_started_them(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("STREAMS__FRAMES__WINDOW", "3")
-    monkeypatch.setenv("PGPASSWORD", "not for roles")
+    monkeypatch.setenv("WAREHOUSE_DSN", "what ${WAREHOUSE_DSN} of streams.yaml stands for")
+    monkeypatch.setenv("AWS_PROFILE", "what a cloud client reads")
     (part,) = role_parts(layout_of(tmp_path), {"worker": 1})
-    assert part.environment["STREAMS__FRAMES__WINDOW"] == "3"
-    assert "PGPASSWORD" not in part.environment
+    given = environment_of(part)
+    assert given == {**os.environ, "NOETL_SHARD_ID": "worker-0"}
+
+
+def test_servers_are_not(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "not for servers")
+    (role,) = role_parts(layout_of(tmp_path), {"worker": 1})
+    assert "PGPASSWORD" not in environment_of(replace(role, environment={}))
 
 
 async def test_a_role_is_ready_only_by_the_word_of_a_living_process(tmp_path: Path):
@@ -61,6 +71,13 @@ def test_up_refuses_a_role_that_is_not_there(tmp_path: Path):
     run = CliRunner().invoke(cli, ["up", "--roles", "baker", "--data", str(tmp_path)])
     assert run.exit_code == 2
     assert "'baker' is no role" in run.output
+
+
+@pytest.mark.parametrize("number", ["²", "65536", "-1", "", "9" * 5000])
+def test_up_refuses_a_port_that_is_no_number(number: str, tmp_path: Path):
+    run = CliRunner().invoke(cli, ["up", "--port", f"postgres={number}", "--data", str(tmp_path)])
+    assert run.exit_code == 2
+    assert "is not NAME=NUMBER" in run.output
 
 
 def test_a_node_has_a_broker_where_the_settings_ask_for_sealed_memory():

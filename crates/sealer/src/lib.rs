@@ -18,8 +18,9 @@ mod unsure;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-/// Raised when the Python side would no longer understand an older module, or it us.
-const INTERFACE: u32 = 1;
+/// Raised when the Python side would no longer understand an older module, or it us, or when an
+/// older one would seal what the rules refuse.
+const INTERFACE: u32 = 2;
 
 /// Return the array of rows that `noetl.append` takes, in binary.
 ///

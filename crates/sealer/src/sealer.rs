@@ -15,7 +15,7 @@ use crate::payload;
 use crate::read::{id, maybe_id, maybe_int, maybe_text, text};
 use crate::row::RowWriter;
 use crate::sealed::Sealed;
-use crate::text::{MAX_KEY_CHARS, MAX_NAME_CHARS};
+use crate::text::{is_segment, MAX_KEY_CHARS, MAX_NAME_CHARS};
 use crate::time::Clock;
 use crate::unsure::{ensure, Answer, Unsure};
 
@@ -118,6 +118,7 @@ impl Sealer {
         let tenant_id = text(&tenant_id, MAX_NAME_CHARS)?;
         let organization_id = get(intern!(py, "organization_id"))?;
         let organization_id = text(&organization_id, MAX_NAME_CHARS)?;
+        ensure(is_segment(tenant_id) && is_segment(organization_id))?;
         let idempotency_key = get(intern!(py, "idempotency_key"))?;
         let idempotency_key = text(&idempotency_key, MAX_KEY_CHARS)?;
         let correlation_id = get(intern!(py, "correlation_id"))?;

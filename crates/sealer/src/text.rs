@@ -12,6 +12,11 @@ pub fn is_plain(text: &str, limit: usize) -> bool {
             .fold(true, |plain, byte| plain & (byte >= 0x20) & (byte != 0x7f))
 }
 
+/// The name of a tenant or an organization: what a locator can hold (streams/segments.py).
+pub fn is_segment(text: &str) -> bool {
+    text != "." && text != ".." && (text.is_ascii() || !text.chars().any(char::is_control))
+}
+
 /// A positive 63-bit number in its one spelling.
 pub fn is_id(text: &str) -> bool {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());

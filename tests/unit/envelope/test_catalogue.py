@@ -23,7 +23,7 @@ LIFECYCLE = """
     playbook.initialized playbook.completed playbook.failed
     workflow.initialized workflow.completed workflow.failed
     execution.cancelled step.enter step.exit
-    command.issued command.completed command.failed call.done
+    command.issued command.claimed command.started command.completed command.failed call.done
 """
 STAGES_AND_FRAMES = "stage.opened stage.closed frame.dispatched frame.committed"
 

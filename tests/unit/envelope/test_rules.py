@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -20,10 +20,11 @@ from streams.envelope.errors import (
     NotUtc,
     UnknownSchema,
 )
-from streams.envelope.model import IpcHint, Root
+from streams.envelope.locator import BadLocator, ResultUri
+from streams.envelope.model import IpcHint, NewEvent, PayloadRef, Root
 from streams.envelope.rules import check
 from streams.envelope.seal import INLINE_MAX_BYTES
-from tests.events import AT, SHA256, TYPES, example, payload, sealed
+from tests.events import AT, SHA256, TYPES, example, full_payload, payload, sealed
 
 pytestmark = pytest.mark.usefixtures("either_sealer")
 
@@ -240,6 +241,24 @@ def test_a_choice_takes_only_what_the_catalogue_lists() -> None:
         ({"current_index": -1}, "current_index"),
         ({"current_index": True}, "current_index"),
         ({"tenant_id": "a\x00"}, "tenant_id"),
+        ({"tenant_id": "."}, "tenant_id"),
+        ({"tenant_id": "..", "payload_ref": None}, "tenant_id"),
+        ({"organization_id": ".."}, "organization_id"),
+        ({"organization_id": "a\x85b"}, "organization_id"),
+        ({"tenant_id": 5}, "tenant_id"),
+        ({"status": 5}, "status"),
+        ({"idempotency_key": 5}, "idempotency_key"),
+        ({"event_time": None}, "event_time"),
+        ({"event_time": "2026-05-16T12:34:56Z"}, "event_time"),
+        ({"root": None}, "root"),
+        ({"root": Root("execution", None)}, "root_id"),  # type: ignore[arg-type]
+        ({"meta": None}, "meta"),
+        ({"payload_ref": "noetl://tenant/acme"}, "payload_ref"),
+        ({"payload_ref": payload(uri=None)}, "payload_ref.uri"),
+        ({"payload_ref": payload(sha256=5)}, "payload_ref.sha256"),
+        ({"payload_ref": payload(byte_length=None)}, "payload_ref.byte_length"),
+        ({"payload_ref": payload(ipc="here")}, "payload_ref.ipc"),
+        ({"payload_ref": payload(ipc=IpcHint("n", "s", "d", None))}, "payload_ref.ipc.valid_until"),  # type: ignore[arg-type]
         ({"tenant_id": "a\ud800"}, "tenant_id"),
         ({"organization_id": "x" * 201}, "organization_id"),
         ({"idempotency_key": "x" * 513}, "idempotency_key"),
@@ -260,6 +279,36 @@ def test_a_choice_takes_only_what_the_catalogue_lists() -> None:
 )
 def test_a_wrong_field_is_refused(changes: dict[str, Any], field: str) -> None:
     _refused(BadField, "frame.committed", changes, field)
+
+
+JUNK = (None, 0, 5, -1.5, True, "", "..", "\x85", b"x", [], ["x"], {}, {"a": 1}, object())
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(NewEvent)])
+def test_whatever_a_field_holds_it_is_carried_or_refused_by_a_name(name: str) -> None:
+    for junk in JUNK:
+        event = replace(example("frame.committed"), **{name: junk})
+        try:
+            sealed(event)
+        except BadEvent as error:
+            assert error.field.split(".")[0] in (name, "root_id", "event_type")  # noqa: PT017
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(PayloadRef)])
+def test_so_does_a_payload_reference(name: str) -> None:
+    for junk in JUNK:
+        event = example("frame.committed", payload_ref=replace(full_payload(), **{name: junk}))
+        try:
+            sealed(event)
+        except BadEvent as error:
+            assert error.field.startswith("payload_ref")  # noqa: PT017
+
+
+def test_a_producer_that_is_no_locator_is_refused() -> None:
+    result = str(ResultUri(1, "step", "task", "key"))
+    for producer in ("not a locator", "", result):
+        with pytest.raises(BadLocator, match="bad locator"):
+            sealed(example("frame.committed"), producer=producer)
 
 
 def test_a_payload_where_the_catalogue_knows_none_is_refused() -> None:

@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import stat
@@ -12,13 +13,8 @@ from streams.local.layout import layout_of
 from streams.local.lock import hold, holder, still_held
 from streams.local.part import PartState
 from streams.local.state import (
-    ConnectAddress,
-    KafkaAddress,
     PartStatus,
     Phase,
-    PostgresAddress,
-    RegistryAddress,
-    S3Address,
     StackState,
     find_stack,
     read_state,
@@ -26,24 +22,12 @@ from streams.local.state import (
     write_state,
 )
 from streams.local.status import describe
+from tests.stacks import stack_state
 
 
 @pytest.fixture
 def state(tmp_path) -> StackState:
-    me = psutil.Process()
-    return StackState(
-        data=tmp_path,
-        profile="core",
-        phase=Phase.READY,
-        supervisor_pid=me.pid,
-        supervisor_started_at=me.create_time(),
-        postgres=PostgresAddress("127.0.0.1", 5, "noetl", "postgres", "s3cret", {"r": "p@ss/"}),
-        kafka=KafkaAddress("127.0.0.1:1"),
-        connect=ConnectAddress("http://127.0.0.1:2", tmp_path / "secrets"),
-        s3=S3Address("http://127.0.0.1:3", "key", "s3cret", "bucket", "us-east-1"),
-        registry=RegistryAddress(),
-        parts=(PartStatus("kafka", "4.3.1", "127.0.0.1:1", Path("/log"), pid=os.getpid()),),
-    )
+    return stack_state(tmp_path)
 
 
 def test_what_is_written_is_read_back_the_same(state):
@@ -74,13 +58,24 @@ def test_only_the_owner_may_read_the_file(state):
 
 
 def test_a_password_is_quoted_in_a_connection_string(state):
-    assert state.postgres.dsn("r") == "postgresql://r:p%40ss%2F@127.0.0.1:5/noetl"
+    assert state.postgres.dsn("noetl_read") == "postgresql://noetl_read:p%40ss%2F@127.0.0.1:5/noetl"
 
 
 def test_the_status_shows_memory_and_no_secret(state):
     described = describe(state)
     assert described["parts"][0]["memory_bytes"] > 0
     assert "s3cret" not in str(described)
+
+
+def test_the_status_tells_the_address_of_a_role_that_listens_and_lives(state):
+    api, gone = (PartStatus(name, "1", "", Path("/log")) for name in ("api-0", "api-1"))
+    (state.data / "roles").mkdir()
+    for name, pid in (("api-0", os.getpid()), ("api-1", 4194305)):  # more than Linux gives
+        told = {"url": f"http://127.0.0.1/{name}", "pid": pid}
+        (state.data / "roles" / f"{name}.json").write_text(json.dumps(told))
+    described = describe(replace(state, parts=(*state.parts, api, gone)))
+    addresses = [part["address"] for part in described["parts"]]
+    assert addresses == ["127.0.0.1:1", "http://127.0.0.1/api-0", ""]
 
 
 def test_one_parts_change_leaves_the_others(state):

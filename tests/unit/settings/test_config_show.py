@@ -51,12 +51,16 @@ def test_json_gives_value_and_origin_of_every_setting() -> None:
     assert settings["connect.url"] == {
         "value": "http://me:***@connect",
         "origin": "STREAMS__CONNECT__URL",
+        "used": True,
     }
     assert settings["payload_store.connection.access_key"] == {
         "value": "***",
         "origin": "mine.yaml:4",
+        "used": True,
     }
-    assert settings["payload_store.threshold_bytes"] == {"value": 65_536, "origin": "default"}
+    assert settings["payload_store.threshold_bytes"]["value"] == 65_536
+    assert settings["payload_store.threshold_bytes"]["origin"] == "default"
+    assert not settings["event_store.replay.snapshot_interval_events"]["used"]
     assert "hunter2" not in result.output
 
 
@@ -68,6 +72,9 @@ def test_the_table_has_a_line_for_each_setting_and_no_secrets() -> None:
     assert lines["projection_stores.default.connection.dsn"].split()[1:] == [
         '"postgresql://noetl:***@pg/noetl"',
         "streams.yaml:6",
+        "(not",
+        "used",
+        "yet)",
     ]
     assert lines["frame_policy_defaults.loop.size"].split()[1:] == ["50", "default"]
     assert "hunter2" not in result.output
@@ -131,6 +138,7 @@ def test_a_running_stack_lies_under_the_file() -> None:
     store = loaded.settings.event_store
     assert store.canonical_connection.dsn("append") == (
         "postgresql://noetl_append:word@127.0.0.1:5555/noetl?sslmode=prefer"
+        "&options=-c%20row_security%3Doff"
     )
     assert store.connection.url == "127.0.0.1:7777"
     assert loaded.settings.connect.secrets_dir == "/data/secrets"

@@ -20,8 +20,8 @@ runtime:
   scheduler: {locality_preference: node, max_inflight_frames_per_worker: 8}
 event_store:
   canonical_backend: postgres
-  distribution_backend: nats-jetstream
-  connection: {url: "nats://nats:4222", stream_prefix: other.events}
+  distribution_backend: kafka
+  connection: {url: "kafka:9092", stream_prefix: noetl.events}
   canonical_connection:
     host: pg
     port: 5433
@@ -109,7 +109,7 @@ def test_the_whole_file_is_understood() -> None:
     assert settings.runtime.tenant_id == "acme"
     assert settings.runtime.node_id == "10.0.0.1"
     assert settings.event_store.canonical_connection.dsn("append") == (
-        "postgresql://writer:pw@pg:5433/ledger?sslmode=prefer"
+        "postgresql://writer:pw@pg:5433/ledger?sslmode=prefer&options=-c%20row_security%3Doff"
     )
     assert settings.event_store.canonical_connection.login("read").user == "noetl_read"
     assert not settings.event_store.replay.require_projection_parity
@@ -143,9 +143,9 @@ def test_an_empty_section_means_its_defaults_and_takes_nothing_from_the_stack() 
     assert loaded.settings.frame_policy_defaults.fanout.parallelism == 8
 
 
-def test_snapshots_are_kept_where_the_default_projection_store_is() -> None:
-    text = "projection_stores: {default: {backend: columnar-analytics, connection: {dsn: x}}}"
-    assert load_text(text).settings.snapshots.backend == "columnar-analytics"
+@pytest.mark.parametrize("name", ["materializations", "credentials", "projection_stores"])
+def test_a_section_of_names_may_be_empty_too(name: str) -> None:
+    assert load_text(f"{name}:\n").settings == load(env={}).settings == Settings()
 
 
 def test_each_layer_wins_over_the_one_below_and_is_remembered() -> None:
@@ -166,7 +166,7 @@ def test_each_layer_wins_over_the_one_below_and_is_remembered() -> None:
 
 def test_a_layer_changes_only_the_leaves_it_names() -> None:
     path = Path("other.yaml")
-    path.write_text("event_store: {connection: {stream_prefix: mine}}")
+    path.write_text("event_store: {connection: {stream_prefix: noetl.events}}")
     loaded = load(path, env={}, stack={"event_store": {"connection": {"url": "stack:1"}}})
 
     assert loaded.origin_of("event_store.connection.url") == "stack"
@@ -233,6 +233,15 @@ def test_references_to_the_environment_are_replaced(written: str, meant: str) ->
     assert loaded.settings.runtime.cluster_id == meant
 
 
+def test_a_value_where_a_later_layer_has_a_section_is_told() -> None:
+    found = problems_of("event_store: 5", STREAMS__EVENT_STORE__CONNECTION__URL="kafka:1")
+    assert found == [
+        "streams.yaml:1: event_store: is a value here, but STREAMS__EVENT_STORE__CONNECTION__URL "
+        "takes it for a section"
+    ]
+    assert problems_of("runtime: {zone: a}", STREAMS__RUNTIME__ZONE__X="b")
+
+
 def test_an_unset_variable_is_named_with_its_place() -> None:
     assert problems_of("connect:\n  url: ${NOWHERE}\n") == [
         "streams.yaml:2: connect.url: environment variable NOWHERE is not set; "
@@ -251,6 +260,30 @@ BAD = [
     ("snapshots: {qqq: 1}", ":1: snapshots.qqq: unknown key; known here: backend"),
     ("runtime:\n\n  tenant_id: 123", ":3: runtime.tenant_id: must be text"),
     ("runtime: {tenant_id: ''}", ":1: runtime.tenant_id: must not be empty"),
+    ("runtime: {tenant_id: ..}", ":1: runtime.tenant_id: must not be '..'"),
+    ('runtime:\n  zone: "a\\0b"', ":2: runtime.zone: holds a control character"),
+    ("runtime: {cluster_id: 2026-13-01}", ":1: runtime.cluster_id: is no timestamp; put quotes"),
+    ("frames:\n  window: !!int foo", ":2: frames.window: is no int; put quotes"),
+    ("frames: {window: !!float foo}", ":1: frames.window: is no float; put quotes"),
+    ("frames: {window: !!int ''}", ":1: frames.window: is no int; put quotes"),
+    ("payload_store: {encryption_at_rest: !!bool maybe}", "encryption_at_rest: is no bool; put"),
+    ("runtime: {zone: !!timestamp x}", ":1: runtime.zone: is no timestamp; put quotes"),
+    ("projection_stores: []", ":1: projection_stores: must be a section, with keys of its own"),
+    ("projection_stores: 0", ":1: projection_stores: must be a section, with keys of its own"),
+    ("snapshots: ''", ":1: snapshots: must be a section, with keys of its own"),
+    (
+        "projection_stores: {default: {backend: columnar-analytics, connection: {dsn: x}}}",
+        ":1: projection_stores: 'default' has the backend 'columnar-analytics', which is not",
+    ),
+    (
+        "event_store:\n  distribution_backend: nats-jetstream",
+        ":2: event_store.distribution_backend: 'nats-jetstream' is not available in this version; "
+        "use kafka",
+    ),
+    (
+        "event_store: {connection: {stream_prefix: mine}}",
+        "event_store.connection.stream_prefix: must be 'noetl.events', not 'mine'",
+    ),
     ("event_store: 5", ":1: event_store: must be a section, with keys of its own"),
     (
         "event_store: {distribution_backend: kafak}",

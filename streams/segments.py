@@ -1,0 +1,25 @@
+"""What a segment of a locator may be: the names of tenants, organizations and places."""
+
+from __future__ import annotations
+
+import re
+
+PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def wrong_segment(value: str) -> str | None:
+    """Say why `value` cannot be a segment, or None if it can."""
+    if value in (".", ".."):
+        return f"must not be {value!r}"
+    if PLAIN.fullmatch(value):
+        return None
+    if not value:
+        return "is empty"
+    if _CONTROL.search(value):
+        return "holds a control character"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "cannot be written in UTF-8"
+    return None
