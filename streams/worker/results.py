@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -24,6 +25,8 @@ from streams.worker.views import Kept
 
 _log = logging.getLogger(__name__)
 EXTRACTED_BYTES = 8 * 1024
+IN_A_THREAD_BYTES = 1 << 20
+"""From here on, following paths into a result would keep leases and other rows waiting."""
 _AT_ONCE = 256
 _NUL = b"\\u0000"
 
@@ -55,6 +58,7 @@ class Keeper:
         self._log, self._clock, self._insist = log, clock, insist
         self._inline_bytes, self._large = inline_bytes, large
         self._untold: list[NewEvent] = []
+        self._telling = asyncio.Lock()
 
     async def keep(self, task: Task, data: Json, partition: str) -> Kept:
         """Do with a result what the task's `spec.result` says."""
@@ -67,8 +71,8 @@ class Keeper:
         Raises:
             NotInEvents: its selected fields cannot be in an event.
         """
-        extracted = _small(policy.extract(data))
         encoded = encode(data)
+        extracted = _small(await _selected(policy, data, len(encoded)))
         kind = policy.store_of(len(encoded), self._inline_bytes, self._large)
         if kind is None:
             if is_inline(encoded, self._inline_bytes):
@@ -94,6 +98,9 @@ class Keeper:
             extracted=extracted,
             preview=_look(data, policy.preview_max_bytes),
         )
+        self._untold.append(self._event(result_id, task, ref, payload))
+        if kind == "db":
+            await self.tell()  # its rows go with the event's end: none may be without one
         await self._copies.put(
             kind,
             Copy(
@@ -106,7 +113,6 @@ class Keeper:
                 expires_at=expires_at,
             ),
         )
-        self._untold.append(self._event(result_id, task, ref, payload))
         return Kept(extracted, ref)
 
     def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
@@ -128,10 +134,11 @@ class Keeper:
 
     async def tell(self) -> None:
         """Append what was kept and is not told yet."""
-        while self._untold:
-            batch = self._untold[:_AT_ONCE]
-            await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
-            del self._untold[:_AT_ONCE]
+        async with self._telling:  # rows of a frame may tell at the same time
+            while self._untold:
+                batch = self._untold[:_AT_ONCE]
+                await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
+                del self._untold[: len(batch)]
 
     def _name(self, task: str, partition: str) -> tuple[int, str]:
         """Return a result's id, which is this attempt's own, and its name."""
@@ -188,6 +195,12 @@ def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no tuples."""
     return orjson.loads(encode(value))
+
+
+async def _selected(policy: ResultPolicy, data: Json, size: int) -> dict[str, Json]:
+    if not policy.select or size < IN_A_THREAD_BYTES:
+        return policy.extract(data)
+    return await asyncio.to_thread(policy.extract, data)
 
 
 def _look(data: Json, limit: int) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import orjson
@@ -18,12 +19,13 @@ from streams.payload.results import payload_of
 from streams.playbook.draft import Draft
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
-from streams.playbook.results import policy_of
+from streams.playbook.results import ResultPolicy, policy_of
 from streams.playbook.source import Document
 from streams.playbook.views import result_view
 from streams.worker.commands import CommandRunner
 from streams.worker.frames import FrameRunner
 from streams.worker.input import Documents
+from streams.worker.results import IN_A_THREAD_BYTES, Keeper
 from tests.unit.worker.stage import FakeTool, World, loop_step, ok, rule, task
 
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
@@ -187,6 +189,29 @@ async def test_a_task_that_is_the_steps_last_is_not_told_twice() -> None:
     assert len(await here.events("result.")) == 1
 
 
+@pytest.mark.parametrize(("size", "is_aside"), [(1_000, False), (IN_A_THREAD_BYTES, True)])
+async def test_paths_into_a_large_result_are_followed_aside(size: int, is_aside: bool) -> None:
+    threads: list[int] = []
+
+    class Watched(ResultPolicy):
+        def extract(self, data: Any) -> dict[str, Any]:
+            threads.append(get_ident())
+            return super().extract(data)
+
+    selected = task("page", "t", {}, spec=spec()).result
+    assert selected is not None
+    here = world()
+
+    async def at_once(call: Any) -> Any:
+        return await call()
+
+    keeper = Keeper(await here.command(), here.payloads, Copies(), here.log, here.clock, at_once)
+    page = {"paging": {"more": True}, "text": "x" * size}
+    kept = await keeper.store("page", Watched(select=selected.select), page, "0.1")
+    assert kept.extracted == {"more": True}
+    assert (threads != [get_ident()]) is is_aside
+
+
 async def test_fields_too_large_to_be_selected_fail_the_task() -> None:
     select = [{"path": "$.rows", "as": "rows"}]
     here = world(task("page", "t", {}, spec={"result": {"select": select}}), t=pages())
@@ -224,6 +249,33 @@ class Shelf:
 
     async def delete(self, ref: PayloadRef) -> None:
         self.kept.pop(ref.uri, None)
+
+    async def sweep(self) -> None:
+        pass
+
+
+class Ledger(Shelf):
+    """A tier that looks what the log tells before it keeps anything."""
+
+    def __init__(self, here: World) -> None:
+        super().__init__()
+        self.here, self.untold = here, []
+
+    async def put(self, copy: Copy) -> None:
+        names = [event.result["ref"] for event in await self.here.events("result.stored")]
+        self.untold += [] if copy.uri in names else [copy.uri]
+        await super().put(copy)
+
+
+async def test_no_row_of_the_db_tier_is_without_the_event_that_can_end_it() -> None:
+    step = loop_step(task("page", "t", "{{ iter }}", spec=spec(store={"kind": "db"})))
+    here = World(step, {"t": FakeTool()})
+    ledger = Ledger(here)
+    here.ports = replace(here.ports, copies=Copies({"db": ledger}))
+    await FrameRunner(here.ports, here.options()).run(await here.frame([1, 2, 3, 4, 5, 6]))
+    assert ledger.untold == []
+    assert (len(ledger.kept), len(await here.events("result.stored"))) == (6, 6)
+    assert (await here.last()).type == "frame.committed"
 
 
 @pytest.mark.parametrize("fate", ["kept", "lost", "spoilt"])
