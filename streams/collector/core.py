@@ -179,12 +179,12 @@ def _is_over(root: Root, digest: str, governed: Mapping[str, set[int]], expired:
     results = governed.get(digest)
     if results is not None and results <= expired:
         return True
-    return retained_id(root, digest) in expired
+    return retained_id(root.id, digest) in expired
 
 
-def retained_id(root: Root, digest: str) -> int:
-    """Return the id under which a payload expires that no result names."""
-    return derive_id(root.id, 0, f"payload/{digest}")
+def retained_id(root_id: int, digest: str) -> int:
+    """Return the id under which a payload expires that an event carries, or no result names."""
+    return derive_id(root_id, 0, f"payload/{digest}")
 
 
 def due(
@@ -204,7 +204,7 @@ def due(
         return []
     if retention is not None and _before(root.ended_at, now - retention):
         ids = [result.result_id for result in holding.results]
-        ids += [retained_id(root, digest) for digest in sorted(holding.live)]
+        ids += [retained_id(root.id, digest) for digest in sorted(holding.live)]
         return [Due(root, id_, "retention") for id_ in ids]
     found = []
     for result in holding.results:

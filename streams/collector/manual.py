@@ -63,7 +63,7 @@ async def end_execution(ports: Ports, execution_id: int, *, dry_run: bool = Fals
     """
     holding = await _holding(ports, execution_id)
     ids = [result.result_id for result in holding.results]
-    ids += [retained_id(holding.root, digest) for digest in sorted(holding.live)]
+    ids += [retained_id(holding.root.id, digest) for digest in sorted(holding.live)]
     if not ids:
         raise NothingToEnd(execution_id)
     return await _end(ports, holding, ids, dry_run=dry_run)

@@ -87,7 +87,14 @@ def test_an_end_that_names_another_result_changes_nothing() -> None:
 
 def test_a_payload_without_a_result_ends_only_by_retention() -> None:
     facts = [naming(1, A, B)]
-    assert hold(ENDED, [*facts, expired(2, retained_id(ENDED, A))]).live == {B}
+    assert hold(ENDED, [*facts, expired(2, retained_id(ENDED.id, A))]).live == {B}
+
+
+def test_what_an_event_carries_ends_under_its_own_id_alone() -> None:
+    own = Fact(1, "command.completed", "fetch", {}, frozenset([A]), frozenset([A]), A)
+    facts = [own, stored(2, 11), expired(3, 11)]
+    assert hold(ENDED, facts).over == set()
+    assert hold(ENDED, [*facts, expired(4, retained_id(ENDED.id, A))]).over == {A}
 
 
 def test_only_locators_are_sure_to_name_payloads() -> None:
