@@ -16,6 +16,8 @@ import asyncpg
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
+from streams.collector.port import Ports
+from streams.collector.postgres import open_ledger
 from streams.credential.environment import EnvironmentProvider
 from streams.credential.errors import BadCredential
 from streams.credential.file import FileProvider
@@ -59,6 +61,7 @@ __all__ = [
     "credentials_of",
     "keys_of",
     "load_settings",
+    "open_collector",
     "open_copies",
     "open_log",
     "open_payloads",
@@ -78,6 +81,7 @@ ROLES: Mapping[str, str] = {
     "projector": "streams.roles.projector:run",
     "trigger": "streams.roles.trigger:run",
     "api": "streams.roles.api:run",
+    "collector": "streams.roles.collector:run",
 }
 """Our long-running processes: what `streams run` and `streams up` start for each name."""
 NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.broker:run"}
@@ -252,6 +256,21 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
         raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
     async with pool:
         yield pool
+
+
+@asynccontextmanager
+async def open_collector(settings: Settings) -> AsyncIterator[Ports]:
+    """Open what the collector uses.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+    """
+    async with (
+        open_log(settings, role="collector", lanes=1) as log,
+        open_ledger(settings.event_store.canonical_connection.dsn("collect")) as ledger,
+        open_shelves(settings) as shelves,
+    ):
+        yield Ports(ledger, log.store, shelves)
 
 
 @asynccontextmanager

@@ -12,11 +12,12 @@ from streams.api.bodies import Cancel, Resume, Suspend, id_of, number, read
 from streams.api.runtime import Runtime
 from streams.api.shown import answer, event_json, row_json, shown_reference
 from streams.api.steering import Next, steer
+from streams.collector.core import retained_id
 from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.cancelling import cancelled
 from streams.execution.steering import resumed, suspended
 from streams.log.errors import RootEnded
-from streams.payload.envelopes import resolve_envelope
+from streams.payload.envelopes import Expired, resolve_envelope, without_data
 from streams.payload.errors import PayloadMissing
 from streams.projector.core import View, absorb
 
@@ -101,10 +102,23 @@ async def _whole(runtime: Runtime, request: web.Request, event: Event) -> Event:
     ref = event.payload_ref
     if "resolve" not in request.query or ref is None or ref.byte_length > RESOLVED_BYTES:
         return event
+    expired = await _expired(runtime, event.root, ref.sha256)
     try:
-        return await resolve_envelope(runtime.payloads, event)
+        return await resolve_envelope(runtime.payloads, event, expired=expired)
     except PayloadMissing:
-        return await resolve_envelope(runtime.payloads, event, expired=[ref.sha256])
+        return without_data(event)
+
+
+async def _expired(runtime: Runtime, root: Root, digest: str) -> dict[str, Expired]:
+    """Return the end of a payload that an event of this root carries, where it has ended.
+
+    Such a payload outlives the results that name it, too: it ends under an id of its own.
+    """
+    stream = f"{root}/result/{retained_id(root.id, digest)}"
+    async for event in runtime.log.read_stream(root, stream):
+        if event.type == "result.expired":
+            return {digest: Expired(event.ingest_time, str(event.meta["reason"]))}
+    return {}
 
 
 async def cancel(runtime: Runtime, request: web.Request) -> web.Response:

@@ -86,7 +86,7 @@ ROUTES = (
         query={
             "after": "only later ones than this seq",
             "limit": "how many, at most 1000",
-            "resolve": "with data of up to 1 MiB that is elsewhere, or its tombstone",
+            "resolve": "with data of up to 1 MiB that is elsewhere; a tombstone where it expired",
         },
         answers={200: "events", 404: "not there"},
     ),

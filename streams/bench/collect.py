@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from uuid import uuid4
 
 import boto3
+import orjson
 
 from streams.app import Log, open_log, open_shelves
 from streams.bench.report import Report
@@ -22,14 +24,15 @@ from streams.collector.port import Ports
 from streams.collector.postgres import open_ledger
 from streams.envelope.model import NewEvent, PayloadRef, Root, Routing
 from streams.log.scratch import scratch_database
-from streams.payload.content import key_of
+from streams.payload.blocks import BLOCK_BYTES
+from streams.payload.content import key_of, reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.settings import Settings
 
 GRACE = timedelta(seconds=3)
-_SHARED = 30
+_SHARED, _SMALL, _STREAMED = 30, 10, 5
 _ACME = Scope("acme", "care")
 _PATIENCE_S = 300.0
 
@@ -40,6 +43,7 @@ class Tally:
 
     executions: int = 0
     abandoned: int = 0
+    nested: int = 0
     reads: int = 0
     lost: list[str] = field(default_factory=list)
     permanent: dict[PayloadRef, bytes] = field(default_factory=dict)
@@ -55,8 +59,10 @@ async def bench_collect(
 ) -> Report:
     """Let writers store, name and forget payloads while a collector runs, then look.
 
-    Contents are few, so that writers store again what is being taken away; some are stored and
-    never named; some executions wait for longer than the grace before they name theirs.
+    Contents are few, so that writers store again what is being taken away; some are so large
+    that a writer who finds them in their place does not write, and some are streamed. Some are
+    stored and never named, or named only inside another payload; some executions wait for longer
+    than the grace before they name theirs.
     """
     tally, known = Tally(), grace / 3
     runs: list[Collected] = []
@@ -79,12 +85,12 @@ async def bench_collect(
             for n in range(writers)
         ]
         while not all(task.done() for task in working):
-            runs.append(await collect(ports, grace=grace, known=known))
+            runs.append(await collect(ports, grace=grace, known=known, claim=True))
         await asyncio.gather(*working)
         say(f"{tally.executions:,} executions, {len(runs)} collections; waiting for the rest to go")
         patience = time.monotonic() + _PATIENCE_S
         while time.monotonic() < patience:
-            runs.append(last := await collect(ports, grace=grace, known=known))
+            runs.append(last := await collect(ports, grace=grace, known=known, claim=True))
             if not (last.orphans or last.in_trash or last.purged or last.expired):
                 break
             await asyncio.sleep(0.5)
@@ -102,14 +108,17 @@ def _told(tally: Tally, runs: list[Collected]) -> Report:
         faults.append(f"a collection found {dangling} references without an object")
     if orphans:
         faults.append(f"{orphans} orphans were left")
+    if not (restored := sum(run.restored for run in runs)):
+        faults.append("nothing was brought back from the trash: writers did not meet the collector")
     figures: dict[str, float] = {
         "executions": tally.executions,
         "abandoned_puts": tally.abandoned,
+        "nested": tally.nested,
         "reads": tally.reads,
         "collections": len(runs),
         "expired": sum(sum(run.expired.values()) for run in runs),
         "trashed": sum(run.trashed for run in runs),
-        "restored": sum(run.restored for run in runs),
+        "restored": restored,
         "purged": sum(run.purged for run in runs),
         "live_objects": last.live,
         "live_removed": len(tally.lost) + dangling,
@@ -130,7 +139,7 @@ async def _write(
         shared = luck.random() < 0.8
         content = _content(luck.randrange(_SHARED)) if shared else os.urandom(400)
         if luck.random() < 0.2:
-            await store.put(_ACME, content, media_type=JSON)
+            await _store(store, content)
             tally.abandoned += 1
         else:
             await _execution(log, luck, store, content, tally, grace)
@@ -150,10 +159,14 @@ async def _execution(
     await log.store.append(
         [_event(root, "playbook.initialized", {"path": "bench/collect", "version": 1})]
     )
-    ref = await store.put(_ACME, content, media_type=JSON)
+    ref = named = await _store(store, content)
+    if luck.random() < 0.3:
+        around = {"result": result_id, "holds": reference_json(ref)}
+        named = await _store(store, orjson.dumps(around))
+        tally.nested += 1
     await asyncio.sleep(_pause(luck, grace))
     meta: dict[str, Routing] = {"result_id": str(result_id), "store": "object", "scope": scope}
-    await log.store.append([_event(root, "result.stored", meta, ref)])
+    await log.store.append([_event(root, "result.stored", meta, named)])
     await _check(store, ref, content, tally, "just named")
     await asyncio.sleep(luck.random() * 0.2)
     await _check(store, ref, content, tally, "named a while ago")
@@ -166,7 +179,7 @@ async def _execution(
 
 def _pause(luck: random.Random, grace: timedelta) -> float:
     """Return how long a writer waits before it names what it stored; seldom, past all grace."""
-    if luck.random() < 0.02:
+    if luck.random() < 0.05:
         return 2.5 * grace.total_seconds()
     return luck.random() * grace.total_seconds() / 10
 
@@ -184,8 +197,24 @@ async def _check(
     tally.lost.append(f"{key_of(ref)} {when}: {why}")
 
 
+@lru_cache(maxsize=_SHARED)
 def _content(number: int) -> bytes:
-    return f"content {number} ".encode() * (1 + number * number * 100)
+    """Return a content: the first are small, the last so large that they are streamed."""
+    if number < _SMALL:
+        return f"content {number} ".encode() * (1 + number * number * 100)
+    length = 300_000 if number < _SHARED - _STREAMED else BLOCK_BYTES + 100_000
+    return random.Random(number).randbytes(length)  # noqa: S311
+
+
+async def _store(store: ContentStore, content: bytes) -> PayloadRef:
+    if len(content) <= BLOCK_BYTES:
+        return await store.put(_ACME, content, media_type=JSON)
+    return await store.store(_ACME, _pieces(content), media_type=JSON)
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), BLOCK_BYTES):
+        yield content[at : at + BLOCK_BYTES]
 
 
 def _event(

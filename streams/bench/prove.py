@@ -162,12 +162,14 @@ def claims() -> tuple[Claim, ...]:
         Claim(
             "The collector removes nothing live, and every orphan",
             "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
-            "few contents while the collector runs without a pause, with a grace of 3 s",
+            "few contents, small, large and streamed, also inside others, while the collector runs "
+            "without a pause, with a grace of 3 s",
             lambda: _bench("collect", "--minutes", "10"),
             (
                 Bar("live_removed", 0, at_most=True),
                 Bar("orphans_left", 0, at_most=True),
                 Bar("purged", 1),
+                Bar("restored", 1),
             ),
         ),
         Claim(

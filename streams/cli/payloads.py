@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -20,8 +18,6 @@ from streams.cli.options import settings_options
 if TYPE_CHECKING:
     from streams.collector.collect import Report
     from streams.collector.manual import Ended
-    from streams.collector.port import Ports
-    from streams.settings import Settings
 
 INCONSISTENT = 5
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -62,21 +58,31 @@ def payloads() -> None:
     show_default=True,
     help="How long an object without a reference stays, and then stays in the trash.",
 )
+@click.option(
+    "--claim",
+    is_flag=True,
+    help="Take objects for this log's own that no log has marked, though it names none of them.",
+)
 def collect_command(
-    file: Path | None, data: Path | None, as_json: bool, dry_run: bool, grace: timedelta
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    grace: timedelta,
+    claim: bool,
 ) -> None:
     """Expire results whose time or scope is over; take away objects that nothing names.
 
     An object goes to the trash first, where readers still find it, and is deleted by a run that
-    comes a grace later. Run it once a day, or more often. Exits with 5 when a live payload is
-    missing or damaged.
+    comes a grace later. The role `collector` does this once a day by itself. Exits with 5 when
+    a live payload is missing or damaged.
 
     \b
     Examples:
       streams payloads collect --dry-run
       streams payloads collect --grace 24h --json
     """
-    _finish(asyncio.run(_collect(file, data, grace=grace, dry_run=dry_run)), as_json)
+    _finish(asyncio.run(_collect(file, data, grace=grace, dry_run=dry_run, claim=claim)), as_json)
 
 
 @payloads.command("expire")
@@ -116,58 +122,41 @@ def expire_command(
 
 @payloads.command("report")
 @settings_options
-def report_command(file: Path | None, data: Path | None, as_json: bool) -> None:
+@click.option("--verify", is_flag=True, help="Read every live payload, also those read before.")
+def report_command(file: Path | None, data: Path | None, as_json: bool, verify: bool) -> None:
     """Count objects, orphans, trash, and references whose object is missing.
 
-    Exits with 5 when a live payload is missing or damaged.
+    Payloads are read once in their life to see what they name; damage that came later is found
+    with --verify. Exits with 5 when a live payload is missing or damaged.
 
     \b
     Examples:
       streams payloads report
-      streams payloads report --json
+      streams payloads report --verify --json
     """
-    _finish(asyncio.run(_collect(file, data, grace=timedelta(hours=24), dry_run=True)), as_json)
+    _finish(asyncio.run(_collect(file, data, dry_run=True, verify=verify)), as_json)
 
 
-async def _collect(
-    file: Path | None, data: Path | None, *, grace: timedelta, dry_run: bool
-) -> Report:
-    from streams.app import load_settings
+async def _collect(file: Path | None, data: Path | None, **options: Any) -> Report:
+    from streams.app import load_settings, open_collector
     from streams.collector.collect import collect
 
     settings = load_settings(file, data).settings
-    gc = settings.payload_store.gc
-    retention = timedelta(days=gc.ttl_days) if gc.strategy == "ttl" else None
-    async with _ports(settings) as ports:
-        return await collect(ports, grace=grace, retention=retention, dry_run=dry_run)
+    async with open_collector(settings) as ports:
+        return await collect(ports, retention=settings.payload_store.gc.retention, **options)
 
 
 async def _expire(
     file: Path | None, data: Path | None, ref: str | None, execution: int | None, *, dry_run: bool
 ) -> Ended:
-    from streams.app import load_settings
+    from streams.app import load_settings, open_collector
     from streams.collector.manual import end_execution, end_result
 
-    async with _ports(load_settings(file, data).settings) as ports:
+    async with open_collector(load_settings(file, data).settings) as ports:
         if ref is not None:
             return await end_result(ports, ref, dry_run=dry_run)
         assert execution is not None
         return await end_execution(ports, execution, dry_run=dry_run)
-
-
-@asynccontextmanager
-async def _ports(settings: Settings) -> AsyncIterator[Ports]:
-    from streams.app import open_log, open_shelves
-    from streams.collector.port import Ports
-    from streams.collector.postgres import open_ledger
-
-    dsn = settings.event_store.canonical_connection.dsn("collect")
-    async with (
-        open_log(settings, role="collector", lanes=1) as log,
-        open_ledger(dsn) as ledger,
-        open_shelves(settings) as shelves,
-    ):
-        yield Ports(ledger, log.store, shelves)
 
 
 def _finish(report: Report, as_json: bool) -> None:

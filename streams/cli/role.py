@@ -21,7 +21,7 @@ from streams.redact import Formatter
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
-    """Run one ROLE (planner, worker, projector, trigger, api) until it is asked to end.
+    """Run one ROLE (planner, worker, projector, trigger, api, collector) until asked to end.
 
     NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
     stays the same after a restart. `streams up` runs the roles by itself. Where

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from streams.collector.errors import BucketOfAnother, GraceTooShort
-from streams.collector.expiry import counts, expire, find_due
+from streams.collector.errors import BucketOfAnother, BucketOfNobody, GraceTooShort
+from streams.collector.expiry import counts, expire, find_due, find_due_soon
 from streams.collector.port import Ports
 from streams.collector.sweep import Plan, Survey, carry_out, plan, survey
 from streams.payload.objects import NoSuchObject
@@ -41,9 +41,9 @@ class Report:
     """Objects whose keys are not those of payloads; they are left alone."""
     dangling_count: int
     dangling: tuple[str, ...]
-    """References of the log to objects that are not there; the first hundred."""
+    """References, of events and of live payloads, to objects that are not there; the first 100."""
     unreadable: tuple[str, ...]
-    """Live payloads that are damaged; nothing of their organizations is taken away."""
+    """Live payloads that were found damaged; nothing of their organizations is taken away."""
     expired: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -58,44 +58,70 @@ async def collect(
     grace: timedelta = GRACE,
     retention: timedelta | None = None,
     dry_run: bool = False,
+    claim: bool = False,
+    verify: bool = False,
     known: timedelta = timedelta(seconds=KNOWN_S),
 ) -> Report:
     """Expire what is over and sweep what nothing names.
 
     `retention` ends every reference of executions that ended so long ago; without it only
     results end that say so themselves. `known` is how long writers take for granted what they
-    stored.
+    stored. To `claim` is to take objects for this log's own of which it names none, and to
+    `verify` is to read every live payload again.
 
     Raises:
         GraceTooShort: the grace is shorter than `known`.
         CollectorBusy: another collector is at work.
         BucketOfAnother: the objects belong to another log.
+        BucketOfNobody: they have not been marked, and this log names none of them.
+        LockLost: Postgres was away, and another collector may be at work.
     """
     if grace < known:
         raise GraceTooShort(grace, known)
     async with ports.ledger.alone():
-        await _own(ports, claim=not dry_run)
+        is_ours = await _is_ours(ports)
         found, now = await find_due(ports, grace=grace, retention=retention)
         if not dry_run:
-            await expire(ports, found, now)
-        seen = await survey(ports)
+            found = await expire(ports, found, now)
+        seen = await survey(ports, verify=verify)
+        if not dry_run and not is_ours:
+            await _claim(ports, seen, anyway=claim)
         wanted = plan(seen, grace=grace)
         if not dry_run:
             await carry_out(ports, wanted, seen)
+            await ports.ledger.mark_swept()
         return _report(seen, wanted, counts(found), dry_run=dry_run)
 
 
-async def _own(ports: Ports, *, claim: bool) -> None:
-    """Make sure that the objects are this log's; the first collector marks them."""
+async def end_results(ports: Ports, *, grace: timedelta = GRACE) -> dict[str, int]:
+    """Only expire what is over, and say how many for which reason; this does not read all.
+
+    Raises:
+        CollectorBusy: another collector is at work.
+    """
+    async with ports.ledger.alone():
+        found, now = await find_due_soon(ports, grace=grace)
+        return counts(await expire(ports, found, now))
+
+
+async def _is_ours(ports: Ports) -> bool:
+    """Say whether the objects are marked as this log's."""
     ours = await ports.ledger.log_id()
     try:
         found = (await ports.shelves.read(OWNER_KEY, at_most=200)).decode()
     except NoSuchObject:
-        if claim:
-            await ports.shelves.write(OWNER_KEY, ours.encode())
-        return
+        return False
     if found != ours:
         raise BucketOfAnother(found, ours, OWNER_KEY)
+    return True
+
+
+async def _claim(ports: Ports, seen: Survey, *, anyway: bool) -> None:
+    """Mark the objects as this log's, unless they look like another's that has not marked them."""
+    count = len(seen.objects.keys() | seen.trash.keys())
+    if count and not seen.is_known and not anyway:
+        raise BucketOfNobody(count)
+    await ports.shelves.write(OWNER_KEY, (await ports.ledger.log_id()).encode())
 
 
 def _report(seen: Survey, wanted: Plan, expired: dict[str, int], *, dry_run: bool) -> Report:

@@ -8,7 +8,7 @@ A payload is live while it is live in any root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -19,11 +19,14 @@ from streams.ids import derive_id
 
 Reason = Literal["ttl", "scope", "retention", "manual"]
 
-_NAMED = re.compile(rb"sha256\W{1,8}([0-9a-f]{64})(?![0-9a-f])")
-_LOCATED = re.compile(rb"/payloads/sha256/([0-9a-f]{64})(?![0-9a-f])")
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_NAMED = re.compile(rb"sha256((?:\W{1,8}[0-9a-f]{64}(?![0-9a-f]))+)")
+_LOCATED = re.compile(
+    rb"/tenant/([^/\s]+)/org/([^/\s]+)/payloads/sha256/([0-9a-f]{64})(?![0-9a-f])"
+)
 _HEX = re.compile(rb"[0-9a-f]{64,}")
 _DIGEST_CHARS = 64
-LONGEST_NAME = 6 + 8 + _DIGEST_CHARS
+LONGEST_NAME = 2048
 """Bytes that a name of a payload can take, for whoever reads in pieces."""
 
 
@@ -81,6 +84,15 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """The keys that a payload names."""
+
+    links: frozenset[str]
+    sure: frozenset[str] = frozenset()
+    """Those among them that name a payload for certain, and not perhaps a user's own digest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """A reference that is to expire."""
 
@@ -90,20 +102,31 @@ class Due:
 
 
 def digests_in(text: bytes) -> frozenset[str]:
-    """Return the digests of the payloads that a text names, as a locator or a `sha256` field."""
-    return frozenset([found.decode() for found in _NAMED.findall(text)])
+    """Return the digests of the payloads that a text names, as locators or in `sha256` fields."""
+    runs = _NAMED.findall(text)
+    return frozenset([found.decode() for run in runs for found in _DIGEST.findall(run)])
 
 
-def located_in(text: bytes) -> frozenset[str]:
-    """Return the digests of the payloads that a text names by their locators."""
-    return frozenset([found.decode() for found in _LOCATED.findall(text)])
+def located_in(text: bytes, folder: str) -> frozenset[str]:
+    """Return the digests of an organization's payloads that a text names by their locators."""
+    owner = tuple(folder.encode().split(b"/")[:2])
+    found = _LOCATED.findall(text)
+    return frozenset([digest.decode() for *names, digest in found if tuple(names) == owner])
 
 
-def hex_in(data: bytes) -> Iterator[str]:
-    """Yield whatever 64 hex digits stand anywhere: columns of Arrow have values side by side."""
-    for run in _HEX.findall(data):
-        for at in range(len(run) - _DIGEST_CHARS + 1):
-            yield run[at : at + _DIGEST_CHARS].decode()
+def bare_in(data: bytes, prefix: str, there: Set[str]) -> set[str]:
+    """Return the keys among `there` whose digest stands anywhere, with or without a word before.
+
+    Columns of Arrow have values side by side, so that every place in a run of digits counts.
+    """
+    found: set[str] = set()
+    for digits in _HEX.findall(data):
+        run = digits.decode()
+        starts = range(len(run) - _DIGEST_CHARS + 1)
+        found.update(
+            [key for at in starts if (key := prefix + run[at : at + _DIGEST_CHARS]) in there]
+        )
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -156,12 +179,12 @@ def _is_over(root: Root, digest: str, governed: Mapping[str, set[int]], expired:
     results = governed.get(digest)
     if results is not None and results <= expired:
         return True
-    return retained_id(root, digest) in expired
+    return retained_id(root.id, digest) in expired
 
 
-def retained_id(root: Root, digest: str) -> int:
-    """Return the id under which a payload expires that no result names."""
-    return derive_id(root.id, 0, f"payload/{digest}")
+def retained_id(root_id: int, digest: str) -> int:
+    """Return the id under which a payload expires that an event carries, or no result names."""
+    return derive_id(root_id, 0, f"payload/{digest}")
 
 
 def due(
@@ -181,7 +204,7 @@ def due(
         return []
     if retention is not None and _before(root.ended_at, now - retention):
         ids = [result.result_id for result in holding.results]
-        ids += [retained_id(root, digest) for digest in sorted(holding.live)]
+        ids += [retained_id(root.id, digest) for digest in sorted(holding.live)]
         return [Due(root, id_, "retention") for id_ in ids]
     found = []
     for result in holding.results:

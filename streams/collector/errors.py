@@ -2,8 +2,10 @@
 
 Refused
 ├── CollectorBusy    another collector is at work
+├── LockLost         another one may have begun meanwhile
 ├── GraceTooShort    writers believe longer than this that a payload is there
 ├── BucketOfAnother  the objects belong to another log
+├── BucketOfNobody   no log has marked the objects, and this one names none of them
 ├── EndedAlready     the result has expired before
 ├── NothingToEnd     the execution holds nothing that could be ended, or is not there
 └── StillNeeded      an execution that runs may read it
@@ -21,6 +23,16 @@ class CollectorBusy(Refused):
 
     def __init__(self) -> None:
         super().__init__("another collector of this log is at work; let it end, then try again")
+
+
+class LockLost(Refused):
+    """The collector's lock is gone, as when Postgres was started again."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the lock that keeps other collectors away is gone (was Postgres started again?); "
+            "nothing is lost: start the collector again"
+        )
 
 
 class GraceTooShort(Refused):
@@ -41,6 +53,17 @@ class BucketOfAnother(Refused):
             f"the payload store belongs to log {found}, and this is log {ours}: what this log does "
             "not know would be deleted; give each deployment a bucket of its own, or remove the "
             f"object {key} if the other log is gone"
+        )
+
+
+class BucketOfNobody(Refused):
+    """Objects that no log has marked as its own, and of which this log names none."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"the payload store has {count:,} objects and this log names none of them, so they "
+            "may be another log's; give each deployment a bucket of its own, or say that they "
+            "are this log's: `streams payloads collect --claim`"
         )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from streams.collector.core import Due, Holding, due
-from streams.collector.port import Ports
+from streams.collector.port import Ports, Snapshot
 from streams.envelope.model import NewEvent, Root
+from streams.log.errors import IdempotencyConflict
 
 _AT_ONCE = 100
 
@@ -18,20 +20,35 @@ async def find_due(
 ) -> tuple[list[Due], datetime]:
     """Return the references that have come to their end, and the time that was judged by."""
     async with ports.ledger.snapshot() as snapshot:
-        holdings = [
-            holding
-            async for holding in snapshot.holdings()
-            if holding.results or retention is not None
-        ]
-        inside = {
-            holding.root.id
-            for holding in holdings
-            if any(result.scope == "workflow" for result in holding.results)
-        }
-        ended = await snapshot.workflows_ended(inside)
-        now = snapshot.now
-    found = [one for holding in holdings for one in _due(holding, now, grace, ended, retention)]
-    return found, now
+        return await _found(snapshot, None, grace, retention), snapshot.now
+
+
+async def find_due_soon(ports: Ports, *, grace: timedelta) -> tuple[list[Due], datetime]:
+    """Return the same without reading the whole log: of results that were projected."""
+    async with ports.ledger.snapshot() as snapshot:
+        some = await snapshot.perhaps_due(grace)
+        found = await _found(snapshot, some, grace, None) if some else []
+        return found, snapshot.now
+
+
+async def _found(
+    snapshot: Snapshot,
+    execution_ids: Collection[int] | None,
+    grace: timedelta,
+    retention: timedelta | None,
+) -> list[Due]:
+    holdings = [
+        holding
+        async for holding in snapshot.holdings(execution_ids)
+        if holding.results or retention is not None
+    ]
+    inside = {
+        holding.root.id
+        for holding in holdings
+        if any(result.scope == "workflow" for result in holding.results)
+    }
+    ended = await snapshot.workflows_ended(inside)
+    return [one for each in holdings for one in _due(each, snapshot.now, grace, ended, retention)]
 
 
 def _due(
@@ -50,10 +67,23 @@ def _due(
     )
 
 
-async def expire(ports: Ports, found: Sequence[Due], now: datetime) -> None:
-    """Append the ends; one that was appended before is not appended again."""
+async def expire(ports: Ports, found: Sequence[Due], now: datetime) -> list[Due]:
+    """Append the ends and return them; one that was appended before is not appended again.
+
+    What somebody else has ended meanwhile, for another reason, is left out.
+    """
+    ended: list[Due] = []
     for at in range(0, len(found), _AT_ONCE):
-        await ports.log.append([_event(one, now) for one in found[at : at + _AT_ONCE]])
+        some = found[at : at + _AT_ONCE]
+        try:
+            await ports.log.append([_event(one, now) for one in some])
+            ended += some
+        except IdempotencyConflict:
+            for one in some:
+                with suppress(IdempotencyConflict):
+                    await ports.log.append([_event(one, now)])
+                    ended.append(one)
+    return ended
 
 
 def counts(found: Sequence[Due]) -> dict[str, int]:

@@ -14,7 +14,6 @@ from streams.envelope.model import Root
 from streams.execution.fact import body
 from streams.execution.lookup import NoSuchResult
 from streams.execution.steering import own_stream
-from streams.log.errors import IdempotencyConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ async def end_execution(ports: Ports, execution_id: int, *, dry_run: bool = Fals
     """
     holding = await _holding(ports, execution_id)
     ids = [result.result_id for result in holding.results]
-    ids += [retained_id(holding.root, digest) for digest in sorted(holding.live)]
+    ids += [retained_id(holding.root.id, digest) for digest in sorted(holding.live)]
     if not ids:
         raise NothingToEnd(execution_id)
     return await _end(ports, holding, ids, dry_run=dry_run)
@@ -89,17 +88,16 @@ async def _end(ports: Ports, holding: Holding, ids: Sequence[int], *, dry_run: b
     async with ports.ledger.snapshot() as snapshot:
         now = snapshot.now
     execution_id = holding.root.id
-    if not dry_run:
-        try:
-            await expire(ports, [Due(holding.root, one, "manual") for one in ids], now)
-        except IdempotencyConflict as error:
-            raise EndedAlready(f"a result of execution {execution_id}", now, "meanwhile") from error
+    wanted = [Due(holding.root, one, "manual") for one in ids]
+    ended = wanted if dry_run else await expire(ports, wanted, now)
+    if not ended:
+        raise EndedAlready(f"what execution {execution_id} stored", now, "meanwhile")
     async with ports.ledger.snapshot() as snapshot:
         after = await snapshot.holding(execution_id)
     stored = {result.result_id for result in holding.results}
     return Ended(
         dry_run=dry_run,
         execution_id=str(execution_id),
-        results=tuple(str(one) for one in ids if one in stored),
+        results=tuple(str(one.result_id) for one in ended if one.result_id in stored),
         payloads=0 if after is None else len(holding.live - after.live),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from streams.collector.core import Holding
+from streams.collector.core import Holding, Names
 from streams.log.port import EventStore
 from streams.payload.objects import Shelves
 
@@ -21,12 +21,19 @@ class Snapshot(Protocol):
         """The database's time, taken before the moment."""
         ...
 
-    def holdings(self) -> AsyncIterator[Holding]:
-        """Yield what each root holds that names payloads or results."""
+    def holdings(self, execution_ids: Collection[int] | None = None) -> AsyncIterator[Holding]:
+        """Yield what each root, or each of these, holds that names payloads or results."""
         ...
 
     async def holding(self, execution_id: int) -> Holding | None:
         """Return what one execution holds; None where it names no payload and no result."""
+        ...
+
+    async def perhaps_due(self, grace: timedelta) -> Collection[int]:
+        """Return executions whose results may have come to their end, found without reading all.
+
+        It knows what was projected, so it may name too many, and for a while too few.
+        """
         ...
 
     async def open_since(self) -> Mapping[str, datetime]:
@@ -53,6 +60,14 @@ class Ledger(Protocol):
         """Return the name of this log, which no other has."""
         ...
 
+    async def swept_ago(self) -> timedelta | None:
+        """Return how long ago the objects were last swept; None if they never were."""
+        ...
+
+    async def mark_swept(self) -> None:
+        """Keep that the objects were swept now."""
+        ...
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Look at the log; nothing in it changes meanwhile.
 
@@ -61,11 +76,19 @@ class Ledger(Protocol):
         """
         ...
 
-    async def links(self, keys: Collection[str]) -> Mapping[str, frozenset[str]]:
+    async def check_alone(self) -> None:
+        """Make sure that this is still the only collector.
+
+        Raises:
+            LockLost: the lock is gone.
+        """
+        ...
+
+    async def links(self, keys: Collection[str]) -> Mapping[str, Names]:
         """Return the keys that payloads name, of those that were read before."""
         ...
 
-    async def remember(self, links: Mapping[str, frozenset[str]]) -> None:
+    async def remember(self, links: Mapping[str, Names]) -> None:
         """Keep what payloads name."""
         ...
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -13,19 +13,36 @@ from typing import Any
 import asyncpg
 import orjson
 
-from streams.collector.core import Fact, Holding, Root, digests_in, folder_of, hold, located_in
-from streams.collector.errors import CollectorBusy
+from streams.collector.core import (
+    Fact,
+    Holding,
+    Names,
+    Root,
+    digests_in,
+    folder_of,
+    hold,
+    located_in,
+)
+from streams.collector.errors import CollectorBusy, LockLost
+from streams.envelope.catalogue import catalogue
 from streams.log.errors import LogUnavailable
 from streams.log.lane import CONNECTION_LOST
 
 _AT_ONCE = 1000
+_PATIENCE_S = 10
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('noetl.collector'))"
 _UNLOCK = "SELECT pg_advisory_unlock(hashtext('noetl.collector'))"
-_LINKS = "SELECT key, links FROM noetl.payload_link WHERE key = ANY($1)"
+_ALONE = (
+    "SELECT EXISTS (SELECT FROM pg_locks "
+    "WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted)"
+)
+_LINKS = "SELECT key, links, sure FROM noetl.payload_link WHERE key = ANY($1)"
 _REMEMBER = (
-    "INSERT INTO noetl.payload_link (key, links) "
-    "SELECT key, ARRAY(SELECT jsonb_array_elements_text(links)) "
-    "FROM unnest($1::text[], $2::jsonb[]) AS new (key, links) ON CONFLICT DO NOTHING"
+    "INSERT INTO noetl.payload_link (key, links, sure) "
+    "SELECT key, ARRAY(SELECT jsonb_array_elements_text(links)), "
+    "ARRAY(SELECT jsonb_array_elements_text(sure)) "
+    "FROM unnest($1::text[], $2::jsonb[], $3::jsonb[]) AS new (key, links, sure) "
+    "ON CONFLICT DO NOTHING"
 )
 _FORGET = "DELETE FROM noetl.payload_link WHERE key = ANY($1)"
 
@@ -35,6 +52,10 @@ def _query(name: str) -> str:
     return files("streams.collector").joinpath(f"sql/{name}.sql").read_text("utf-8")
 
 
+def _endings() -> list[str]:
+    return list(catalogue().endings)
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresSnapshot:
     """A transaction that sees the log as it was when it began."""
@@ -42,11 +63,16 @@ class PostgresSnapshot:
     now: datetime
     connection: asyncpg.Connection
 
-    async def holdings(self) -> AsyncIterator[Holding]:
+    async def holdings(
+        self, execution_ids: Collection[int] | None = None
+    ) -> AsyncIterator[Holding]:
         """Yield what each root holds; the events come sorted by root."""
         root: Root | None = None
         facts: list[Fact] = []
-        async for row in self.connection.cursor(_query("facts"), None, prefetch=_AT_ONCE):
+        asked = None if execution_ids is None else list(execution_ids)
+        async for row in self.connection.cursor(
+            _query("facts"), asked, _endings(), prefetch=_AT_ONCE
+        ):
             if root is None or row["root_id"] != root.id:
                 if root is not None:
                     yield hold(root, facts)
@@ -57,8 +83,13 @@ class PostgresSnapshot:
 
     async def holding(self, execution_id: int) -> Holding | None:
         """Return what one execution holds."""
-        rows = await self.connection.fetch(_query("facts"), execution_id)
-        return hold(_root(rows[0]), [_fact(row) for row in rows]) if rows else None
+        found = [holding async for holding in self.holdings([execution_id])]
+        return found[0] if found else None
+
+    async def perhaps_due(self, grace: timedelta) -> list[int]:
+        """Return the executions whose results may have come to their end."""
+        rows = await self.connection.fetch(_query("perhaps_due"), self.now, self.now - grace)
+        return [row["execution_id"] for row in rows]
 
     async def open_since(self) -> Mapping[str, datetime]:
         """Return when the oldest open execution of each organization began."""
@@ -69,7 +100,9 @@ class PostgresSnapshot:
         """Return when the outermost execution around each of these ended, where it has."""
         if not execution_ids:
             return {}
-        rows = await self.connection.fetch(_query("workflows_ended"), list(execution_ids))
+        rows = await self.connection.fetch(
+            _query("workflows_ended"), list(execution_ids), _endings()
+        )
         return {row["execution_id"]: row["ended_at"] for row in rows}
 
 
@@ -87,11 +120,34 @@ class PostgresLedger:
         try:
             yield
         finally:
-            await self._connection.execute(_UNLOCK)
+            with suppress(*CONNECTION_LOST):
+                await self._connection.execute(_UNLOCK)
+
+    async def check_alone(self) -> None:
+        """Look for the lock; it is gone with the connection that took it."""
+        try:
+            held = await self._connection.fetchval(_ALONE, timeout=_PATIENCE_S)
+        except (*CONNECTION_LOST, TimeoutError) as error:
+            raise LockLost from error
+        if not held:
+            raise LockLost
 
     async def log_id(self) -> str:
         """Return the name of this log."""
         return str(await self._connection.fetchval("SELECT log_id FROM noetl.payload_owner"))
+
+    async def swept_ago(self) -> timedelta | None:
+        """Return how long ago the last sweep ended, by the database's clock."""
+        found: timedelta | None = await self._connection.fetchval(
+            "SELECT clock_timestamp() - swept_at FROM noetl.payload_owner"
+        )
+        return found
+
+    async def mark_swept(self) -> None:
+        """Keep the database's time."""
+        await self._connection.execute(
+            "UPDATE noetl.payload_owner SET swept_at = clock_timestamp()"
+        )
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
@@ -102,15 +158,16 @@ class PostgresLedger:
             await self._connection.execute("SET LOCAL row_security = off")
             yield PostgresSnapshot(now, self._connection)
 
-    async def links(self, keys: Collection[str]) -> Mapping[str, frozenset[str]]:
+    async def links(self, keys: Collection[str]) -> Mapping[str, Names]:
         """Return what payloads name that were read before."""
         rows = await self._connection.fetch(_LINKS, list(keys))
-        return {row["key"]: frozenset(row["links"]) for row in rows}
+        return {row["key"]: Names(frozenset(row["links"]), frozenset(row["sure"])) for row in rows}
 
-    async def remember(self, links: Mapping[str, frozenset[str]]) -> None:
+    async def remember(self, links: Mapping[str, Names]) -> None:
         """Keep what payloads name."""
-        texts = [orjson.dumps(sorted(found)).decode() for found in links.values()]
-        await self._connection.execute(_REMEMBER, list(links), texts)
+        named = [orjson.dumps(sorted(one.links)).decode() for one in links.values()]
+        sure = [orjson.dumps(sorted(one.sure)).decode() for one in links.values()]
+        await self._connection.execute(_REMEMBER, list(links), named, sure)
 
     async def forget(self, keys: Collection[str]) -> None:
         """Drop what was kept of payloads that are gone."""
@@ -158,6 +215,6 @@ def _fact(row: Mapping[str, Any]) -> Fact:
         step=row["node_name"],
         meta=orjson.loads(row["meta"]),
         digests=digests_in(text),
-        sure=located_in(text),
+        sure=located_in(text, folder_of(row["tenant_id"], row["organization_id"])),
         own=row["own"],
     )

@@ -11,13 +11,13 @@ brings it back (docs/decisions/0020-payload-store.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from streams.collector.core import key_in
 from streams.collector.links import MANY, follow
 from streams.collector.port import Ports
-from streams.payload.content import trash_key
+from streams.payload.content import live_key, trash_key
 from streams.payload.objects import Shelves, Stat
 
 _KEY_PARTS = 4
@@ -35,6 +35,10 @@ class Survey:
     unreadable: frozenset[str]
     unknown: int
     open_since: Mapping[str, datetime]
+    is_known: bool = True
+    """The log names, or named, some object that is there."""
+    unfinished: tuple[Stat, ...] = ()
+    """Files that a writer had not given their name when it was last seen."""
 
     @property
     def orphans(self) -> list[Stat]:
@@ -51,9 +55,11 @@ class Plan:
     to_restore: tuple[str, ...]
     to_purge: tuple[Stat, ...]
     held: tuple[Stat, ...]
+    spare: tuple[Stat, ...] = ()
+    """In the trash, and also in their place, and live; or files that a writer left behind."""
 
 
-async def survey(ports: Ports) -> Survey:
+async def survey(ports: Ports, *, verify: bool = False) -> Survey:
     """Read the log, then list the objects: whatever the log names was stored before."""
     holders: dict[str, int] = {}
     over: dict[str, set[int]] = {}
@@ -67,21 +73,20 @@ async def survey(ports: Ports) -> Survey:
                 over.setdefault(key, set()).add(root.id)
             sure |= {key_in(root, digest) for digest in holding.sure}
         open_since, now = await snapshot.open_since(), snapshot.now
-    objects, trash, unknown = await _listed(ports.shelves)
-    live, unreadable = set(holders), set[str]()
-    if trash.keys() - live or objects.keys() - live:
-        live, unreadable = await follow(
-            ports.ledger, ports.shelves, holders, over, objects.keys() | trash.keys()
-        )
+    listed = await _listed(ports.shelves)
+    present = listed.objects.keys() | listed.trash.keys()
+    reached = await follow(ports.ledger, ports.shelves, holders, over, present, verify=verify)
     return Survey(
         now=now,
-        live=frozenset(live),
-        objects=objects,
-        trash=trash,
-        dangling=tuple(sorted(sure - objects.keys() - trash.keys())),
-        unreadable=frozenset(unreadable),
-        unknown=unknown,
+        live=frozenset(reached.live),
+        objects=listed.objects,
+        trash=listed.trash,
+        dangling=tuple(sorted((sure | reached.sure) - present)),
+        unreadable=frozenset(reached.unreadable),
+        unknown=listed.unknown,
         open_since=open_since,
+        is_known=not (present.isdisjoint(reached.live) and present.isdisjoint(over)),
+        unfinished=tuple(listed.unfinished),
     )
 
 
@@ -94,53 +99,83 @@ def plan(found: Survey, *, grace: timedelta) -> Plan:
         is_old = stat.modified_at + grace < found.now and _folder(stat.key) not in stuck
         (old if is_old else young).append(stat)
     moving = {stat.key for stat in old}
+    back: list[str] = []
     purge: list[Stat] = []
     held: list[Stat] = []
+    spare = [stat for stat in found.unfinished if stat.modified_at + grace < found.now]
     for key, stat in found.trash.items():
-        if key in found.live or key in moving:
-            continue
         folder = _folder(key)
-        limit = min(found.now, found.open_since.get(folder, found.now))
-        is_over = stat.modified_at + grace < limit and folder not in stuck
-        (purge if is_over else held).append(stat)
+        if key in moving:
+            continue
+        if key in found.live and key not in found.objects:
+            back.append(key)
+        elif key in found.live:
+            # Young, it may be half of a move, whose other half would take away the last copy.
+            (spare if stat.modified_at + grace < found.now else held).append(stat)
+        else:
+            limit = min(found.now, found.open_since.get(folder, found.now))
+            is_over = stat.modified_at + grace < limit and folder not in stuck
+            (purge if is_over else held).append(stat)
     return Plan(
         to_trash=tuple(old),
         young=tuple(young),
-        to_restore=tuple(sorted(found.trash.keys() & found.live)),
+        to_restore=tuple(sorted(back)),
         to_purge=tuple(purge),
         held=tuple(held),
+        spare=tuple(spare),
     )
 
 
 async def carry_out(ports: Ports, wanted: Plan, found: Survey) -> None:
-    """Bring back what is live again, then take away; each step may be done twice."""
-    shelves = ports.shelves
+    """Bring back what is live again, then take away; each step may be done twice.
+
+    Before each step the lock is looked at: when Postgres was away, another may have begun.
+
+    Raises:
+        LockLost: this is not the only collector any more.
+    """
+    shelves, ledger = ports.shelves, ports.ledger
     for key in wanted.to_restore:
-        if key in found.objects:
-            await shelves.remove(found.trash[key].key)
-        else:
-            await shelves.move(found.trash[key].key, key)
+        await ledger.check_alone()
+        await shelves.move(found.trash[key].key, key)
     for stat in wanted.to_trash:
+        await ledger.check_alone()
         await shelves.move(stat.key, trash_key(stat.key))
-    for stat in wanted.to_purge:
+    for stat in (*wanted.to_purge, *wanted.spare):
+        await ledger.check_alone()
         await shelves.remove(stat.key)
-    gone = [stat.key.replace("/trash/", "/sha256/") for stat in wanted.to_purge]
-    await ports.ledger.forget(gone)
+    await ledger.forget([live_key(stat.key) for stat in wanted.to_purge])
 
 
-async def _listed(shelves: Shelves) -> tuple[dict[str, Stat], dict[str, Stat], int]:
-    objects: dict[str, Stat] = {}
-    trash: dict[str, Stat] = {}
-    unknown = 0
+@dataclass(slots=True)
+class _Listed:
+    objects: dict[str, Stat] = field(default_factory=dict)
+    trash: dict[str, Stat] = field(default_factory=dict)
+    unfinished: list[Stat] = field(default_factory=list)
+    unknown: int = 0
+
+
+async def _listed(shelves: Shelves) -> _Listed:
+    listed = _Listed()
     async for stat in shelves.list():
-        parts = stat.key.split("/")
-        if len(parts) == _KEY_PARTS and parts[2] == "sha256":
-            objects[stat.key] = stat
-        elif len(parts) == _KEY_PARTS and parts[2] == "trash":
-            trash[stat.key.replace("/trash/", "/sha256/")] = stat
+        folder, name = _place(stat.key)
+        if folder is not None and name.startswith("."):
+            listed.unfinished.append(stat)
+        elif folder == "sha256":
+            listed.objects[stat.key] = stat
+        elif folder == "trash":
+            listed.trash[live_key(stat.key)] = stat
         else:
-            unknown += 1
-    return objects, trash, unknown
+            listed.unknown += 1
+    return listed
+
+
+def _place(key: str) -> tuple[str | None, str]:
+    """Return in which folder of its organization an object lies, and its name there."""
+    parts = key.split("/")
+    if len(parts) == _KEY_PARTS and parts[2] in ("sha256", "trash"):
+        return parts[2], parts[3]
+    return None, key
 
 
 def _folder(key: str) -> str:

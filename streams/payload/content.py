@@ -105,7 +105,18 @@ def scope_of(ref: PayloadRef) -> Scope:
 
 def trash_key(key: str) -> str:
     """Return where an object waits that nothing refers to, until it is deleted for good."""
-    return key.replace("/sha256/", "/trash/")
+    return _in_folder(key, "trash")
+
+
+def live_key(key: str) -> str:
+    """Return the place of an object that lies in the trash."""
+    return _in_folder(key, "sha256")
+
+
+def _in_folder(key: str, folder: str) -> str:
+    """Change the third part only: tenants and organizations may have any name."""
+    tenant, organization, _, digest = key.split("/")
+    return f"{tenant}/{organization}/{folder}/{digest}"
 
 
 def check(ref: PayloadRef, data: bytes) -> bytes:

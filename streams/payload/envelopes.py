@@ -6,8 +6,9 @@ rows, is not touched: its reference is the data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from streams.payload.content import check_owner
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import JSON, PayloadStore, Scope
 
-TOMBSTONE = "tombstone"
+TOMBSTONE, MISSING = "tombstone", "missing"
 PLACES: Mapping[str, tuple[str, str | None]] = {
     "playbook.initialized": ("context", None),
     "command.issued": ("context", "document"),
@@ -27,6 +28,14 @@ PLACES: Mapping[str, tuple[str, str | None]] = {
     "playbook.completed": ("result", "data"),
 }
 """The field of a type that can be elsewhere, or the key of it that can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """When a reference ended, and why."""
+
+    at: datetime
+    reason: str
 
 
 async def externalize_envelope(
@@ -67,7 +76,7 @@ def is_elsewhere(event: Event) -> bool:
 
 
 async def resolve_envelope(
-    store: PayloadStore, event: Event, *, expired: Collection[str] = ()
+    store: PayloadStore, event: Event, *, expired: Mapping[str, Expired] | None = None
 ) -> Event:
     """Return the event as its writer had it before its data was put elsewhere.
 
@@ -84,8 +93,8 @@ async def resolve_envelope(
         return event
     check_owner(Scope(event.tenant_id, event.organization_id), ref)
     field, key = PLACES[event.type]
-    if ref.sha256 in expired:
-        return replace(event, **_put_back(event, field, key, tombstone(ref)))
+    if expired is not None and (end := expired.get(ref.sha256)) is not None:
+        return replace(event, **_put_back(event, field, key, tombstone(ref, end)))
     try:
         found = orjson.loads(await store.get(ref))
     except orjson.JSONDecodeError as error:
@@ -97,17 +106,29 @@ def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[st
     return {field: value if key is None else {**(getattr(event, field) or {}), key: value}}
 
 
-def tombstone(ref: PayloadRef) -> dict[str, Json]:
+def without_data(event: Event) -> Event:
+    """Return an event with a word in place of data that is missing though it has not expired."""
+    ref = event.payload_ref
+    if ref is None or not is_elsewhere(event):
+        return event
+    return replace(event, **_put_back(event, *PLACES[event.type], _stand_in(MISSING, ref)))
+
+
+def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:
     """Return what stands for a payload that has expired."""
-    return {
-        "kind": TOMBSTONE,
-        "uri": ref.uri,
-        "sha256": ref.sha256,
-        "media_type": ref.media_type,
-        "byte_length": ref.byte_length,
-    }
+    return {**_stand_in(TOMBSTONE, ref), "expired_at": end.at.isoformat(), "reason": end.reason}
 
 
 def is_tombstone(value: Any) -> bool:
     """Say whether a value stands for a payload that has expired."""
     return isinstance(value, dict) and value.get("kind") == TOMBSTONE and "sha256" in value
+
+
+def _stand_in(kind: str, ref: PayloadRef) -> dict[str, Json]:
+    return {
+        "kind": kind,
+        "uri": ref.uri,
+        "sha256": ref.sha256,
+        "media_type": ref.media_type,
+        "byte_length": ref.byte_length,
+    }

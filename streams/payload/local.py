@@ -62,7 +62,7 @@ class LocalObjects:
             await asyncio.to_thread((self._folder / key).unlink, missing_ok=True)
 
     async def list(self, prefix: str = "") -> AsyncIterator[Stat]:
-        """Yield every file below `prefix`."""
+        """Yield every file below `prefix`; those whose name begins with a dot are unfinished."""
         with _trouble(prefix):
             found = self._walk(prefix)
             while some := await asyncio.to_thread(list, islice(found, _LISTED_AT_ONCE)):
@@ -107,8 +107,6 @@ class LocalObjects:
     def _walk(self, prefix: str) -> Iterator[Stat]:
         for folder, _, names in os.walk(self._folder / prefix):
             for name in names:
-                if name.startswith("."):
-                    continue
                 key = str(Path(folder, name).relative_to(self._folder))
                 try:
                     yield self._stat(key)

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -190,10 +190,10 @@ class ContentStore:
 
     async def exists(self, ref: PayloadRef) -> bool:
         """Say whether the object is there."""
-        key = key_of(ref)
-        if await self._objects.stat(key) is not None:
-            return True
-        return await self._objects.stat(trash_key(key)) is not None
+        for place in _places(key_of(ref)):
+            if await self._objects.stat(place) is not None:
+                return True
+        return False
 
     async def delete(self, ref: PayloadRef) -> None:
         """Remove the object; harmless when it is gone."""
@@ -221,25 +221,24 @@ class ContentStore:
             raise _corrupt(ref, error) from error
 
     async def _read(self, key: str, at_most: int) -> bytes:
-        """Read an object, from the trash where the collector has just put it."""
-        try:
-            return await self._objects.read(key, at_most=at_most)
-        except NoSuchObject:
-            return await self._objects.read(trash_key(key), at_most=at_most)
+        for place in _places(key):
+            with suppress(NoSuchObject):
+                return await self._objects.read(place, at_most=at_most)
+        raise NoSuchObject(key)
 
     async def _pieces(self, key: str) -> AsyncGenerator[bytes, None]:
         begun = False
-        try:
-            async with aclosing(self._objects.stream(key)) as pieces:
-                async for piece in pieces:
-                    begun = True
-                    yield piece
-        except NoSuchObject:
-            if begun:
-                raise
-            async with aclosing(self._objects.stream(trash_key(key))) as pieces:
-                async for piece in pieces:
-                    yield piece
+        for place in _places(key):
+            try:
+                async with aclosing(self._objects.stream(place)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
+                return
+            except NoSuchObject:
+                if begun:
+                    raise
+        raise NoSuchObject(key)
 
     def _codec(self, byte_length: int, asked: Compression | None) -> Compression:
         codec = self._compression if asked is None else asked
@@ -259,6 +258,11 @@ class ContentStore:
         self._known.move_to_end(key)
         if len(self._known) > _KNOWN:
             self._known.popitem(last=False)
+
+
+def _places(key: str) -> tuple[str, ...]:
+    """Return where to look for an object: the collector may be moving it, to the trash or back."""
+    return key, trash_key(key), key
 
 
 def _corrupt(ref: PayloadRef, error: BadBlock) -> PayloadCorrupt:

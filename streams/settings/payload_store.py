@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
@@ -51,10 +52,21 @@ class ResultStores(Section):
 
 
 class Collection(Section):
-    """When a payload that nothing refers to any more is deleted."""
+    """When a payload that nothing refers to any more is deleted.
+
+    The role `collector` looks for results to end every `interval_seconds`, and goes through
+    all objects every `sweep_seconds`; 0 switches either off.
+    """
 
     strategy: Literal["reference-count", "ttl"] = "reference-count"
     ttl_days: Positive = 90
+    interval_seconds: NotNegative = 60
+    sweep_seconds: NotNegative = 86_400
+
+    @property
+    def retention(self) -> timedelta | None:
+        """How long after its execution everything ends; None where only results do."""
+        return timedelta(days=self.ttl_days) if self.strategy == "ttl" else None
 
 
 class PayloadStore(Section):

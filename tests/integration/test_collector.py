@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -76,18 +77,25 @@ class House:
         }
 
     async def collect(self, **options: Any) -> Report:
-        chosen: dict[str, Any] = {"grace": HOUR, **options}
+        chosen: dict[str, Any] = {"grace": HOUR, "claim": True, **options}
         await settled(self.log.pool)
         return await collect(self.ports, **chosen)
 
 
+@asynccontextmanager
+async def open_house(settings: Settings, folder: Path) -> AsyncIterator[House]:
+    """Yield a house on this database."""
+    dsn = settings.event_store.canonical_connection.dsn("collect")
+    shelves = LocalObjects(folder)
+    async with open_log(settings, role="test") as log, open_ledger(dsn) as ledger:
+        store = ContentStore(shelves, known_s=0)
+        yield House(log, Ports(ledger, log.store, shelves), store, folder)
+
+
 @pytest.fixture
 async def house(fresh_database: Settings, tmp_path: Path) -> AsyncIterator[House]:
-    dsn = fresh_database.event_store.canonical_connection.dsn("collect")
-    shelves = LocalObjects(tmp_path)
-    async with open_log(fresh_database, role="test") as log, open_ledger(dsn) as ledger:
-        store = ContentStore(shelves, known_s=0)
-        yield House(log, Ports(ledger, log.store, shelves), store, tmp_path)
+    async with open_house(fresh_database, tmp_path) as house:
+        yield house
 
 
 def completed(

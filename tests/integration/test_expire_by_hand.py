@@ -11,33 +11,25 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from streams.app import open_log
 from streams.cli import cli
 from streams.clock import SystemClock
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.manual import end_execution, end_result
-from streams.collector.port import Ports
-from streams.collector.postgres import open_ledger
 from streams.envelope.locator import BadLocator
 from streams.envelope.model import Root
 from streams.execution.lookup import NoSuchResult, ResultExpired, Results
 from streams.payload.content import key_of, trash_key
-from streams.payload.local import LocalObjects
 from streams.payload.results import result_uri
-from streams.payload.store import ContentStore
 from streams.settings import Settings
-from tests.integration.test_collector import ACME, House, _as_config, completed
+from tests.integration.test_collector import ACME, House, _as_config, completed, open_house
 
 pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
 async def house(fresh_database: Settings, tmp_path: Path) -> AsyncIterator[House]:
-    dsn = fresh_database.event_store.canonical_connection.dsn("collect")
-    shelves = LocalObjects(tmp_path)
-    async with open_log(fresh_database, role="test") as log, open_ledger(dsn) as ledger:
-        store = ContentStore(shelves, known_s=0)
-        yield House(log, Ports(ledger, log.store, shelves), store, tmp_path)
+    async with open_house(fresh_database, tmp_path) as house:
+        yield house
 
 
 async def test_a_result_is_ended_and_its_payload_collected(house: House) -> None:

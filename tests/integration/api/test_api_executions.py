@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from streams.collector.core import retained_id
 from streams.envelope.model import Root
 from tests.apis import PLAYBOOK, SCOPE, Client, Stand, begun, get, post
+from tests.conftest import make_event
 from tests.logs import root_events
 from tests.projections import Story
 
@@ -55,9 +57,24 @@ async def test_a_large_workload_is_stored_as_a_payload(client: Client, stand: St
     await stand.runtime.payloads.delete(event.payload_ref)
     (told,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
     assert (told["context"]["kind"], told["payload_ref"]["sha256"]) == (
-        "tombstone",
+        "missing",
         event.payload_ref.sha256,
     )
+
+
+async def test_data_that_has_expired_is_told_by_its_tombstone(client: Client, stand: Stand) -> None:
+    body = {"path": "examples/load", "workload": {"text": "y" * 100_000}}
+    _, made = await post(client, "/api/executions", body)
+    root = Root("execution", int(made["execution_id"]))
+    (event,) = await root_events(stand.log.store, root.id)
+    assert event.payload_ref is not None
+    meta = {"result_id": str(retained_id(root.id, event.payload_ref.sha256)), "reason": "retention"}
+    await stand.log.store.append([make_event(root.id, "result.expired", meta=meta)])
+    told = (await get(client, f"/api/executions/{root.id}/events?resolve=1"))[1]["events"]
+    assert told[0]["context"]["kind"] == "tombstone"
+    assert told[0]["context"]["reason"] == "retention"
+    assert told[0]["context"]["expired_at"]
+    assert told[0]["payload_ref"]["sha256"] == event.payload_ref.sha256
 
 
 async def test_every_problem_of_a_start_is_named(client: Client) -> None:

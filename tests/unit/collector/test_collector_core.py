@@ -13,10 +13,10 @@ from streams.collector.core import (
     Fact,
     Holding,
     Root,
+    bare_in,
     digests_in,
     due,
     folder_of,
-    hex_in,
     hold,
     key_in,
     located_in,
@@ -87,13 +87,21 @@ def test_an_end_that_names_another_result_changes_nothing() -> None:
 
 def test_a_payload_without_a_result_ends_only_by_retention() -> None:
     facts = [naming(1, A, B)]
-    assert hold(ENDED, [*facts, expired(2, retained_id(ENDED, A))]).live == {B}
+    assert hold(ENDED, [*facts, expired(2, retained_id(ENDED.id, A))]).live == {B}
+
+
+def test_what_an_event_carries_ends_under_its_own_id_alone() -> None:
+    own = Fact(1, "command.completed", "fetch", {}, frozenset([A]), frozenset([A]), A)
+    facts = [own, stored(2, 11), expired(3, 11)]
+    assert hold(ENDED, facts).over == set()
+    assert hold(ENDED, [*facts, expired(4, retained_id(ENDED.id, A))]).over == {A}
 
 
 def test_only_locators_are_sure_to_name_payloads() -> None:
     text = f'{{"sha256":"{A}","uri":"noetl://tenant/t/org/o/payloads/sha256/{B}"}}'.encode()
     assert digests_in(text) == {A, B}
-    assert located_in(text) == {B}
+    assert located_in(text, "t/o/") == {B}
+    assert not located_in(text, "t/other/")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +118,13 @@ def test_longer_and_shorter_numbers_are_no_names() -> None:
 
 def test_digests_side_by_side_are_found_each() -> None:
     column = f"12{'ab' * 32}{'cd' * 32}".encode()
-    assert {"ab" * 32, "cd" * 32} <= set(hex_in(column))
-    assert not list(hex_in(column[:63]))
+    there = {f"t/o/sha256/{word * 32}" for word in ("ab", "cd", "ef")}
+    assert bare_in(column, "t/o/sha256/", there) == {k for k in there if "ef" not in k}
+    assert not bare_in(column[:63], "t/o/sha256/", there)
+
+
+def test_a_list_of_digests_names_each() -> None:
+    assert digests_in(f'{{"sha256": ["{A}", "{B}"], "other": "{C}"}}'.encode()) == {A, B}
 
 
 @pytest.mark.parametrize("names", [("acme", "care"), ("a/b", "c d~é%")])

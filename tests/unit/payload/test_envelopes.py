@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.payload.content import describe
 from streams.payload.envelopes import (
     PLACES,
+    Expired,
     externalize_envelope,
     is_tombstone,
     resolve_envelope,
+    without_data,
 )
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.memory import MemoryPayloadStore
@@ -109,10 +112,21 @@ async def test_expired_data_comes_back_as_a_tombstone() -> None:
     store.objects.clear()
     with pytest.raises(PayloadMissing):
         await resolve_envelope(store, event)
-    back = await resolve_envelope(store, event, expired={event.payload_ref.sha256})
+    end = Expired(datetime(2026, 5, 16, tzinfo=UTC), "retention")
+    back = await resolve_envelope(store, event, expired={event.payload_ref.sha256: end})
     assert isinstance(back.result, dict)
-    assert is_tombstone(back.result["data"])
+    assert is_tombstone(stone := back.result["data"])
+    assert (stone["expired_at"], stone["reason"]) == ("2026-05-16T00:00:00+00:00", "retention")
     assert not is_tombstone(LARGE)
+
+
+async def test_data_that_is_missing_is_not_said_to_have_expired() -> None:
+    event = appended(await externalize_envelope(MemoryPayloadStore(), ended()))
+    told = without_data(event)
+    assert isinstance(told.result, dict)
+    assert told.result["data"]["kind"] == "missing"
+    assert not is_tombstone(told.result["data"])
+    assert told.payload_ref == event.payload_ref
 
 
 async def test_data_of_another_tenant_is_refused() -> None:

@@ -1,0 +1,28 @@
+"""The collector's process: it ends results every minute and sweeps objects once a day."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.app import open_collector
+from streams.clock import SystemClock
+from streams.collector.rounds import Rounds
+from streams.settings import Settings
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Make rounds until told to stop."""
+    gc = settings.payload_store.gc
+    rounds = Rounds(
+        lambda: open_collector(settings),
+        end_every_s=gc.interval_seconds,
+        sweep_every_s=gc.sweep_seconds,
+        retention=gc.retention,
+        monotonic=SystemClock().monotonic,
+    )
+    ready()
+    await rounds.run(stop)

@@ -1,0 +1,125 @@
+"""The collector by itself: when it ends results, when it sweeps, and what a failure does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from streams.collector.core import Fact, Root
+from streams.collector.port import Ports
+from streams.collector.rounds import RETRY_S, Rounds
+from streams.log.errors import LogUnavailable
+from tests.conftest import make_event
+from tests.ledgers import World
+
+MINUTE, DAY = 60.0, 86_400.0
+
+
+class House(World):
+    """A world whose ports can be shut, with rounds over it."""
+
+    is_shut: Exception | None = None
+    opened = 0
+
+    @asynccontextmanager
+    async def open_ports(self) -> AsyncIterator[Ports]:
+        self.opened += 1
+        if self.is_shut:
+            raise self.is_shut
+        yield self.ports
+
+    def rounds(self, *, end: float = MINUTE, sweep: float = DAY) -> Rounds:
+        return Rounds(self.open_ports, end, sweep, None, self.clock.monotonic)
+
+    async def store_result(self, root_id: int) -> None:
+        """Let an execution hold a result whose time is over."""
+        await self.log.append([make_event(root_id)])
+        meta = {"result_id": str(root_id), "scope": "step", "expires_at": "2020-01-01T00:00:00Z"}
+        self.ledger.roots[root_id] = (
+            Root(root_id, "execution", "acme", "care", None),
+            [Fact(1, "result.stored", "a", meta, frozenset())],
+        )
+
+    async def has_ended(self, root_id: int) -> bool:
+        found = [e.type async for e in self.log.read_root(make_event(root_id).root)]
+        return "result.expired" in found
+
+
+async def test_objects_are_swept_at_first_and_then_seldom_and_results_ended_often() -> None:
+    house = House()
+    rounds = house.rounds()
+    await rounds.once()
+    first = house.ledger.swept_at
+    assert first == house.clock.now()
+    house.clock.advance(MINUTE)
+    await house.store_result(7)
+    await rounds.once()
+    assert await house.has_ended(7)
+    assert house.ledger.swept_at == first
+    house.clock.advance(DAY)
+    await house.rounds().once()
+    assert house.ledger.swept_at == house.clock.now(), "another process knows of the first"
+
+
+async def test_each_can_be_switched_off() -> None:
+    house = House()
+    await house.store_result(7)
+    await house.rounds(sweep=0).once()
+    assert (await house.has_ended(7), house.ledger.swept_at) == (True, None)
+    await house.store_result(8)
+    await house.ledger.mark_swept()
+    await house.rounds(end=0).once()
+    assert not await house.has_ended(8)
+
+
+@pytest.mark.parametrize("error", [LogUnavailable("it is down"), KeyError("a bug")])
+async def test_a_failure_is_said_and_the_next_round_goes_on(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House()
+    rounds = house.rounds()
+    house.is_shut = error
+    await rounds.once()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    house.is_shut = None
+    await rounds.once()
+    assert house.ledger.swept_at is not None
+
+
+async def test_a_sweep_that_failed_waits_while_results_are_ended() -> None:
+    house = House()
+    await house.put(b"another log's")
+    rounds = house.rounds()
+    await rounds.once()
+    await house.store_result(7)
+    await rounds.once()
+    assert (await house.has_ended(7), house.ledger.swept_at) == (True, None)
+    house.name(await house.put(b"ours"), root_id=9)
+    house.clock.advance(RETRY_S)
+    await rounds.once()
+    assert house.ledger.swept_at is not None
+
+
+async def test_what_is_missing_or_damaged_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    house = House()
+    gone, damaged = await house.put(b"gone"), await house.put(b"damaged")
+    house.name(gone, damaged)
+    await house.store.delete(gone)
+    await house.objects.write(f"acme/care/sha256/{damaged.sha256}", b"other")
+    await house.rounds().once()
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert [gone.sha256 in said[1], damaged.sha256 in said[0]] == [True, True]
+
+
+@pytest.mark.parametrize("every", [0.01, 0.0])
+async def test_rounds_go_on_until_they_are_told_to_stop(every: float) -> None:
+    house, stop = House(), asyncio.Event()
+    going = asyncio.create_task(house.rounds(end=every, sweep=every).run(stop))
+    await asyncio.sleep(0.2)
+    assert (house.opened > 2) == (every > 0)
+    stop.set()
+    await asyncio.wait_for(going, 1)
