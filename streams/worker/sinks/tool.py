@@ -8,6 +8,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+import pyarrow as pa
+
 from streams.playbook.storages import DRIVERS, missing
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
@@ -54,6 +56,10 @@ class SinkTool:
             return failed(f"{storage}.{error.code}", str(error))
         except TimeoutError:
             return failed(f"{storage}.timeout", "the storage did not answer in time")
+        except OSError as error:
+            return failed(f"{storage}.os", str(error))
+        except (ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
+            return failed(f"{storage}.value", f"a value cannot be written: {error}")
         return Outcome(status="success", data=dict(reference))
 
     async def close(self) -> None:
