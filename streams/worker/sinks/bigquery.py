@@ -40,6 +40,8 @@ TRIES = 5
 """How often a job that failed gets another name, and with it another chance."""
 _KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
 """What the API calls a column's type -> what a parameter calls it."""
+_TEXTS = ("STRING", "NUMERIC", "BIGNUMERIC")
+"""Types whose values go as text, numbers as well."""
 Begin = Callable[[str], Any]
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -211,7 +213,7 @@ def _of_column(name: str, field: Any, value: Any) -> Any:
 
 
 def _bound(kind: str, value: Any) -> Any:
-    if kind == "STRING" and isinstance(value, (bool, int, float)):
+    if kind in _TEXTS and isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return value if kind == "JSON" else text_of_json(value)
 
