@@ -22,8 +22,8 @@ _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What storages of ours need, and the keys of `spec` that say it where no credential does."""
 _PAIR = ("key", "value", "ttl")
-_TOGETHER = ("chunk_size", "batch", "concurrency")
 _IN_PARTS = ("file", "s3", "gcs", "kv")
+_HEEDS = {"chunk_size": _IN_PARTS, "batch": _IN_PARTS, "concurrency": _IN_PARTS[1:]}
 
 
 def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found]:
@@ -45,12 +45,12 @@ def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found
 
 def without_effect(storage: str, block: Mapping[str, Any]) -> Iterator[Found]:
     """Name what a block says and this storage does not heed."""
-    if storage in _IN_PARTS:
-        return
-    for key in _TOGETHER:
-        if key in block:
-            hint = f"it is for {', '.join(_IN_PARTS)}: leave it out"
-            yield (key,), f"{key!r} has no effect: {storage} writes all rows together", hint
+    for key, heeding in _HEEDS.items():
+        if key not in block or storage in heeding:
+            continue
+        hint = f"it is for {', '.join(heeding)}: leave it out"
+        how = "one part after the other" if storage in _IN_PARTS else "all rows together"
+        yield (key,), f"{key!r} has no effect: {storage} writes {how}", hint
 
 
 def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""Rows of a sink as one statement with bound values, for the tool that writes to Postgres.
+"""Rows of a sink as statements with bound values, for the tool that writes to Postgres.
 
 The author's words become names in the statement, quoted; what is persisted is only ever bound.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from streams.envelope.model import Json
@@ -17,13 +18,17 @@ from streams.playbook.errors import BadSink
 from streams.playbook.expressions import Template
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME = re.compile(r'"(?:[^"]|"")+"|[^".]+')
+QUOTED = re.compile(r'"(?:[^"]|"")+"')
+"""A name that is meant as it stands, not folded."""
+_NAME = re.compile(rf'{QUOTED.pattern}|[^".]+')
 _NAMES = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
 Row = Mapping[str, Any]
+MOST_TEXT = 80
+"""How much of a key's text a reference tells."""
 
 
 class RowsToPostgres:
-    """Renders to the configuration of a postgres task: one statement, its rows, a reference."""
+    """Renders to the configuration of a postgres task: a statement, its rows, a reference."""
 
     def __init__(self, block: Template) -> None:
         self._block, self.names, self.ways = block, *outer(block)
@@ -38,7 +43,7 @@ class RowsToPostgres:
         table, mode = str(block["table"]), str(block["mode"])
         rows = rows_of(block["data"])
         key = tuple(block["key"])
-        return {**block["address"], **_save(table, mode, key, rows)}
+        return {**block["address"], **_limit(block), **_save(table, mode, key, rows)}
 
 
 class VectorsToPostgres:
@@ -59,9 +64,11 @@ class VectorsToPostgres:
             for part, usual in (("id", "id"), ("vector", "embedding"), ("meta", "meta"))
         }
         rows = [_vector(row, columns) for row in rows_of(block["data"])]
-        saved = _save(str(block["table"]), str(block["mode"]), (columns["id"],), rows)
-        saved["reference"] = {**saved["reference"], "store": "vector"}
-        return {**block["address"], **saved}
+        key = (columns["id"],)
+        saved = _save(str(block["table"]), str(block["mode"]), key, rows)
+        told = {"store": "vector", "range": range_of(rows, key)}
+        saved["reference"] = {**saved["reference"], **told}
+        return {**block["address"], **_limit(block), **saved}
 
 
 class ReferenceTo:
@@ -107,7 +114,27 @@ def range_of(rows: Sequence[Row], key: Sequence[str]) -> str:
         first, last = min(values), max(values)
     except TypeError:
         return f"rows:{len(rows)}"
-    return f"{key[0]}:{first}" if first == last else f"{key[0]}:{first}-{last}"
+    low, high = str(first)[:MOST_TEXT], str(last)[:MOST_TEXT]
+    return f"{key[0]}:{low}" if first == last else f"{key[0]}:{low}-{high}"
+
+
+def alike(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]:
+    """Return rows in groups of the same columns, since a column that a row lacks is left alone.
+
+    Where a key is in two groups, its rows must follow each other: then groups are of neighbours.
+
+    Raises:
+        BadSink: a row has no value for its key.
+    """
+    groups: dict[frozenset[str], list[Row]] = {}
+    for row in rows:
+        if absent := [name for name in key if name not in row]:
+            raise BadSink(f"the key {absent[0]!r} is no column of a row: {', '.join(row)}")
+        groups.setdefault(frozenset(row), []).append(row)
+    named = [{tuple(str(row[name]) for name in key) for row in group} for group in groups.values()]
+    if len(named) < 2 or sum(map(len, named)) == len(set().union(*named)):
+        return list(groups.values())
+    return [list(group) for _, group in groupby(rows, frozenset)]
 
 
 def quoted(name: str) -> str:
@@ -131,53 +158,62 @@ def _quote(name: str) -> str:
     return f'"{doubled}"'
 
 
+def _limit(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how long the write may take, where the author says it."""
+    return {"timeout": block["spec"]["timeout"]} if "timeout" in block["spec"] else {}
+
+
 def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Any]:
-    columns = tuple(dict.fromkeys(name for row in rows for name in row))
-    for name in key if mode in ("update", "upsert") else ():
-        if name not in columns and rows:
-            raise BadSink(f"the key {name!r} is no column of `data`: {', '.join(columns)}")
-    reference = {"store": "db", "key": table, "range": range_of(rows, key)}
+    # How many rows an update finds only the database can tell.
+    span = "" if mode == "update" and rows else range_of(rows, key)
+    reference = {"store": "db", "key": table, "range": span}
     if not rows:
         nothing = f"DELETE FROM {quoted(table)}" if mode == "overwrite" else "SELECT 1"  # noqa: S608
         return {"command": nothing, "reference": reference}
-    names = placeholders(columns)
-    bound = [{names[name]: row.get(name) for name in columns} for row in rows]
-    command = statement(table, mode, key, columns)
-    return {"command": command, "rows": bound, "reference": reference}
+    groups = alike(rows, key) if mode in ("update", "upsert") else [rows]
+    saves = [_part(table, mode, key, group) for group in groups]
+    return {**(saves[0] if len(saves) == 1 else {"saves": saves}), "reference": reference}
 
 
-def placeholders(columns: Sequence[str]) -> dict[str, str]:
-    """Return a name for each column that can stand behind a colon."""
-    return {
-        name: name if _PLAIN.fullmatch(name) else f"column_{place}"
-        for place, name in enumerate(columns)
-    }
+def _part(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Any]:
+    columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    marks = list(zip(placeholders(columns), columns, strict=True))
+    bound = [{mark: row.get(name) for mark, name in marks} for row in rows]
+    return {"command": statement(table, mode, key, columns), "rows": bound}
+
+
+def placeholders(columns: Sequence[str]) -> list[str]:
+    """Return what stands behind a colon for each column: its place, as a name may be anything."""
+    return [f"c{place}" for place in range(len(columns))]
 
 
 @lru_cache(maxsize=1024)
 def statement(table: str, mode: str, key: tuple[str, ...], columns: tuple[str, ...]) -> str:
     """Return the statement that writes one row of these columns."""
-    names = placeholders(columns)
+    names = dict(zip(columns, placeholders(columns), strict=True))
     rest = [name for name in columns if name not in key]
     if mode == "update":
         if not rest:
             raise BadSink("an update of nothing but its key changes nothing")
-        changes = ", ".join(f"{_column(name)} = :{names[name]}" for name in rest)
-        where = " AND ".join(f"{_column(name)} = :{names[name]}" for name in key)
+        changes = ", ".join(f"{column(name)} = :{names[name]}" for name in rest)
+        where = " AND ".join(f"{column(name)} = :{names[name]}" for name in key)
         return f"UPDATE {quoted(table)} SET {changes} WHERE {where}"  # noqa: S608 - names, quoted
-    into = ", ".join(map(_column, columns))
+    into = ", ".join(map(column, columns))
     values = ", ".join(f":{names[name]}" for name in columns)
     made = f"INSERT INTO {quoted(table)} ({into}) VALUES ({values})"  # noqa: S608 - names, quoted
     if mode == "overwrite":
         return f"DELETE FROM {quoted(table)}; {made}"  # noqa: S608 - names, quoted
     if mode != "upsert":
         return made
-    changes = ", ".join(f"{_column(name)} = EXCLUDED.{_column(name)}" for name in rest)
+    changes = ", ".join(f"{column(name)} = EXCLUDED.{column(name)}" for name in rest)
     then = f"UPDATE SET {changes}" if rest else "NOTHING"
-    return f"{made} ON CONFLICT ({', '.join(map(_column, key))}) DO {then}"
+    return f"{made} ON CONFLICT ({', '.join(map(column, key))}) DO {then}"
 
 
-def _column(name: str) -> str:
+def column(name: str) -> str:
+    """Return a column's name as SQL reads it; one in quotes is meant as it stands."""
+    if QUOTED.fullmatch(name):
+        return name
     return _quote(name.lower() if _PLAIN.fullmatch(name) else name)
 
 

@@ -113,6 +113,8 @@ def _config(
         params = draft.template((*path, "params"), block.get("params") or {})
         if storage == "postgres":
             parts = {"command": Constant(statement), "params": params}
+            if "timeout" in spec:
+                parts["timeout"] = draft.template((*path, "spec", "timeout"), spec["timeout"])
             reference = {"store": "db", "key": "statement", "range": ""}
             return "postgres", ReferenceTo(_over(address, parts), reference)
         parts = {"statement": Constant(statement), "params": params}

@@ -40,7 +40,7 @@ class Deferral:
 
     def add(self, row: int, task: Task, saver: Saver, config: Config) -> None:
         """Keep one call for the end of the frame."""
-        self.byte_count += len(orjson.dumps(config, default=str))
+        self.byte_count += _size(config)
         key = (task.kind, saver.target(config))
         target = self._targets.get(key)
         if target is None:
@@ -93,7 +93,9 @@ class Deferral:
             return await target.saver.save(batches, saved)
         except SaveFailed as refused:
             calls = target.calls.get(refused.task, [])
-            blamed = calls if refused.row is None else calls[refused.row : refused.row + 1]
+            blamed = [calls[row] for row in refused.rows if row < len(calls)]
+            if not refused.rows:
+                blamed = calls
             if not blamed:
                 raise
             rows = (row for row, _ in blamed)
@@ -117,6 +119,15 @@ def last_of(found: Mapping[Fence, Saved]) -> Saved | None:
     return None
 
 
+def _size(config: Config) -> int:
+    try:
+        return len(orjson.dumps(config, default=str))
+    except TypeError:  # whether such a value can be saved is for its target to say
+        return len(repr(config))
+
+
 def _rows(config: Config) -> int:
+    if (saves := config.get("saves")) is not None:
+        return sum(map(_rows, saves))
     rows = config.get("rows")
     return len(rows) if isinstance(rows, list) else 1

@@ -26,14 +26,15 @@ VALUE_BYTES = 256 << 20
 class SaveFailed(Refused):
     """The database refuses the rows of a batch; nothing of it was written.
 
-    `task` names the batch and `row` is the index in it of the call that is to blame, so
-    that a caller can drop that one and save the others. None: the batch as a whole is.
+    `task` names the batch and `rows` are the indexes in it of the calls that are to blame, so
+    that a caller can drop those and save the others. Empty: the batch as a whole is.
     """
 
-    def __init__(self, task: str, why: str, *, row: int | None = None, code: str = "") -> None:
-        place = f"save of {task!r}" if row is None else f"save of {task!r}, row {row} of the batch"
-        super().__init__(f"{place}: {why}; nothing was written")
-        self.task, self.why, self.row, self.code = task, why, row, code
+    def __init__(self, task: str, why: str, *, rows: Sequence[int] = (), code: str = "") -> None:
+        which = f"row {rows[0]}" if len(rows) == 1 else f"{len(rows)} rows"
+        named = f", {which} of the batch" if rows else ""
+        super().__init__(f"save of {task!r}{named}: {why}; nothing was written")
+        self.task, self.why, self.rows, self.code = task, why, tuple(rows), code
 
 
 class UnknownCredential(Refused):

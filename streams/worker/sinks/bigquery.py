@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -21,13 +23,26 @@ from google.oauth2 import service_account
 
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
-from streams.worker.sinks.tables import Rows, merge, reference, table_rows, text_of_json
+from streams.worker.sinks.tables import (
+    Rows,
+    groups,
+    last_of_key,
+    merge,
+    reference,
+    table_rows,
+    text_of_json,
+)
 from streams.worker.tools.pg_statement import statements
 
+MOST_PARAMETERS = 10_000
+"""BigQuery takes no more in one query."""
 TRIES = 5
 """How often a job that failed gets another name, and with it another chance."""
 _KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
 """What the API calls a column's type -> what a parameter calls it."""
+_TEXTS = ("STRING", "NUMERIC", "BIGNUMERIC")
+"""Types whose values go as text, numbers as well."""
+Begin = Callable[[str], Any]
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -91,27 +106,29 @@ def _account(key: str) -> Any:
 def _write(client: Any, job: Job, rows: Rows | None) -> None:
     digest = sha256(f"{job.deployment}/{job.name}".encode()).hexdigest()[:20]
     name = f"noetl-{_NO_NAME.sub('_', job.call.step)[:60]}-{digest}"
+    for place, begin in enumerate(_jobs(client, job, rows)):
+        _once(client, f"{name}-part{place}" if place else name, begin)
+
+
+def _once(client: Any, name: str, begin: Begin) -> None:
+    """Do a job unless an earlier attempt has done it, and wait until it is done."""
     for number in range(TRIES):
         job_id = name if number == 0 else f"{name}-{number}"
         try:
-            made = _begin(client, job, rows, job_id)
+            made = begin(job_id)
         except Conflict:
             made = client.get_job(job_id)
             if made.error_result and number < TRIES - 1:
                 continue
-        if made is not None:
-            made.result()
+        made.result()
         return
 
 
-def _begin(client: Any, job: Job, rows: Rows | None, job_id: str) -> Any:
+def _jobs(client: Any, job: Job, rows: Rows | None) -> Iterator[Begin]:
+    """Return the jobs of a write, one after the other, each as what begins it under a name."""
     if rows is None:
-        [command] = statements(job.statement or "")
-        names = command.parameters
-        if absent := [name for name in names if name not in job.params]:
-            raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
-        params = [_parameter(name, job.params[name]) for name in names]
-        return _query(client, command.sql([f"@{name}" for name in names]), params, job_id)
+        yield partial(_query, client, *_command(job))
+        return
     table = _table(job, client.project)
     schema = client.get_table(table).schema
     if job.mode in ("append", "overwrite"):
@@ -121,12 +138,35 @@ def _begin(client: Any, job: Job, rows: Rows | None, job_id: str) -> Any:
             create_disposition="CREATE_NEVER",
             schema=schema,
         )
-        loaded = [{k: _loadable(v) for k, v in row.items()} for row in rows.rows]
-        return client.load_table_from_json(loaded, table, job_id=job_id, job_config=config)
-    if not rows.rows:
-        return None
+        known = {field.name.lower(): field for field in schema}
+        loaded = [
+            {k: _loadable(v, known.get(k.lower())) for k, v in row.items()} for row in rows.rows
+        ]
+        yield lambda name: client.load_table_from_json(
+            loaded, table, job_id=name, job_config=config
+        )
+        return
+    for some in groups(job, rows):
+        fields = [_field(schema, table, name) for name in some.columns]
+        last, size = last_of_key(some.rows, job.key), max(1, MOST_PARAMETERS // len(fields))
+        for begin in range(0, len(last), size):
+            part = Rows(_quote(table), some.columns, last[begin : begin + size])
+            yield partial(_query, client, *_merge(job, part, fields))
+
+
+def _command(job: Job) -> tuple[str, list[Any]]:
+    commands = statements(job.statement or "")
+    if len(commands) != 1:
+        raise BadConfig(f"a bigquery sink takes one statement, not {len(commands)}")
+    names = commands[0].parameters
+    if absent := [name for name in names if name not in job.params]:
+        raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
+    params = [_parameter(name, job.params[name]) for name in names]
+    return commands[0].sql([f"@{name}" for name in names]), params
+
+
+def _merge(job: Job, rows: Rows, fields: Sequence[Any]) -> tuple[str, list[Any]]:
     selects, params = [], []
-    fields = [_field(schema, table, name) for name in rows.columns]
     for place, row in enumerate(rows.rows):
         of = {name: f"p{place}_{n}" for n, name in enumerate(rows.columns)}
         selects.append("SELECT " + ", ".join(f"@{of[c]} AS {_quote(c)}" for c in rows.columns))
@@ -134,10 +174,8 @@ def _begin(client: Any, job: Job, rows: Rows | None, job_id: str) -> Any:
             _of_column(of[name], field, row.get(name))
             for name, field in zip(rows.columns, fields, strict=True)
         ]
-    into = Rows(_quote(table), rows.columns, rows.rows)
     source = " UNION ALL ".join(selects)
-    sql = merge(into, job.key, source, _quote, inserts=job.mode == "upsert")
-    return _query(client, sql, params, job_id)
+    return merge(rows, job.key, source, _quote, inserts=job.mode == "upsert"), params
 
 
 def _query(client: Any, sql: str, params: list[Any], job_id: str) -> Any:
@@ -175,12 +213,17 @@ def _of_column(name: str, field: Any, value: Any) -> Any:
 
 
 def _bound(kind: str, value: Any) -> Any:
-    if kind == "STRING" and isinstance(value, (bool, int, float)):
+    if kind in _TEXTS and isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return value if kind == "JSON" else text_of_json(value)
 
 
-def _loadable(value: Any) -> Any:
+def _loadable(value: Any, field: Any) -> Any:
+    """Return a value as a load job reads it; objects for a column of text become JSON text."""
+    if field is not None and field.field_type == "STRING":
+        if field.mode == "REPEATED" and isinstance(value, list):
+            return [_bound("STRING", one) for one in value]
+        return _bound("STRING", value)
     is_json = value is None or isinstance(value, (str, int, float, bool, dict, list))
     return value if is_json else str(value)
 

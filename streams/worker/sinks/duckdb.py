@@ -9,20 +9,24 @@ from pathlib import Path
 import duckdb
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sink_rows import quoted, statement
+from streams.playbook.sink_rows import quoted
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.duckdb_rows import write
 from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
-from streams.worker.sinks.tables import reference, table_rows, text_of_json
+from streams.worker.sinks.tables import Rows, groups, reference, table_rows, text_of_json
 from streams.worker.tools.duckdb import bound
 from streams.worker.tools.pg_statement import statements
 
 _ALONE = "SET enable_external_access = false"  # a statement reaches no file but its own
 _MAKE = """
 CREATE TABLE IF NOT EXISTS noetl_fence (
-  deployment TEXT, name TEXT, created_at TIMESTAMPTZ DEFAULT now(), PRIMARY KEY (deployment, name))
+  deployment TEXT, name TEXT, created_at TIMESTAMPTZ DEFAULT now(), PRIMARY KEY (deployment, name));
+ALTER TABLE noetl_fence ADD COLUMN IF NOT EXISTS row_count BIGINT
 """
-_TAKE = "INSERT INTO noetl_fence (deployment, name) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_FIND = "SELECT row_count FROM noetl_fence WHERE (deployment, name) = (?, ?)"
+_KEEP = "INSERT INTO noetl_fence (deployment, name, row_count) VALUES (?, ?, ?)"
+_LOCKED = "Could not set lock"
 
 
 class DuckdbDriver:
@@ -45,9 +49,12 @@ class DuckdbDriver:
             except BadSink as error:
                 raise BadConfig(str(error)) from error
             except duckdb.IOException as error:
-                if "lock" in str(error):
+                if _LOCKED in str(error):
                     raise TargetUnavailable(f"{place.name}: another process has it open") from error
                 raise SinkRefused("io", str(error)) from error
+            except OSError as error:
+                why = f"{place.name}: {error.strerror or error}"
+                raise SinkRefused("os", why) from error
             except duckdb.Error as error:
                 code = type(error).__name__.removesuffix("Exception").lower()
                 raise SinkRefused(code, str(error)) from error
@@ -66,44 +73,33 @@ class DuckdbDriver:
 
 
 def _write(place: Path, job: Job) -> Reference:
+    rows = None if job.statement is not None else table_rows(job)
+    name = [job.deployment, job.name]
     place.parent.mkdir(parents=True, exist_ok=True)
     with duckdb.connect(str(place), config={"threads": 1}) as session:
         session.execute(_ALONE)
         session.execute(_MAKE)
         session.begin()
         try:
-            [count] = session.execute(_TAKE, [job.deployment, job.name]).fetchone() or (0,)
-            told = _do(session, job, is_first=bool(count))
+            if (found := session.execute(_FIND, name).fetchone()) is None:
+                found = (_do(session, job, rows),)
+                session.execute(_KEEP, [*name, *found])
             session.commit()
         except BaseException:
             session.rollback()
             raise
-    return told
+    return reference(job, rows, *found)
 
 
-def _do(session: duckdb.DuckDBPyConnection, job: Job, *, is_first: bool) -> Reference:
-    if job.statement is not None:
-        for command in statements(job.statement) if is_first else ():
-            session.execute(*bound(command, dict(job.params)))
-        return reference(job, None)
-    rows = table_rows(job)
-    if not is_first:
-        return reference(job, rows)
+def _do(session: duckdb.DuckDBPyConnection, job: Job, rows: Rows | None) -> int | None:
+    """Return how many rows an update found, which nobody else can tell."""
+    if rows is None:
+        params = {name: text_of_json(value) for name, value in job.params.items()}
+        for command in statements(job.statement or ""):
+            session.execute(*bound(command, params))
+        return None
     if job.mode == "overwrite":
         session.execute(f"DELETE FROM {quoted(rows.table)}")  # noqa: S608 - a name, quoted
-    if rows.rows:
-        mode = "append" if job.mode == "overwrite" else job.mode
-        command = statements(statement(rows.table, mode, job.key, rows.columns))[0]
-        order = [rows.columns[int(place)] for place in _order(command.parameters, rows.columns)]
-        sql = command.sql([f"${n}" for n in range(1, len(order) + 1)])
-        made = [[text_of_json(row.get(name)) for name in order] for row in rows.rows]
-        session.executemany(sql, made)
-    return reference(job, rows)
-
-
-def _order(parameters: tuple[str, ...], columns: tuple[str, ...]) -> list[int]:
-    """Return for each parameter of the statement which column it stands for."""
-    known = {name: place for place, name in enumerate(columns)}
-    return [
-        known[name] if name in known else int(name.removeprefix("column_")) for name in parameters
-    ]
+    mode = "append" if job.mode == "overwrite" else job.mode
+    count = sum(write(session, some, mode, job.key) for some in groups(job, rows))
+    return count if mode == "update" else None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from streams.worker.sinks.format import encoded, lines, numbered, parts
+from streams.envelope.model import Json
+from streams.worker.sinks.format import encoded, lines, numbered, parts, span, surplus
 from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
@@ -36,17 +38,19 @@ class FileDriver:
                 async with self._appending:
                     await asyncio.to_thread(_append, place, job)
                 return {"store": "file", "key": name, "range": "appended"}
-            count = await asyncio.to_thread(_replace, self._folder, name, job)
+            made = parts(job)
+            await asyncio.to_thread(_replace, self._folder, name, job, made)
         except OSError as error:
             raise SinkRefused("os", f"{name}: {error.strerror or error}") from error
-        return {"store": "file", "key": name, "range": f"parts:{count}" if count > 1 else ""}
+        return {"store": "file", "key": name, "range": span(made)}
 
     async def close(self) -> None:
         """Hold nothing."""
 
 
-def _replace(folder: Path | None, name: str, job: Job) -> int:
-    made = parts(job)
+def _replace(
+    folder: Path | None, name: str, job: Job, made: Sequence[tuple[int | None, Json]]
+) -> None:
     for number, data in made:
         place = below(folder, numbered(name, number))
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +65,12 @@ def _replace(folder: Path | None, name: str, job: Job) -> int:
             aside.replace(place)
         finally:
             aside.unlink(missing_ok=True)
-    return len(made)
+    if (first := surplus(job, made)) is not None:
+        end = first
+        while below(folder, numbered(name, end)).exists():
+            end += 1
+        for number in reversed(range(first, end)):  # so that a kill leaves no gap to stop at
+            below(folder, numbered(name, number)).unlink(missing_ok=True)
 
 
 def _aside(place: Path, job: Job, attempt: int) -> Path:
@@ -74,11 +83,11 @@ def _append(place: Path, job: Job) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        size = file.seek(0, os.SEEK_END)
-        if size:
+        added = lines(job.data, job.format, file)
+        if added and file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":
                 file.write(b"\n")
-        file.write(lines(job.data, job.format, is_new=size == 0))
+        file.write(added)
         file.flush()
         os.fsync(file.fileno())

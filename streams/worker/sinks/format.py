@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -36,14 +36,16 @@ def encoded(data: Json, format: str) -> bytes:
     return orjson.dumps(data, default=str)
 
 
-def lines(data: Json, format: str, *, is_new: bool) -> bytes:
-    """Return the value as lines to add to a file: one for each row.
+def lines(data: Json, format: str, file: BinaryIO) -> bytes:
+    """Return the value as lines to add to a file, one for each row.
 
     Raises:
-        BadConfig: nothing can be added to a file of this format.
+        BadConfig: nothing can be added to a file of this format, or not these columns.
     """
     if format == "csv":
-        return _csv(rows_in(data, format), has_head=is_new)
+        file.seek(0)
+        head = next(csv.reader(line.decode("utf-8-sig") for line in file), [])
+        return _csv(rows_in(data, format), head=head)
     if format == "json":
         each = data if isinstance(data, list) else [data]
         return b"".join(orjson.dumps(one, default=str) + b"\n" for one in each)
@@ -69,9 +71,21 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def parts(job: Job) -> list[tuple[int | None, Json]]:
     """Return what is written at once: a list in chunks, each with its number, else all of it."""
-    if job.chunk_size is None or not isinstance(job.data, list) or not job.data:
+    if job.chunk_size is None or not isinstance(job.data, list):
         return [(None, job.data)]
-    return list(enumerate(_chunks(job.data, job.chunk_size)))
+    return list(enumerate(_chunks(job.data, job.chunk_size))) or [(0, [])]
+
+
+def surplus(job: Job, made: Sequence[tuple[int | None, Json]]) -> int | None:
+    """Return the number of the first part that a longer list may have left; None: there is none."""
+    if job.chunk_size is None or job.mode == "append":
+        return None
+    return sum(number is not None for number, _ in made)
+
+
+def span(made: Sequence[tuple[int | None, Json]]) -> str:
+    """Say in how many parts a value was written; nothing, if under its own name."""
+    return "" if made[0][0] is None else f"parts:{len(made)}"
 
 
 def numbered(name: str, number: int | None) -> str:
@@ -87,10 +101,13 @@ def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
         yield items[begin : begin + size]
 
 
-def _csv(rows: Sequence[Mapping[str, Any]], *, has_head: bool = True) -> bytes:
-    columns, text = columns_of(rows), io.StringIO(newline="")
+def _csv(rows: Sequence[Mapping[str, Any]], *, head: Sequence[str] = ()) -> bytes:
+    """Return the rows in the columns of a file that has them already, else in their own."""
+    columns, text = list(head) or columns_of(rows), io.StringIO(newline="")
+    if strange := [name for name in columns_of(rows) if name not in columns]:
+        raise BadConfig(f"the file has no column {strange[0]!r}; it has {', '.join(columns)}")
     writer = csv.DictWriter(text, columns, lineterminator="\n")
-    if has_head:
+    if rows and not head:
         writer.writeheader()
     for row in rows:
         writer.writerow({name: _cell(value) for name, value in row.items()})
@@ -107,11 +124,11 @@ def _cell(value: Any) -> Any:
 
 def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
     columns = columns_of(rows)
+    out = pa.BufferOutputStream()
     try:
         made = {name: pa.array([row.get(name) for row in rows]) for name in columns}
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        pq.write_table(pa.table(made), out)
+    except (OverflowError, pa.ArrowException) as error:
         raise BadConfig(f"the rows have no common type for Parquet: {error}") from error
-    out = pa.BufferOutputStream()
-    pq.write_table(pa.table(made), out)
     written: bytes = out.getvalue().to_pybytes()
     return written

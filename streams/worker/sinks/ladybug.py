@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,11 +13,22 @@ from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
+_LOCKED = "Could not set lock"
+_QUOTED = re.compile(
+    r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL
+)
+_FILES = re.compile(
+    r"(?:^|;)\s*(?:(?:explain|profile|logical)\s+)*(copy|export|import|install|load|attach)\b"
+    r"|\b(load)\s+(?:from|csv|with|extension)\b",
+    re.IGNORECASE,
+)
+
 
 class LadybugDriver:
     """Runs the statement in the graph of `spec.path`; its node tables must be there.
 
-    One process at a time can have a graph open, so writers take turns.
+    One process at a time can have a graph open, so writers take turns. A statement reaches no
+    other file: those that read or write files are refused.
     """
 
     def __init__(self, around: Around) -> None:
@@ -30,13 +42,19 @@ class LadybugDriver:
         if named is None and not known:
             raise BadConfig("a graph sink with ladybug needs a file: spec: {path: …}")
         place = below(self._folder, str(named)) if named is not None else Path(str(known))
+        if (found := _FILES.search(_QUOTED.sub(" ", job.statement or ""))) is not None:
+            word = str(found[1] or found[2]).upper()
+            raise BadConfig(f"{word} is refused: a statement for ladybug reaches no other file")
         async with self._turns[place]:
             try:
                 await asyncio.to_thread(_run, place, job)
             except RuntimeError as error:  # the engine has no other
-                if "lock" in str(error).lower():
+                if _LOCKED in str(error):
                     raise TargetUnavailable(f"{place.name}: another process has it open") from error
                 raise SinkRefused(_code(str(error)), str(error)) from error
+            except OSError as error:
+                why = f"{place.name}: {error.strerror or error}"
+                raise SinkRefused("os", why) from error
         return {"store": "graph", "key": "statement", "range": ""}
 
     async def close(self) -> None:

@@ -17,10 +17,11 @@ from obstore.exceptions import (
 from obstore.store import GCSStore, S3Store
 
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts
+from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 _REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
+_NAMES = ("key", "path", "prefix")
 _PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 
 
@@ -52,6 +53,8 @@ class _Objects:
 
         try:
             await asyncio.gather(*(put(number, data) for number, data in made))
+            if (first := surplus(job, made)) is not None:
+                await _remove(store, key, first)
         except FileNotFoundError as error:
             why = f"there is no bucket {bucket!r}; make it, or name another in `spec`"
             raise SinkRefused("notfound", why) from error
@@ -59,15 +62,15 @@ class _Objects:
             raise SinkRefused(_code(error), f"{bucket}/{key}: {_first_line(error)}") from error
         except BaseError as error:
             raise TargetUnavailable(f"{bucket}: {_first_line(error)}; it is asked again") from error
-        count = f"parts:{len(made)}" if len(made) > 1 else ""
-        return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": count}
+        return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": span(made)}
 
     async def close(self) -> None:
         """Let the stores go."""
         self._stores.clear()
 
     def _store(self, job: Job, bucket: str) -> Any:
-        known = f"{bucket} {sorted(job.secret.items())} {job.setting('endpoint', 'base_url')}"
+        given = {name: value for name, value in job.spec.items() if name not in _NAMES}
+        known = f"{bucket} {sorted(job.secret.items())} {sorted(given.items(), key=str)}"
         if (found := self._stores.get(known)) is None:
             try:
                 found = self._stores[known] = self._open(job, bucket)
@@ -126,6 +129,23 @@ class GcsDriver(_Objects):
         return GCSStore(
             bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config
         )
+
+
+async def _remove(store: Any, key: str, first: int) -> None:
+    """Remove the parts from `first` on that a longer list left, the last one first."""
+    end = first
+    while await _is_there(store, numbered(key, end)):
+        end += 1
+    for number in reversed(range(first, end)):
+        await obstore.delete_async(store, numbered(key, number))
+
+
+async def _is_there(store: Any, key: str) -> bool:
+    try:
+        await obstore.head_async(store, key)
+    except (FileNotFoundError, PermissionDeniedError):  # who may only write may not look, either
+        return False
+    return True
 
 
 def _bucket(job: Job) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from redis import asyncio as redis
@@ -21,6 +22,7 @@ from streams.worker.sinks.format import rows_in
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 CHUNK = 1000
+CONNECTIONS = 16
 
 
 class RedisDriver:
@@ -69,11 +71,19 @@ class RedisDriver:
         url = job.setting("url", "dsn") or _url(job.secret)
         if (found := self._clients.get(url)) is None:
             try:
-                found = redis.Redis.from_url(
-                    url, socket_connect_timeout=5, socket_timeout=30, max_connections=16
+                # One that waits its turn: writes may be more than there are connections.
+                pool = redis.BlockingConnectionPool.from_url(
+                    url,
+                    socket_connect_timeout=5,
+                    socket_timeout=30,
+                    max_connections=CONNECTIONS,
+                    timeout=30,
                 )
-            except ValueError as error:
-                raise BadConfig(f"the address of the kv store cannot be used: {error}") from None
+            except ValueError:
+                # Without the parser's words: they would show a piece of the secret.
+                how = "write redis://user:password@host:6379/0, each part percent-encoded"
+                raise BadConfig(f"the address of the kv store cannot be read; {how}") from None
+            found = redis.Redis.from_pool(pool)
             self._clients[url] = found
         return found
 
@@ -81,7 +91,7 @@ class RedisDriver:
 def _url(secret: Mapping[str, str]) -> str:
     if "host" not in secret:
         raise BadConfig("a kv sink needs `auth` whose credential has `url`, or `host` …")
-    user, password = secret.get("username", ""), secret.get("password", "")
+    user, password = (quote(secret.get(part, ""), safe="") for part in ("username", "password"))
     login = f"{user}:{password}@" if password else ""
     scheme = "rediss" if secret.get("tls", "").lower() in ("1", "true", "yes") else "redis"
     return (
@@ -95,12 +105,14 @@ def _pair(row: Mapping[str, Any], job: Job) -> tuple[str, bytes, int | None]:
     if unknown := row.keys() - {"key", "value", "ttl"}:
         raise BadConfig(f"a kv sink takes `key`, `value` and `ttl`, not {min(unknown)!r}")
     namespace = str(job.spec.get("namespace") or "")
-    key, value = str(row["key"]), row["value"]
+    key, value = row["key"], row["value"]
+    if isinstance(key, bool) or not isinstance(key, (str, int, float)):
+        raise BadConfig(f"`key` must be a text or a number, not {key!r:.80}")
     ttl = row.get("ttl", job.spec.get("ttl"))
-    if ttl is not None and (not isinstance(ttl, int) or ttl <= 0):
+    if ttl is not None and (type(ttl) is not int or ttl <= 0):
         raise BadConfig(f"`ttl` must be a whole number of seconds, not {ttl!r}")
     content = value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
-    return f"{namespace}:{key}" if namespace else key, content, ttl
+    return f"{namespace}:{key}" if namespace else str(key), content, ttl
 
 
 def _queue(batch: Any, mode: str, key: str, value: bytes, ttl: int | None) -> None:

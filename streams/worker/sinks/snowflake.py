@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 import snowflake.connector
@@ -15,9 +16,10 @@ from snowflake.connector.errors import (
     ProgrammingError,
 )
 
+from streams.playbook.sink_rows import QUOTED
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
-from streams.worker.sinks.tables import Rows, merge, reference, table_rows, text_of_json
+from streams.worker.sinks.tables import Rows, groups, merge, reference, table_rows, text_of_json
 from streams.worker.tools.pg_statement import statements
 
 _LOGIN = ("account", "user", "password", "token", "authenticator", "role", "warehouse", "host")
@@ -75,26 +77,37 @@ def _do(cursor: Any, job: Job, rows: Rows | None) -> None:
             if absent := [name for name in names if name not in job.params]:
                 raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
             bound = {name: text_of_json(job.params[name]) for name in names}
+            if bound:  # then the client reads a % of the author's as a placeholder
+                command = replace(command, parts=tuple(map(_doubled, command.parts)))  # noqa: PLW2901
             cursor.execute(command.sql([f"%({name})s" for name in names]), bound or None)
         return
     if not _TABLE.fullmatch(rows.table):
         raise BadConfig(f"{rows.table!r} is no name of a table; write database.schema.table")
     if job.mode == "overwrite":
         cursor.execute(f"DELETE FROM {rows.table}")  # noqa: S608 - the author's own name
-    for values in rows.values(text_of_json):
-        if job.mode in ("append", "overwrite"):
-            into = ", ".join(map(_quote, rows.columns))
-            marks = ", ".join(["%s"] * len(values))
-            cursor.execute(f"INSERT INTO {rows.table} ({into}) VALUES ({marks})", values)  # noqa: S608
-        else:
-            source = ", ".join(f"%s AS {_quote(name)}" for name in rows.columns)
-            inserts = job.mode == "upsert"
-            sql = merge(rows, job.key, f"SELECT {source}", _quote, inserts=inserts)
-            cursor.execute(sql, values)
+    for some in groups(job, rows):
+        sql = _sql(job, some)
+        for row in some.rows:
+            cursor.execute(sql, [text_of_json(row.get(name)) for name in some.columns])
+
+
+def _sql(job: Job, rows: Rows) -> str:
+    """Return the statement that writes one of the rows."""
+    if job.mode in ("append", "overwrite"):
+        into, marks = ", ".join(map(_quote, rows.columns)), ", ".join(["%s"] * len(rows.columns))
+        return f"INSERT INTO {rows.table} ({into}) VALUES ({marks})"  # noqa: S608
+    source = ", ".join(f"%s AS {_quote(name)}" for name in rows.columns)
+    return merge(rows, job.key, f"SELECT {source}", _quote, inserts=job.mode == "upsert")
 
 
 def _quote(name: str) -> str:
-    """Return a column's name; a plain one is folded to upper case, as Snowflake does."""
+    """Return a column's name, for a statement with values; a plain one is folded to upper case."""
+    if QUOTED.fullmatch(name):
+        return _doubled(name)
     folded = name.upper() if name.isidentifier() else name
     doubled = folded.replace('"', '""')
-    return f'"{doubled}"'
+    return _doubled(f'"{doubled}"')
+
+
+def _doubled(text: str) -> str:
+    return text.replace("%", "%%")

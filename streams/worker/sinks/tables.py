@@ -9,30 +9,28 @@ from typing import Any
 import orjson
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sink_rows import range_of, rows_of
+from streams.playbook.sink_rows import alike, range_of, rows_of
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import columns_of
 from streams.worker.sinks.port import Job, Reference
 
+Row = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a job, in columns."""
+    """The rows of a job, and all columns that they have."""
 
     table: str
     columns: tuple[str, ...]
-    rows: Sequence[Mapping[str, Any]]
-
-    def values(self, convert: Callable[[Any], Any]) -> list[list[Any]]:
-        """Return the value of every column of every row; NULL where a row has none."""
-        return [[convert(row.get(name)) for name in self.columns] for row in self.rows]
+    rows: Sequence[Row]
 
 
 def table_rows(job: Job) -> Rows:
     """Return the rows of a declarative job.
 
     Raises:
-        BadConfig: there is no table, a row is no mapping, or its key is missing.
+        BadConfig: there is no table, or a row is no mapping.
     """
     if job.table is None:
         raise BadConfig(f"a {job.storage} sink needs a table")
@@ -40,19 +38,39 @@ def table_rows(job: Job) -> Rows:
         rows = rows_of(job.data)
     except BadSink as error:
         raise BadConfig(str(error)) from error
-    columns = tuple(columns_of(rows))
-    if job.mode in ("update", "upsert") and rows:
-        for name in job.key or ("",):
-            if name not in columns:
-                raise BadConfig(f"the key {name!r} is no column of `data`: {', '.join(columns)}")
-    return Rows(job.table, columns, rows)
+    return Rows(job.table, tuple(columns_of(rows)), rows)
 
 
-def reference(job: Job, rows: Rows | None) -> Reference:
-    """Return where the rows are."""
+def groups(job: Job, rows: Rows) -> list[Rows]:
+    """Return the rows as those that one statement can write: of the same columns, if it sets them.
+
+    Raises:
+        BadConfig: a row has no value for its key.
+    """
+    if job.mode not in ("update", "upsert") or not rows.rows:
+        return [rows] if rows.rows else []
+    try:
+        made = alike(rows.rows, job.key)
+    except BadSink as error:
+        raise BadConfig(str(error)) from error
+    return [Rows(rows.table, tuple(columns_of(some)), some) for some in made]
+
+
+def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
+    """Return the last row of each key, for engines that want one; NULL is never the same."""
+    last: dict[Any, Row] = {}
+    for place, row in enumerate(rows):
+        values = tuple(None if row[name] is None else str(row[name]) for name in key)
+        last[place if None in values else values] = row
+    return list(last.values())
+
+
+def reference(job: Job, rows: Rows | None, count: int | None = None) -> Reference:
+    """Return where the rows are; `count` tells how many there were, where only the storage can."""
     if rows is None:
         return {"store": job.storage, "key": "statement", "range": ""}
-    return {"store": job.storage, "key": rows.table, "range": range_of(rows.rows, job.key)}
+    span = range_of(rows.rows, job.key) if count is None else f"rows:{count}"
+    return {"store": job.storage, "key": rows.table, "range": span}
 
 
 def text_of_json(value: Any) -> Any:
@@ -65,8 +83,14 @@ def text_of_json(value: Any) -> Any:
 def merge(
     rows: Rows, key: Sequence[str], source: str, quote: Callable[[str], str], *, inserts: bool
 ) -> str:
-    """Return the MERGE of `source`, whose columns are the rows', into the table."""
+    """Return the MERGE of `source`, whose columns are the rows', into the table.
+
+    Raises:
+        BadConfig: it would change nothing.
+    """
     rest = [name for name in rows.columns if name not in key]
+    if not rest and not inserts:
+        raise BadConfig("an update of nothing but its key changes nothing")
     on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
     parts = [f"MERGE INTO {rows.table} AS t USING ({source}) AS s ON {on}"]
     if rest:

@@ -54,6 +54,10 @@ class SinkTool:
             return failed(f"{storage}.{error.code}", str(error))
         except TimeoutError:
             return failed(f"{storage}.timeout", "the storage did not answer in time")
+        except OSError as error:
+            return failed(f"{storage}.os", str(error))
+        except (ValueError, TypeError, ArithmeticError, NotImplementedError) as error:
+            return failed(f"{storage}.value", f"a value cannot be written: {error}")
         return Outcome(status="success", data=dict(reference))
 
     async def close(self) -> None:

@@ -30,6 +30,7 @@ COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
 _AGAIN = frozenset({"40001", "40P01", "55P03"})
 _ROWS_FAULT = ("21", "22", "23", "P0")
+_STATEMENTS_FAULT = ("42", "3F")
 _REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
 
 
@@ -121,20 +122,20 @@ def _missing(run: Run) -> Iterator[None]:
     try:
         yield
     except MissingValue as error:
-        raise SaveFailed(run.task, str(error), row=run.calls[error.row]) from None
+        raise SaveFailed(run.task, str(error), rows=(run.calls[error.row],)) from None
 
 
 def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
     """Gather neighbouring calls of the same statement."""
     run: Run | None = None
-    for call, config in enumerate(configs):
+    for call, config in ((n, one) for n, whole in enumerate(configs) for one in saves_in(whole)):
         try:
             [statement] = statements(text(config, *COMMAND))
             rows = rows_in(config)
         except BadConfig as error:
-            raise SaveFailed(task, str(error), row=call) from error
+            raise SaveFailed(task, str(error), rows=(call,)) from error
         except ValueError:
-            raise SaveFailed(task, "a deferred save must be one statement", row=call) from None
+            raise SaveFailed(task, "a deferred save must be one statement", rows=(call,)) from None
         if run is None or run.statement is not statement:
             if run is not None:
                 yield run
@@ -143,6 +144,11 @@ def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
         run.calls.extend([call] * len(rows))
     if run is not None:
         yield run
+
+
+def saves_in(config: Config) -> Sequence[Config]:
+    """Return the parts of a call: those of `saves`, each with its statement, or it alone."""
+    return config.get("saves") or (config,)
 
 
 def rows_in(config: Config) -> list[Row]:
@@ -165,39 +171,58 @@ def rows_in(config: Config) -> list[Row]:
 async def _blame(
     database: Database, runs: Mapping[Fence, Sequence[Run]], error: Exception
 ) -> SaveFailed:
-    """Find the row that the database refuses, by writing again and taking it all back."""
-    if not _code(error).startswith(_ROWS_FAULT):
-        return SaveFailed(_first_task(runs), _said(error), code=_code(error))
-    found: SaveFailed | None = None
+    """Find the rows that the database refuses, by writing again and taking it all back."""
+    whole = SaveFailed(_first_task(runs), _said(error), code=_code(error))
+    every = [run for each in runs.values() for run in each]
+    if not _code(error).startswith(_ROWS_FAULT) and (not _is_statements(error) or len(every) == 1):
+        return whole
+    found: list[SaveFailed] = []
     try:
         async with database.connection() as connection:
             attempt = connection.transaction()
             await attempt.start()
             try:
-                for run in (run for each in runs.values() for run in each):
-                    if found is None:
-                        found = await _culprit(database, connection, run, 0, len(run.rows))
+                for run in every:
+                    if not found or found[0].code.startswith(_STATEMENTS_FAULT):
+                        found += await _culprit(database, connection, run, 0, len(run.rows))
             finally:
                 await attempt.rollback()
     except (asyncpg.PostgresError, TargetUnavailable):
-        found = None
-    return found or SaveFailed(_first_task(runs), _said(error), code=_code(error))
+        return whole
+    return _together(found) if found else whole
 
 
 async def _culprit(
     database: Database, connection: asyncpg.Connection, run: Run, low: int, high: int
-) -> SaveFailed | None:
-    """Write rows `low` to `high`; where they are refused, halve until one row is left."""
+) -> list[SaveFailed]:
+    """Write rows `low` to `high`; where they are refused, halve until one row is left.
+
+    A statement that is refused is so for all of its rows.
+    """
     try:
         async with connection.transaction():
             await write_anyhow(database, connection, run.statement, run.rows[low:high])
     except _REFUSED as error:
-        if high - low == 1:
-            return SaveFailed(run.task, _said(error), row=run.calls[low], code=_code(error))
+        is_whole = _is_statements(error)
+        if high - low == 1 or is_whole:
+            calls = dict.fromkeys(run.calls if is_whole else run.calls[low:high])
+            return [SaveFailed(run.task, _said(error), rows=tuple(calls), code=_code(error))]
         middle = (low + high) // 2
         first = await _culprit(database, connection, run, low, middle)
         return first or await _culprit(database, connection, run, middle, high)
-    return None
+    return []
+
+
+def _together(found: Sequence[SaveFailed]) -> SaveFailed:
+    """Return the first refusal with the rows of all others of its task and kind."""
+    first = found[0]
+    same = [one for one in found if (one.task, one.code) == (first.task, first.code)]
+    rows = dict.fromkeys(row for one in same for row in one.rows)
+    return SaveFailed(first.task, first.why, rows=tuple(rows), code=first.code)
+
+
+def _is_statements(error: Exception) -> bool:
+    return _code(error).startswith(_STATEMENTS_FAULT)
 
 
 def _first_task(runs: Mapping[Fence, Sequence[Run]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,13 @@ from streams.worker.tools import pg_fence
 from streams.worker.tools.failure import failed, seconds, text
 from streams.worker.tools.pg_pools import MAX_CONNECTIONS, Database, PostgresPools, target_of
 from streams.worker.tools.pg_reference import written
-from streams.worker.tools.pg_save import COMMAND, rows_in, save
+from streams.worker.tools.pg_save import COMMAND, rows_in, save, saves_in
 from streams.worker.tools.pg_statement import Statement, statements
 from streams.worker.tools.pg_values import as_text, rows_of
 from streams.worker.tools.pg_write import affected, texts, typed, write_anyhow
 
+Work = tuple[Sequence[Statement], Config]
+"""Statements, and the values that they are given."""
 ANSWER_BYTES = 4 * 1024 * 1024
 """How much of an answer a fence keeps, for an attempt that comes again."""
 
@@ -28,7 +31,8 @@ class PostgresTool:
     """Runs `command` (or `query`, `sql`, `statement`) in the database of `auth` or `dsn`.
 
     `params` is a mapping for placeholders like :name, or a list for $1, $2 …; `rows` is a list
-    of such mappings, written at once. Values are always bound, never pasted into the text.
+    of such mappings, written at once; `saves` is a list of commands with rows of their own.
+    Values are always bound, never pasted into the text.
     The answer is {"rows": [...], "row_count": n}; of a statement that changes rows it says where
     they are, too: {"store": "db", "key": table, "range": "id:1-100"}.
 
@@ -51,10 +55,11 @@ class PostgresTool:
     async def run(self, config: Config, call: Call) -> Outcome:
         """Run the statements of the task, in one transaction where they change rows."""
         try:
-            commands = statements(text(config, *COMMAND))
+            works = [(statements(text(one, *COMMAND)), one) for one in saves_in(config)]
             limit = seconds(config, call, None)
             database = await self._pools.database(config, call.tenant_id, call.organization_id)
-            return await self._run(database, commands, config, call, limit)
+            async with asyncio.timeout(limit):
+                return await self._run(database, works, config, call)
         except (BadConfig, UnknownCredential) as error:
             return failed("pg.config", str(error))
         except asyncpg.PostgresError as error:
@@ -107,11 +112,11 @@ class PostgresTool:
     async def _run(
         self,
         database: Database,
-        commands: Sequence[Statement],
+        works: Sequence[Work],
         config: Config,
         call: Call,
-        limit: float | None,
     ) -> Outcome:
+        commands = [command for some, _ in works for command in some]
         is_fenced = config.get("fence")
         if is_fenced is None:
             is_fenced = any(one.writes for one in commands)
@@ -119,22 +124,20 @@ class PostgresTool:
         tidy = any(one.returns is None or "set_config" in one.words for one in commands)
         async with database.connection(tidy=tidy) as connection:
             if is_fenced:
-                return await self._fenced(database, connection, commands, config, call, limit)
+                return await self._fenced(database, connection, works, call)
             if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
-                data = await _execute(database, connection, commands, config, limit)
+                data = await _execute(database, connection, works)
             else:
                 async with connection.transaction():
-                    data = await _execute(database, connection, commands, config, limit)
+                    data = await _execute(database, connection, works)
         return Outcome(status="success", data=data)
 
     async def _fenced(
         self,
         database: Database,
         connection: asyncpg.Connection,
-        commands: Sequence[Statement],
-        config: Config,
+        works: Sequence[Work],
         call: Call,
-        limit: float | None,
     ) -> Outcome:
         await pg_fence.ready(database, connection)
         fence = self._fence(call)
@@ -142,7 +145,7 @@ class PostgresTool:
             if not await pg_fence.take(connection, [fence], Saved(row_count=0)):
                 found = await pg_fence.find(connection, [fence])
                 return _adopted(found[fence])
-            data = await _execute(database, connection, commands, config, limit)
+            data = await _execute(database, connection, works)
             _check_size(data)
             await pg_fence.fill(connection, fence, data["row_count"], {"data": data})
         return Outcome(status="success", data=data)
@@ -159,11 +162,22 @@ class PostgresTool:
 
 
 async def _execute(
+    database: Database, connection: asyncpg.Connection, works: Sequence[Work]
+) -> dict[str, Any]:
+    """Do one piece of work after the other; rows of several are counted together."""
+    data: dict[str, Any] = {}
+    count = 0
+    for commands, config in works:
+        data = await _statements(database, connection, commands, config)
+        count += data["row_count"]
+    return data if len(works) == 1 else {**data, "row_count": count, "range": f"rows:{count}"}
+
+
+async def _statements(
     database: Database,
     connection: asyncpg.Connection,
     commands: Sequence[Statement],
     config: Config,
-    limit: float | None,
 ) -> dict[str, Any]:
     """Run the statements one after the other; the last one's answer counts."""
     data: dict[str, Any] = {"rows": [], "row_count": 0}
@@ -172,30 +186,25 @@ async def _execute(
             async with connection.transaction():
                 count = await write_anyhow(database, connection, command, rows_in(config))
             data = {"rows": [], "row_count": count}
-            data |= written(command, data)
-            continue
-        sql, values = await _bound(database, connection, command, config)
-        data = await _answer(connection, command, sql, values, limit)
+        else:
+            sql, values = await _bound(database, connection, command, config)
+            data = await _answer(connection, command, sql, values)
         data |= written(command, data)
     return data
 
 
 async def _answer(
-    connection: asyncpg.Connection,
-    command: Statement,
-    sql: str,
-    values: Sequence[str | None],
-    limit: float | None,
+    connection: asyncpg.Connection, command: Statement, sql: str, values: Sequence[str | None]
 ) -> dict[str, Any]:
     """Run one statement in as few round trips as its answer allows."""
     if command.returns is None:
-        prepared = await connection.prepare(sql, timeout=limit)
-        rows = rows_of(await prepared.fetch(*values, timeout=limit))
+        prepared = await connection.prepare(sql)
+        rows = rows_of(await prepared.fetch(*values))
         return {"rows": rows, "row_count": affected(prepared.get_statusmsg())}
     if command.returns:
-        rows = rows_of(await connection.fetch(sql, *values, timeout=limit))
+        rows = rows_of(await connection.fetch(sql, *values))
         return {"rows": rows, "row_count": len(rows)}
-    status = await connection.execute(sql, *values, timeout=limit)
+    status = await connection.execute(sql, *values)
     return {"rows": [], "row_count": affected(status)}
 
 

@@ -216,6 +216,30 @@ async def object_of(runtime: Runtime, address: str) -> Any:
     return orjson.loads(bytes(await found.bytes_async()))
 
 
+async def test_a_row_is_kept_in_duckdb(runtime: Runtime) -> None:
+    execution = await run(runtime, "duckdb")
+    with duckdb.connect(str(runtime.data / "sinks" / "examples.duckdb")) as session:
+        found = session.execute("FROM hello").fetchall()
+    assert found == [(execution, "Hello World", '{"message":"Hello World"}')]
+
+
+async def test_what_is_recorded_in_the_log_is_in_the_event_itself(runtime: Runtime) -> None:
+    execution = await run(runtime, "event_log")
+    told = await runtime.executions.connection.fetchval(
+        "SELECT result FROM noetl.event WHERE root_id = $1 AND node_name = 'test_step'"
+        " AND event_type = 'command.completed'",
+        int(execution),
+    )
+    result = orjson.loads(told)
+    assert result["data"] == {"message": "Hello World"}
+    assert result["meta"]["sink"] == {
+        "store": "event_log",
+        "key": f"execution/{execution}/step/test_step",
+        "range": "",
+        "data": {"length": 11, "status": "success"},
+    }
+
+
 async def test_a_sink_sees_the_result_unwrapped_and_its_envelope(runtime: Runtime) -> None:
     await run(runtime, "context")
     [row] = await runtime.author("SELECT * FROM results")

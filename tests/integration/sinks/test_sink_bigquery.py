@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 from aiohttp import web
 
-from tests.sinks import Sinks, kind
+from tests.sinks import Sinks, call, kind
 
 
 async def serving(app: web.Application) -> tuple[web.AppRunner, str]:
@@ -26,6 +28,7 @@ class Warehouse:
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.loaded: list[dict[str, Any]] = []
+        self.loads: list[str] = []
         self.queries: list[dict[str, Any]] = []
 
     def app(self) -> web.Application:
@@ -67,6 +70,7 @@ class Warehouse:
         made = orjson.loads(job)
         if (refused := self._made(made)) is not None:
             return refused
+        self.loads.append(made["configuration"]["load"]["writeDisposition"])
         self.loaded += [orjson.loads(line) for line in body.splitlines()]
         return web.json_response(self.jobs[made["jobReference"]["jobId"]])
 
@@ -135,3 +139,71 @@ async def test_bigquery_binds_values_as_the_columns_of_the_table(tmp_path: Path)
     assert [value.get("value") for _, value in bound[:4]] == ["1", "5", None, '{"a": [1]}']
     assert kind(strange) == kind(record) == "bigquery.config"
     assert "has no column 'w'; there are id, v" in str(strange.error)
+
+
+@pytest.fixture
+async def bigquery(tmp_path: Path) -> AsyncIterator[tuple[Sinks, Warehouse]]:
+    warehouse = Warehouse()
+    runner, url = await serving(warehouse.app())
+    sinks = Sinks(tmp_path, {"bq": {"project": "p", "endpoint": url}})
+    yield sinks, warehouse
+    await sinks.tool.close()
+    await runner.cleanup()
+
+
+BLOCK = {"storage": "bigquery", "auth": "bq", "table": "d.t", "data": "{{ result }}"}
+
+
+def bound(query: dict[str, Any]) -> list[Any]:
+    return [one["parameterValue"].get("value") for one in query["queryParameters"]]
+
+
+async def test_rows_are_loaded_as_their_columns_want_them(
+    bigquery: tuple[Sinks, Warehouse],
+) -> None:
+    sinks, warehouse = bigquery
+    row = {"v": {"a": [1]}, "j": {"b": 1}, "tags": ["x", {"c": 1}], "r": {"a": "b"}}
+    await sinks.twice({**BLOCK, "mode": "overwrite"}, result=[row])
+    await sinks.twice(BLOCK, result=[{"V": 5, "n": "1.5"}])
+    assert warehouse.loads == ["WRITE_TRUNCATE", "WRITE_APPEND"]
+    texts = {"v": '{"a":[1]}', "tags": ["x", '{"c":1}']}
+    assert warehouse.loaded == [{**row, **texts}, {"V": "5", "n": "1.5"}]
+
+
+async def test_rows_are_merged_by_their_columns_and_of_a_key_the_last(
+    bigquery: tuple[Sinks, Warehouse],
+) -> None:
+    sinks, warehouse = bigquery
+    update, upsert = ({**BLOCK, "mode": mode, "key": "id"} for mode in ("update", "upsert"))
+    rows = [{"id": 1, "v": "a"}, {"id": 2, "n": 5}, {"id": 1, "v": "b"}]
+    await sinks.twice(update, result=rows)
+    first, second = warehouse.queries
+    assert first["query"] == (
+        "MERGE INTO `p.d.t` AS t USING (SELECT @p0_0 AS `id`, @p0_1 AS `v`) AS s "
+        "ON t.`id` = s.`id` WHEN MATCHED THEN UPDATE SET `v` = s.`v`"
+    )
+    assert (bound(first), bound(second)) == (["1", "b"], ["2", "5"])
+    await sinks.twice(upsert, result=[])
+    assert len(warehouse.queries) == 2
+    for result in ({"id": 1}, [{"id": 1, "v": "a"}, {"v": "b"}]):
+        assert kind(await sinks.once(update, result=result)) == "bigquery.config"
+
+
+async def test_more_rows_than_a_query_takes_go_in_several_jobs(
+    bigquery: tuple[Sinks, Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.worker.sinks.bigquery.MOST_PARAMETERS", 5)
+    sinks, warehouse = bigquery
+    rows = [{"id": n, "v": "x"} for n in range(5)]
+    await sinks.twice({**BLOCK, "mode": "upsert", "key": "id"}, result=rows)
+    assert [bound(one)[::2] for one in warehouse.queries] == [["0", "1"], ["2", "3"], ["4"]]
+    first, *others = warehouse.jobs
+    assert others == [f"{first}-part1", f"{first}-part2"]
+
+
+@pytest.mark.parametrize("statement", ["", "-- nothing", "SELECT 1; SELECT 2"])
+async def test_a_statement_is_one(bigquery: tuple[Sinks, Warehouse], statement: str) -> None:
+    config = {"storage": "bigquery", "driver": "bigquery", "auth": "bq", "statement": statement}
+    told = await bigquery[0].tool.run(config, call())
+    assert kind(told) == "bigquery.config"
+    assert "takes one statement" in str(told.error)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from streams.worker.errors import TargetUnavailable
 from tests.graphs import neo4j_server
 from tests.sinks import Sinks, call, kind
 
+HELD = "import ladybug, sys; g = ladybug.Database(sys.argv[1]); print(flush=True); sys.stdin.read()"
 STATEMENT = """
 MERGE (e:Execution {id: $execution})
 MERGE (s:Step {name: $step})
@@ -55,6 +59,49 @@ async def test_a_credential_names_the_driver_unless_the_block_does(tmp_path: Pat
     with pytest.raises(TargetUnavailable):
         await sinks.once(block | {"spec": {"driver": "neo4j"}})
     await sinks.tool.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY (RETURN 1 AS a) TO '{}'",
+        "/* a */ RETURN '\\''; // b\n profile COPY (RETURN 1 AS a) TO '{}'",
+        "EXPORT DATABASE '{}'",
+        "MATCH (n) LOAD FROM '{}' RETURN 1",
+        "INSTALL json",
+    ],
+)
+async def test_a_statement_reaches_no_other_file(
+    sinks: Sinks, tmp_path: Path, statement: str
+) -> None:
+    other = tmp_path / "other.csv"
+    block = {"storage": "graph", "spec": {"driver": "ladybug", "path": "g"}}
+    assert kind(await sinks.once({**block, "statement": statement.format(other)})) == "graph.config"
+    assert not other.exists()
+
+
+async def test_what_only_looks_like_files_or_locks_is_none(sinks: Sinks, tmp_path: Path) -> None:
+    block: dict[str, Any] = {"storage": "graph", "spec": {"driver": "ladybug", "path": "g"}}
+    fine = "UNWIND [{load: 'x; COPY y'}] AS load RETURN load.load AS copy"
+    await sinks.twice({**block, "statement": fine})
+    wrong = {**block, "statement": "MERGE (b:Block {id: $id})", "params": {"id": 1}}
+    assert kind(await sinks.once(wrong)) == "graph.binder"
+    (tmp_path / "file").write_text("")
+    inside = {"driver": "ladybug", "path": "file/g"}
+    assert kind(await sinks.once({**block, "spec": inside, "statement": fine})) == "graph.os"
+
+
+async def test_a_graph_that_another_process_has_open_is_unavailable(
+    sinks: Sinks, tmp_path: Path
+) -> None:
+    block = {"storage": "graph", "spec": {"driver": "ladybug", "path": "g"}}
+    held = [sys.executable, "-c", HELD, str(tmp_path / "g")]
+    holder = await asyncio.create_subprocess_exec(*held, stdin=PIPE, stdout=PIPE)
+    assert holder.stdout is not None
+    await holder.stdout.readline()
+    with pytest.raises(TargetUnavailable):
+        await sinks.once({**block, "statement": "RETURN 1"})
+    await holder.communicate(b"")
 
 
 async def test_neo4j_that_is_down_is_unavailable(tmp_path: Path) -> None:

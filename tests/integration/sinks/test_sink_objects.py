@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import obstore
 import orjson
@@ -10,8 +11,11 @@ import pytest
 from obstore.store import S3Store
 
 from streams.settings import Settings
+from streams.worker.sinks.objects import S3Driver
+from streams.worker.sinks.port import Around, Job
+from streams.worker.tools.credentials import ConfiguredCredentials
 from tests.buckets import open_bucket
-from tests.sinks import Sinks, kind
+from tests.sinks import Sinks, call, kind
 
 
 @pytest.mark.stack
@@ -80,3 +84,61 @@ async def test_gcs_objects_are_put_under_a_name_that_every_attempt_has(tmp_path:
         assert [one.read_text() for one in bucket.files("y")] == ["[1,2]", "[3]"]
     assert kind(nowhere) == "gcs.notfound"
     assert "no bucket 'nowhere'" in str(nowhere.error)
+
+
+async def test_parts_that_a_longer_list_left_are_removed(tmp_path: Path) -> None:
+    async with open_bucket(tmp_path / "served") as bucket:
+        login = {"service_account_key": "none", "endpoint": bucket.endpoint, "bucket": bucket.name}
+        sinks = Sinks(tmp_path, {"gcs": login})
+        block = {"storage": "gcs", "auth": "gcs", "spec": {"key": "a/b.json"}, "chunk_size": 2}
+        block |= {"concurrency": 2, "data": "{{ result }}"}
+        try:
+            for result, count in ((list(range(8)), 4), ([1, 2, 3], 2), ([1], 1)):
+                told = await sinks.twice(block, result=result)
+                assert told["range"] == f"parts:{count}"
+                names = [one.name for one in bucket.files("a")]
+                assert names == [f"b-{n:05}.json" for n in range(count)]
+        finally:
+            await sinks.tool.close()
+
+
+async def test_objects_are_put_at_the_same_time_as_many_as_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, now, most = obstore.put_async, 0, 0
+
+    async def counted(*given: Any, **named: Any) -> Any:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return await put(*given, **named)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(obstore, "put_async", counted)
+    async with open_bucket(tmp_path / "served") as bucket:
+        login = {"service_account_key": "none", "endpoint": bucket.endpoint, "bucket": bucket.name}
+        sinks = Sinks(tmp_path, {"gcs": login})
+        block = {"storage": "gcs", "auth": "gcs", "spec": {"key": "y"}, "batch": False}
+        try:
+            await sinks.twice({**block, "concurrency": 3, "data": list(range(12))})
+        finally:
+            await sinks.tool.close()
+        assert len(bucket.files("")) == 12
+    assert most == 3
+
+
+def test_what_a_spec_says_of_a_store_tells_it_from_others() -> None:
+    driver = S3Driver(
+        Around(credentials=ConfiguredCredentials({}, {}), deployment="t", folder=None)
+    )
+
+    def store(**spec: str) -> Any:
+        job = Job(storage="s3", mode="overwrite", call=call(), spec={"bucket": "b", **spec})
+        return driver._store(job, "b")
+
+    first = store(region="eu-west-1", key="a")
+    assert store(region="eu-west-1", key="b") is first
+    assert store(region="eu-west-2") is not first
+    assert store(region="eu-west-1", access_key="k", secret_key="s") is not first

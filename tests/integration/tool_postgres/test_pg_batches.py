@@ -65,7 +65,7 @@ async def test_batches_of_several_tasks_go_in_one_transaction(
     bad = [(fence, calls((1, "a"), (2, "b"))), (second, calls((3, "c"), (1, "again")))]
     with pytest.raises(SaveFailed) as refused:
         await tool.save(bad, Saved(row_count=2))
-    assert (refused.value.task, refused.value.row) == ("other", 1)
+    assert (refused.value.task, refused.value.rows) == ("other", (1,))
     assert await db.fetchval("SELECT count(*) FROM t") == 0
     assert await tool.find(bad[0][1][0], [fence, second]) == {}
 
@@ -82,7 +82,7 @@ async def test_the_row_to_blame_is_named(
     batch[bad] = calls((value, "a"), command=command)[0]
     with pytest.raises(SaveFailed, match=f"row {bad} of the batch") as refused:
         await tool.save([(fence, batch)], Saved(row_count=30))
-    assert refused.value.row == bad
+    assert refused.value.rows == (bad,)
     await tool.save([(fence, batch[:bad] + batch[bad + 1 :])], Saved(row_count=29))
     assert await db.fetchval("SELECT count(*) FROM t") == 30
 
@@ -95,7 +95,7 @@ async def test_a_call_with_a_bad_row_among_its_rows_is_named(
         await tool.save(
             [(fence, [sql(INSERT, rows=good), sql(INSERT, rows=bad)])], Saved(row_count=2)
         )
-    assert refused.value.row == 1
+    assert refused.value.rows == (1,)
     assert await db.fetchval("SELECT count(*) FROM t") == 0
 
 
@@ -108,7 +108,7 @@ async def test_text_that_postgres_cannot_hold_is_named(
     batch[7] = calls((7, text))[0]
     with pytest.raises(SaveFailed) as refused:
         await tool.save([(fence, batch)], Saved(row_count=20))
-    assert refused.value.row == 7
+    assert refused.value.rows == (7,)
 
 
 async def test_a_credential_that_is_not_there_fails_the_save(
@@ -125,7 +125,7 @@ async def test_a_row_without_a_value_is_named(tool: PostgresTool, fence: Fence) 
     batch = [*calls((1, "a")), sql(INSERT, params={"id": 2})]
     with pytest.raises(SaveFailed, match=":v") as refused:
         await tool.save([(fence, batch)], Saved(row_count=2))
-    assert refused.value.row == 1
+    assert refused.value.rows == (1,)
 
 
 async def test_a_statement_that_is_wrong_for_all_rows_names_none(
@@ -134,7 +134,40 @@ async def test_a_statement_that_is_wrong_for_all_rows_names_none(
     batch = calls((1, "a"), command="INSERT INTO nowhere (id, v) VALUES (:id, :v)")
     with pytest.raises(SaveFailed, match="nowhere") as refused:
         await tool.save([(fence, batch)], Saved(row_count=1))
-    assert refused.value.row is None
+    assert refused.value.rows == ()
+
+
+async def test_a_statement_that_is_wrong_for_some_rows_names_those(
+    tool: PostgresTool, db: asyncpg.Connection, fence: Fence
+) -> None:
+    wrong = INSERT.replace("v)", "nowhere)", 1)
+    batch = calls((1, "a"), (2, "b"))
+    batch[1:1] = calls((3, "c"), (4, "d"), command=wrong)
+    batch += calls((5, "e"), command=wrong)
+    with pytest.raises(SaveFailed, match=r"3 rows of the batch.*nowhere") as refused:
+        await tool.save([(fence, batch)], Saved(row_count=5))
+    assert refused.value.rows == (1, 2, 4)
+    await tool.save([(fence, [batch[0], batch[3]])], Saved(row_count=2))
+    assert await db.fetchval("SELECT count(*) FROM t") == 2
+
+
+async def test_a_call_of_several_statements_is_saved_with_the_others(
+    tool: PostgresTool, db: asyncpg.Connection, fence: Fence
+) -> None:
+    alone = INSERT.replace(", v", "").replace(", :v", "")
+    saves = [{"command": INSERT, "rows": [{"id": 1, "v": "a"}]}]
+    saves += [{"command": alone, "rows": [{"id": 2}, {"id": "x"}]}]
+    batch = [*calls((3, "c")), {"auth": "pg", "saves": saves}]
+    with pytest.raises(SaveFailed) as refused:
+        await tool.save([(fence, batch)], Saved(row_count=2))
+    assert refused.value.rows == (1,)
+    saves[1]["rows"].pop()
+    await tool.save([(fence, batch)], Saved(row_count=2))
+    assert [tuple(row) for row in await db.fetch("SELECT * FROM t ORDER BY id")] == [
+        (1, "a"),
+        (2, None),
+        (3, "c"),
+    ]
 
 
 async def test_the_same_key_twice_in_an_upsert_keeps_the_last(

@@ -11,7 +11,7 @@ from streams.playbook.errors import BadSink
 from streams.playbook.model import Playbook, Task
 from streams.playbook.parse import check, parse
 from streams.playbook.problem import Severity
-from streams.playbook.sink_rows import quoted, rows_of, statement
+from streams.playbook.sink_rows import alike, quoted, range_of, rows_of, statement
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {path: p/q}\n"
 
@@ -48,9 +48,9 @@ def test_a_declarative_sink_becomes_a_postgres_task_with_bound_values() -> None:
     assert (task.label, task.kind, task.deferrable) == ("sink", "postgres", True)
     assert task.config.render(SCOPE) == {
         "auth": "pg",
-        "command": 'INSERT INTO "hello" ("id", "payload") VALUES (:id, :payload) '
+        "command": 'INSERT INTO "hello" ("id", "payload") VALUES (:c0, :c1) '
         'ON CONFLICT ("id") DO UPDATE SET "payload" = EXCLUDED."payload"',
-        "rows": [{"id": "7", "payload": {"a": 1}}],
+        "rows": [{"c0": "7", "c1": {"a": 1}}],
         "reference": {"store": "db", "key": "Hello", "range": "id:7"},
     }
 
@@ -58,12 +58,12 @@ def test_a_declarative_sink_becomes_a_postgres_task_with_bound_values() -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ("append", 'INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v)'),
-        ("update", 'UPDATE "s"."t" SET "v" = :v WHERE "k" = :k'),
-        ("overwrite", 'DELETE FROM "s"."t"; INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v)'),
+        ("append", 'INSERT INTO "s"."t" ("k", "v") VALUES (:c0, :c1)'),
+        ("update", 'UPDATE "s"."t" SET "v" = :c1 WHERE "k" = :c0'),
+        ("overwrite", 'DELETE FROM "s"."t"; INSERT INTO "s"."t" ("k", "v") VALUES (:c0, :c1)'),
         (
             "upsert",
-            'INSERT INTO "s"."t" ("k", "v") VALUES (:k, :v) '
+            'INSERT INTO "s"."t" ("k", "v") VALUES (:c0, :c1) '
             'ON CONFLICT ("k") DO UPDATE SET "v" = EXCLUDED."v"',
         ),
     ],
@@ -79,7 +79,49 @@ def test_names_are_quoted_so_that_no_data_is_ever_sql() -> None:
     assert quoted('"My Table".T') == '"My Table"."t"'
     hostile = 'x"); DELETE FROM t; --'
     made = statement("t", "append", (), (hostile,))
-    assert made == 'INSERT INTO "t" ("x""); DELETE FROM t; --") VALUES (:column_0)'
+    assert made == 'INSERT INTO "t" ("x""); DELETE FROM t; --") VALUES (:c0)'
+
+
+def test_no_name_of_a_column_is_taken_for_the_place_of_another() -> None:
+    assert statement("t", "append", (), ("c1", "a b")) == (
+        'INSERT INTO "t" ("c1", "a b") VALUES (:c0, :c1)'
+    )
+
+
+def test_a_column_in_quotes_is_meant_as_it_stands() -> None:
+    made = statement("t", "update", ('"Id"',), ('"Id"', "Name", 'a"b'))
+    assert made == 'UPDATE "t" SET "name" = :c1, "a""b" = :c2 WHERE "Id" = :c0'
+
+
+def test_rows_go_together_where_they_have_the_same_columns() -> None:
+    a, b, c = {"id": 1, "v": 1}, {"w": 1, "id": 2}, {"v": 2, "id": 3}
+    assert alike([a, b, c], ["id"]) == [[a, c], [b]]
+    again = {"id": 1, "v": 3, "w": 1}
+    assert alike([a, again, c], ["id"]) == [[a], [again], [c]]
+    with pytest.raises(BadSink, match="'id' is no column of a row: v"):
+        alike([a, {"v": 1}], ["id"])
+
+
+def test_a_column_that_a_row_lacks_is_in_no_statement_of_its_own() -> None:
+    task = task_of("{storage: postgres, auth: pg, table: t, mode: upsert, key: id}")
+    rows = [{"id": 1, "v": "a"}, {"id": 2}]
+    config: Any = task.config.render({**SCOPE, "result": rows})
+    assert [(one["command"], one["rows"]) for one in config["saves"]] == [
+        (statement("t", "upsert", ("id",), ("id", "v")), [{"c0": 1, "c1": "a"}]),
+        (statement("t", "upsert", ("id",), ("id",)), [{"c0": 2}]),
+    ]
+
+
+def test_a_reference_tells_only_the_beginning_of_a_long_key() -> None:
+    assert range_of([{"k": "x" * 200_000}], ["k"]) == f"k:{'x' * 80}"
+
+
+def test_the_time_of_a_sink_is_that_of_its_task() -> None:
+    by_data = task_of("{storage: postgres, auth: pg, table: t, spec: {timeout: 5}}")
+    by_statement = task_of(
+        "{storage: postgres, auth: pg, statement: SELECT 1, spec: {timeout: '{{ execution_id }}'}}"
+    )
+    assert [one.config.render(SCOPE)["timeout"] for one in (by_data, by_statement)] == [5, "7"]  # type: ignore[index,call-overload]
 
 
 @pytest.mark.parametrize("data", [None, 5, "text", [1], [{}], {}])
@@ -119,7 +161,7 @@ def test_vectors_go_to_the_columns_that_the_spec_names() -> None:
         " data: {id: '{{ execution_id }}', vector: [1, 2], meta: {a: 1}}}"
     )
     config: Any = task.config.render(SCOPE)
-    assert config["rows"] == [{"id": "7", "v": [1, 2], "meta": {"a": 1}}]
+    assert config["rows"] == [{"c0": "7", "c1": [1, 2], "c2": {"a": 1}}]
     assert config["command"].endswith('"meta" = EXCLUDED."meta"')
     assert config["reference"]["store"] == "vector"
 

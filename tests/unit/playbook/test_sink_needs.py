@@ -70,6 +70,14 @@ def test_what_has_no_effect_is_said() -> None:
     assert (told.severity, told.where) == (Severity.WARNING, "workflow[0].sink.chunk_size")
 
 
+def test_a_file_is_not_written_in_several_places_at_the_same_time() -> None:
+    playbook, problems = check(HEAD + "{storage: file, chunk_size: 5, batch: true, concurrency: 2}")
+    assert playbook is not None
+    [told] = problems
+    assert (told.severity, told.where) == (Severity.WARNING, "workflow[0].sink.concurrency")
+    assert "one part after the other" in told.message
+
+
 def test_a_mode_that_nothing_has_is_told_once() -> None:
     _, problems = check(HEAD + "{storage: duckdb, table: t, auth: d, mode: insert}")
     assert [one.message for one in problems] == ["there is no 'insert'"]

@@ -91,7 +91,7 @@ class FakeSaver(FakeTool):
         for fence, rows in fresh:
             for number, row in enumerate(rows):
                 if row.get("value") == "bad":
-                    raise SaveFailed(fence.task, "the value is bad", row=number)
+                    raise SaveFailed(fence.task, "the value is bad", rows=(number,))
         for fence, rows in fresh:
             self.saved += [(fence.task, row) for row in rows]
             self.fences[fence] = saved

@@ -8,9 +8,10 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.playbook.parse import parse
-from streams.worker.deferred import Deferral
+from streams.worker.deferred import Deferral, RowsRefused
+from streams.worker.errors import SaveFailed
 from streams.worker.pipeline import Pipeline, Ran, Row
-from streams.worker.port import Call, Config, Fence, Outcome
+from streams.worker.port import Call, Config, Fence, Outcome, Saved
 from tests.unit.worker.stage import FakeTool, ok
 from tests.unit.worker.test_pipeline import CALLER, scope
 
@@ -112,23 +113,53 @@ async def test_a_sink_of_a_task_runs_right_behind_it_and_later_tasks_can_name_it
     assert ran.data == [1, 1]
 
 
-async def test_a_sink_to_postgres_waits_for_the_end_of_the_frame() -> None:
-    class Saver(FakeTool):
-        def target(self, config: Config) -> str:
-            return "db"
+class Saver(FakeTool):
+    """Refuses the second and the third of what a frame gathers."""
 
-        async def save(self, batches: Any, saved: Any) -> Any:
-            return {}
+    def target(self, config: Config) -> str:
+        return "db"
 
-    deferral = Deferral(
-        Fence(deployment="d", stage_id=1, frame_id=7, task=""), ["load", "load_sink"]
-    )
-    block = "{storage: postgres, auth: pg, table: t, data: {a: '{{ result.a }}'}}"
-    postgres = Saver()
+    async def save(self, batches: Any, saved: Any) -> Any:
+        if len(batches[0][1]) > 2:
+            raise SaveFailed("load_sink", "no such column", rows=(1, 2))
+        return {}
+
+
+def gathering(block: str) -> tuple[Deferral, str]:
+    fence = Fence(deployment="d", stage_id=1, frame_id=7, task="")
     body = f"    tool: {{kind: noop, sink: {block}}}\n    loop: {{in: [1]}}\n"
+    return Deferral(fence, ["load", "load_sink"]), body
+
+
+async def test_a_sink_to_postgres_waits_for_the_end_of_the_frame() -> None:
+    block = "{storage: postgres, auth: pg, table: t, data: {a: '{{ result.a }}'}}"
+    deferral, body = gathering(block)
+    postgres = Saver()
     ran = await run(body, deferral=deferral, postgres=postgres)
     assert (ran.status, ran.data, postgres.calls) == ("success", {"a": 1}, [])
     assert deferral.counts == {"load_sink": 1}
+
+
+async def test_a_value_that_is_no_json_waits_as_any_other_does() -> None:
+    block = "{storage: postgres, auth: pg, table: t, mode: upsert, key: a}"
+    deferral, body = gathering(block)
+    rows = [{"a": 2**70}, {"a": "\ud800", "b": 1}, {"a": 3}]
+    noop = FakeTool(lambda config, call: ok(rows))
+    ran = await run(body, deferral=deferral, postgres=Saver(), noop=noop)
+    assert ran.status == "success"
+    assert deferral.counts == {"load_sink": 3}
+    assert deferral.byte_count > 0
+
+
+async def test_all_rows_of_a_statement_that_is_refused_are_named() -> None:
+    deferral, body = gathering("{storage: postgres, auth: pg, table: t}")
+    for number in range(4):
+        await run(body, Row(number, scope()), deferral=deferral, postgres=Saver())
+    with pytest.raises(RowsRefused) as refused:
+        await deferral.save(Saved(row_count=4))
+    assert refused.value.rows == {1, 2}
+    deferral.drop(refused.value.rows)
+    assert await deferral.save(Saved(row_count=2)) is None
 
 
 async def test_what_is_no_row_is_an_error_of_the_sink() -> None:
