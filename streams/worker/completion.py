@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from streams.envelope.model import Json, PayloadRef
+from streams.payload.inline import is_inline
 from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.results import USUAL
 from streams.worker.attempt import Attempt
+from streams.worker.changes import told_changes
 from streams.worker.pipeline import Left, Ran, Row
-from streams.worker.results import encode, is_inline, plain
+from streams.worker.results import encode, plain
 from streams.worker.views import Kept
 
 TASKS_BYTES = 12 * 1024
@@ -21,8 +23,7 @@ TASKS_BYTES = 12 * 1024
 async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
     """Return the fields of the event; whatever they refer to is durable by then."""
     result: dict[str, Any] = {"status": "success", "meta": plain(ran.meta)}
-    if row.ctx:
-        result["ctx"] = plain(row.ctx)
+    result |= await told_changes(attempt, row.ctx)
     left = row.left or {}
     label = ran.task or attempt.item.tool
     kept = left[label].kept if label in left else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from streams.envelope.model import PayloadRef
+from streams.execution.elsewhere import merged, names_read, sought
 from streams.execution.missing import filled, keys_from, missing
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
@@ -89,9 +90,12 @@ class Documents:
         hand. Of the others nothing is fetched.
         """
         given = document.get("input") or {}
-        args = given.get("args") or {}
-        scope: dict[str, Any] = dict(args)
         owner = Scope(item.tenant_id, item.organization_id)
+        names = names_read("args", ways)
+        names = None if names is None else names | {way[0] for way in ways}
+        moved = sought(given.get("args_elsewhere") or (), names, owner)
+        args = {**(given.get("args") or {}), **await self._found(moved)}
+        scope: dict[str, Any] = dict(args)
         read: dict[PayloadRef, Any] = {}
         for name, envelope in (given.get("steps") or {}).items():
             if isinstance(envelope, dict):
@@ -103,12 +107,26 @@ class Documents:
                 scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
-        scope["ctx"] = {**(given.get("ctx") or {}), **(later or {})}
+        ctx, groups = merged(
+            given.get("ctx") or {},
+            given.get("ctx_elsewhere") or (),
+            later or {},
+            item.ctx_elsewhere or (),
+        )
+        scope["ctx"] = ctx | await self._found(sought(groups, names_read("ctx", ways), owner))
         scope["args"] = args
         scope["vars"] = {}
         scope["iter"] = {}
         scope["execution_id"] = str(item.execution_id)
         return scope
+
+    async def _found(self, groups: Iterable[tuple[list[str], PayloadRef]]) -> dict[str, Any]:
+        """Return values that no event could carry."""
+        found: dict[str, Any] = {}
+        for names, ref in groups:
+            values = await self.read(ref)
+            found |= {name: values[name] for name in names}
+        return found
 
 
 class _Counted:

@@ -15,6 +15,7 @@ from streams.errors import Refused
 from streams.ids import derive_id
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies, Copy
+from streams.payload.inline import NUL, is_inline
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.payload.results import preview_of, result_reference, result_uri
 from streams.playbook.model import Task
@@ -25,7 +26,6 @@ from streams.worker.views import Kept
 _log = logging.getLogger(__name__)
 EXTRACTED_BYTES = 8 * 1024
 _AT_ONCE = 256
-_NUL = b"\\u0000"
 
 
 class NotInEvents(Refused):
@@ -179,11 +179,6 @@ def encode(data: Any) -> bytes:
         raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
 
 
-def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
-    """Say whether an event can carry this JSON."""
-    return len(encoded) <= room and _NUL not in encoded
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no tuples."""
     return orjson.loads(encode(value))
@@ -191,7 +186,7 @@ def plain(value: Any) -> Any:
 
 def _look(data: Json, limit: int) -> Json:
     look = encode(preview_of(data, limit))
-    found: Json = orjson.loads(look) if _NUL not in look else None
+    found: Json = orjson.loads(look) if NUL not in look else None
     return found
 
 
@@ -202,7 +197,7 @@ def _small(extracted: dict[str, Json]) -> dict[str, Json]:
     if len(data) > EXTRACTED_BYTES:
         why = f"the selected fields have {len(data)} bytes, {EXTRACTED_BYTES} are allowed"
         raise NotInEvents(f"{why}; select less of the result")
-    if _NUL in data:
+    if NUL in data:
         raise NotInEvents("a selected field holds a NUL character, which no event can carry")
     found: dict[str, Json] = orjson.loads(data)
     return found

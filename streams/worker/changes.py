@@ -1,0 +1,50 @@
+"""What the event of a frame or a command tells of its changes of `ctx`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from streams.envelope.model import Json
+from streams.errors import Refused
+from streams.execution.elsewhere import group_of
+from streams.payload.inline import NAMES_BYTES, leaving
+from streams.payload.port import Scope
+from streams.payload.results import payload_of
+from streams.playbook.results import USUAL
+from streams.worker.attempt import Attempt
+from streams.worker.results import encode, plain
+
+CTX_BYTES = 8 * 1024
+"""What an event carries of changed values; the others are a payload."""
+
+
+class TooManyChanges(Refused):
+    """Changes of `ctx` under more names than an event can tell."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"set_ctx: {count} names are too many; keep them under one")
+
+
+async def told_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the fields that tell the changes; what they refer to is durable by then.
+
+    Raises:
+        TooManyChanges: not even their names fit.
+    """
+    if not changes:
+        return {}
+    gone = leaving({name: encode(value) for name, value in changes.items()}, CTX_BYTES)
+    kept = {name: value for name, value in changes.items() if name not in set(gone)}
+    if not gone:
+        return {"ctx": plain(kept)}
+    if sum(map(len, gone)) > NAMES_BYTES:
+        raise TooManyChanges(len(changes))
+    moved = {name: changes[name] for name in gone}
+    # Rows may fail yet, and the rest be told anew: other changes are another result.
+    partition = f"ctx/{sha256(encode(moved)).hexdigest()}"
+    stored = await attempt.results.store("ctx", USUAL, moved, partition)
+    assert stored.ref is not None
+    scope = Scope(attempt.item.tenant_id, attempt.item.organization_id)
+    return {"ctx": plain(kept), "ctx_elsewhere": [group_of(gone, payload_of(stored.ref, scope))]}
