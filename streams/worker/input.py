@@ -11,10 +11,10 @@ from streams.execution.elsewhere import merged, names_read, sought
 from streams.execution.missing import filled, keys_from, missing
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
-from streams.payload.reading import read_value
 from streams.playbook.views import result_view
 from streams.work.item import BadWorkItem, WorkItem
-from streams.worker.errors import VALUE_BYTES, TooLargeAValue
+from streams.worker.errors import VALUE_BYTES
+from streams.worker.reading import handed
 
 CACHE_BYTES = 128 * 1024 * 1024
 
@@ -31,8 +31,9 @@ class Documents:
         *,
         copies: Copies | None = None,
         cache_bytes: int = CACHE_BYTES,
+        value_bytes: int = VALUE_BYTES,
     ) -> None:
-        self._payloads, self._room = payloads, cache_bytes
+        self._payloads, self._room, self._value_bytes = payloads, cache_bytes, value_bytes
         self._copies = copies or Copies()
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
@@ -49,10 +50,8 @@ class Documents:
         if (kept := self._kept.get(name)) is not None:
             self._kept.move_to_end(name)
             return kept[0]
-        if ref.byte_length > VALUE_BYTES:
-            raise TooLargeAValue(ref.uri, ref.byte_length, VALUE_BYTES)
         counted = _Counted(self._payloads, self._copies, store)
-        value = await read_value(counted, ref)
+        value = await handed(counted, ref, self._value_bytes)
         self._keep(name, value, counted.byte_count)
         return value
 

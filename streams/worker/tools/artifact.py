@@ -16,11 +16,11 @@ from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired,
 from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import JSON, Compression, PayloadStore, Scope
-from streams.payload.reading import read_value
 from streams.payload.results import is_reference
 from streams.playbook.results import CODECS
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
+from streams.worker.reading import handed
 from streams.worker.tools.download import OCTETS, Downloads, NoSource, Source, from_file
 from streams.worker.tools.failure import failed
 from streams.worker.tools.part import part_of, read_part
@@ -138,9 +138,7 @@ class ArtifactTool:
             first, last = part_of(asked, ref.byte_length)
             part = await read_part(self._payloads, ref, first, last, self._value_bytes)
             return Outcome(status="success", data=part, meta={**meta, "range": f"{first}-{last}"})
-        if ref.byte_length > self._value_bytes:
-            raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
-        value = await read_value(self._payloads, ref)
+        value = await handed(self._payloads, ref, self._value_bytes)
         return Outcome(status="success", data=value, meta=meta)
 
     async def _list(self, given: Mapping[str, Any], scope: Scope, own: int) -> Outcome:
