@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.envelope.model import PayloadRef
+from streams.execution.elsewhere import sought
 from streams.payload.port import Scope
 from streams.payload.results import data_of
 from streams.playbook.views import wants_data
@@ -36,6 +37,22 @@ def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[M
         inner = [key[1:] for key in keys if key and key[0] == label]
         if one is not None and any(wants_data(key, one) for key in inner):
             yield from _elsewhere(label, one, owner)
+
+
+def tasks_sought(
+    envelope: Mapping[str, Any], keys: Keys, owner: Scope
+) -> Iterator[tuple[list[str], PayloadRef]]:
+    """Yield the payloads that hold what a result tells of tasks which these ways lead to."""
+    groups = envelope.get("tasks_elsewhere") or ()
+    inner = [key[1:] if key and key[0] == "result" else key for key in keys]
+    labels = None if any(not key for key in inner) else {key[0] for key in inner}
+    return sought(groups, labels, owner)
+
+
+def with_tasks(envelope: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with what it tells of these tasks put in."""
+    whole = {k: v for k, v in envelope.items() if k != "tasks_elsewhere"}
+    return {**whole, "tasks": {**(envelope.get("tasks") or {}), **found}} if found else whole
 
 
 def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from streams.playbook.model import Playbook
 from streams.playbook.returned import enveloped
 
 _ROUNDS = 10_000
+_INSIDE = ("_ref", "tasks", "tasks_elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +228,7 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
         return {**given, **({"data": inline} if ref is None else {})}, ref
     nothing: dict[str, Any] = {"status": "success", "data": None, "meta": {}}
     last = plan.results.get(_last_step(draft), nothing)
-    whole = {k: v for k, v in last.items() if k not in ("_ref", "tasks")}
+    whole = {k: v for k, v in last.items() if k not in _INSIDE}
     if (found := last.get("_ref")) is not None:
         return whole, reference_from(found)
     if "ref" in whole:

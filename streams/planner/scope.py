@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.execution.elsewhere import names_read, sought
-from streams.execution.missing import Keys, Missing, filled, keys_from, missing
+from streams.execution.missing import (
+    Keys,
+    Missing,
+    filled,
+    keys_from,
+    missing,
+    tasks_sought,
+    with_tasks,
+)
 from streams.execution.plan import Activation, Plan
 from streams.payload.port import Scope
 from streams.payload.results import data_of
@@ -42,12 +50,7 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
     owner = Scope(plan.tenant_id, plan.organization_id)
-    places = {name: data_of(envelope, owner) for name, envelope in steps.items()}
-    elsewhere = {
-        name: (steps[name].get("ref") or {}).get("ref") or ref.uri
-        for name, ref in places.items()
-        if ref is not None
-    }
+    elsewhere = dict(_elsewhere(steps, owner))
     return {
         "workload": workload_of(plan, moment) if "workload" in reads else {},
         "ctx": plan.ctx,
@@ -57,6 +60,15 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
         **({"args_elsewhere": activation.args_elsewhere} if activation.args_elsewhere else {}),
         **({"blobs_refs": elsewhere} if elsewhere else {}),
     }
+
+
+def _elsewhere(steps: Mapping[str, Mapping[str, Any]], owner: Scope) -> Iterator[tuple[str, str]]:
+    """Yield the names of data that is elsewhere, by step, or by step and task."""
+    for name, envelope in steps.items():
+        tasks = {f"{name}.{label}": one for label, one in (envelope.get("tasks") or {}).items()}
+        for path, one in {name: envelope, **tasks}.items():
+            if one is not None and (ref := data_of(one, owner)) is not None:
+                yield path, (one.get("ref") or {}).get("ref") or ref.uri
 
 
 def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
@@ -83,8 +95,10 @@ def _scope(ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
     if "workload" in wanted:
         scope["workload"] = workload_of(plan, moment)
     for name in wanted & plan.results.keys():
-        envelope, found = plan.results[name], {}
-        for gap in missing(envelope, keys_from(name, ways), owner):
+        keys, found = keys_from(name, ways), {}
+        tasks = tasks_sought(plan.results[name], keys, owner)
+        envelope = with_tasks(plan.results[name], _found(name, tasks, moment))
+        for gap in missing(envelope, keys, owner):
             found[gap.task] = _loaded(name, gap, moment)
         scope[name] = result_view(filled(envelope, found))
     return scope

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from streams.envelope.model import Json
 from streams.errors import Refused
-from streams.execution.elsewhere import group_of
 from streams.payload.inline import NAMES_BYTES, leaving
-from streams.payload.port import Scope
-from streams.payload.results import payload_of
-from streams.playbook.results import USUAL
 from streams.worker.attempt import Attempt
 from streams.worker.results import encode, plain
 
@@ -41,10 +36,5 @@ async def told_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[st
         return {"ctx": plain(kept)}
     if sum(map(len, gone)) > NAMES_BYTES:
         raise TooManyChanges(len(changes))
-    moved = {name: changes[name] for name in gone}
-    # Rows may fail yet, and the rest be told anew: other changes are another result.
-    partition = f"ctx/{sha256(encode(moved)).hexdigest()}"
-    stored = await attempt.results.store("ctx", USUAL, moved, partition)
-    assert stored.ref is not None
-    scope = Scope(attempt.item.tenant_id, attempt.item.organization_id)
-    return {"ctx": plain(kept), "ctx_elsewhere": [group_of(gone, payload_of(stored.ref, scope))]}
+    group = await attempt.results.group("ctx", {name: changes[name] for name in gone})
+    return {"ctx": plain(kept), "ctx_elsewhere": [group]}

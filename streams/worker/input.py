@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.execution.elsewhere import merged, names_read, sought
-from streams.execution.missing import filled, keys_from, missing
+from streams.execution.missing import filled, keys_from, missing, tasks_sought, with_tasks
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.views import result_view
@@ -96,10 +96,13 @@ class Documents:
         args = {**(given.get("args") or {}), **await self._found(moved)}
         scope: dict[str, Any] = dict(args)
         read: dict[PayloadRef, Any] = {}
-        for name, envelope in (given.get("steps") or {}).items():
-            if isinstance(envelope, dict):
+        for name, told in (given.get("steps") or {}).items():
+            if isinstance(told, dict):
                 found: dict[str | None, Any] = {}
-                for gap in missing(envelope, keys_from(name, ways), owner):
+                keys = keys_from(name, ways)
+                tasks = await self._found(tasks_sought(told, keys, owner))
+                envelope = with_tasks(told, tasks)
+                for gap in missing(envelope, keys, owner):
                     if gap.ref not in read:
                         read[gap.ref] = await self.read(gap.ref, gap.store)
                     found[gap.task] = read[gap.ref]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -12,12 +13,13 @@ import orjson
 from streams.clock import Clock
 from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
 from streams.errors import Refused
+from streams.execution.elsewhere import Group, group_of
 from streams.ids import derive_id
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies, Copy
 from streams.payload.inline import NUL, is_inline
 from streams.payload.port import JSON, PayloadStore, Scope
-from streams.payload.results import preview_of, result_reference, result_uri
+from streams.payload.results import payload_of, preview_of, result_reference, result_uri
 from streams.playbook.model import Task
 from streams.playbook.results import INLINE_BYTES, USUAL, ResultPolicy
 from streams.work.item import WorkItem
@@ -107,6 +109,15 @@ class Keeper:
         )
         self._untold.append(self._event(result_id, task, ref, payload))
         return Kept(extracted, ref)
+
+    async def group(self, name: str, values: Mapping[str, Json]) -> Group:
+        """Store values that their event cannot carry as one result, and say where they are."""
+        # Told anew after some of it was dropped, it is another result: its content names it.
+        partition = f"{name}/{sha256(encode(values)).hexdigest()}"
+        kept = await self.store(name, USUAL, dict(values), partition)
+        assert kept.ref is not None
+        scope = Scope(self._item.tenant_id, self._item.organization_id)
+        return group_of(values, payload_of(kept.ref, scope))
 
     def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
         """Make a result of a payload that a tool has stored; its data is in no copy and no event.

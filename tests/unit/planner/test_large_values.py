@@ -210,3 +210,20 @@ def test_a_name_is_in_one_place_only() -> None:
         {"d": 2, "a": 3},
         [{**group, "names": ["b"]}, other],
     )
+
+
+async def test_a_work_item_names_the_results_of_tasks_that_are_elsewhere() -> None:
+    text = """
+metadata: {path: tests/a}
+workflow:
+  - step: fetch
+    tool: [{page: {kind: http}}, {last: {kind: noop, data: small}}]
+    next: use
+  - step: use
+    tool: {kind: noop, data: "{{ fetch.page | length }}"}
+"""
+    _, made = await ran(text, LARGE)
+    (stored,) = await made.events("result.stored")
+    (issued,) = [e for e in await made.events("command.issued") if e.node_name == "use"]
+    names = issued.context["document"]["input"]["blobs_refs"]
+    assert names == {"fetch.page": stored.result["ref"]}
