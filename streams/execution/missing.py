@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.execution.elsewhere import sought
 from streams.payload.port import Scope
 from streams.payload.results import data_of
+from streams.playbook.compiled import place_in
 from streams.playbook.views import wants_data
 
 Keys = Collection[Sequence[str]]
@@ -22,6 +23,8 @@ class Missing:
     task: str | None
     ref: PayloadRef
     store: str
+    places: frozenset[int] | None = None
+    """Where rows of a loop are named by their places only: which. None: all of it is needed."""
 
 
 def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
@@ -32,7 +35,8 @@ def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
 def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[Missing]:
     """Yield the data that these ways into a result lead to and that is not in it."""
     if any(wants_data(one, envelope) for one in keys):
-        yield from _elsewhere(None, envelope, owner)
+        for gap in _elsewhere(None, envelope, owner):
+            yield replace(gap, places=_places(envelope, keys))
     for label, one in (envelope.get("tasks") or {}).items():
         inner = [key[1:] for key in keys if key and key[0] == label]
         if one is not None and any(wants_data(key, one) for key in inner):
@@ -64,6 +68,21 @@ def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict
         else:
             whole["tasks"] = {**whole["tasks"], task: {**whole["tasks"][task], "data": data}}
     return whole
+
+
+def _places(envelope: Mapping[str, Any], keys: Keys) -> frozenset[int] | None:
+    """Return the places of a loop's rows that templates name; None: they do not say."""
+    if "counts" not in envelope:
+        return None
+    places: set[int] = set()
+    for key in keys:
+        if not wants_data(key, envelope):
+            continue
+        found = place_in(key[1]) if len(key) > 1 and key[0] in ("data", "result") else None
+        if found is None:
+            return None
+        places.update(found)
+    return frozenset(places)
 
 
 def _elsewhere(task: str | None, envelope: Mapping[str, Any], owner: Scope) -> Iterator[Missing]:

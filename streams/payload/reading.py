@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import orjson
@@ -120,6 +120,32 @@ async def read_value(source: Source, ref: PayloadRef, most: int | None = None) -
         owner = scope_of(ref)
         return await _rows(source, decode_manifest(data, owner), owner, budget)
     return decode(ref, data)
+
+
+async def read_some(
+    source: Source, ref: PayloadRef, places: Collection[int], most: int | None = None
+) -> list[Json]:
+    """Return the rows of a manifest, of which only those at `places` are sure to be there.
+
+    A place below 0 counts from the end. Frames that have none of them are not fetched, and
+    their rows are null.
+
+    Raises:
+        As `read_value`.
+    """
+    budget = _Budget(ref.uri, most)
+    budget.take([ref])
+    owner = scope_of(ref)
+    parts = decode_manifest(await source.get(ref), owner)
+    if all(part.ref is None or part.ref.row_count == part.rows for part in parts):
+        total = sum(part.rows for part in parts)
+        wanted = {place if place >= 0 else total + place for place in places}
+        first = 0
+        for n, part in enumerate(parts):
+            if not any(first <= place < first + part.rows for place in wanted):
+                parts[n] = replace(part, ref=None)
+            first += part.rows
+    return await _rows(source, parts, owner, budget)
 
 
 class _Budget:

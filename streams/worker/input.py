@@ -38,8 +38,12 @@ class Documents:
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
-    async def read(self, ref: PayloadRef, store: str = "object") -> Any:
+    async def read(
+        self, ref: PayloadRef, store: str = "object", places: frozenset[int] | None = None
+    ) -> Any:
         """Return the value behind `ref`, from its tier's copy where there is one.
+
+        Of a loop's rows only those at `places` need be there.
 
         Raises:
             TooLargeAValue: it has more bytes than a task is handed.
@@ -47,11 +51,13 @@ class Documents:
             PayloadUnavailable: the store is down.
         """
         name = f"{ref.media_type} {ref.uri}"
+        if places is not None and name not in self._kept:
+            name += f" {sorted(places)}"
         if (kept := self._kept.get(name)) is not None:
             self._kept.move_to_end(name)
             return kept[0]
         counted = _Counted(self._payloads, self._copies, store)
-        value = await handed(counted, ref, self._value_bytes)
+        value = await handed(counted, ref, self._value_bytes, places)
         self._keep(name, value, counted.byte_count)
         return value
 
@@ -95,7 +101,7 @@ class Documents:
         moved = sought(given.get("args_elsewhere") or (), names, owner)
         args = {**(given.get("args") or {}), **await self._found(moved)}
         scope: dict[str, Any] = dict(args)
-        read: dict[PayloadRef, Any] = {}
+        read: dict[tuple[PayloadRef, frozenset[int] | None], Any] = {}
         for name, told in (given.get("steps") or {}).items():
             if isinstance(told, dict):
                 found: dict[str | None, Any] = {}
@@ -103,9 +109,9 @@ class Documents:
                 tasks = await self._found(tasks_sought(told, keys, owner))
                 envelope = with_tasks(told, tasks)
                 for gap in missing(envelope, keys, owner):
-                    if gap.ref not in read:
-                        read[gap.ref] = await self.read(gap.ref, gap.store)
-                    found[gap.task] = read[gap.ref]
+                    if (what := (gap.ref, gap.places)) not in read:
+                        read[what] = await self.read(gap.ref, gap.store, gap.places)
+                    found[gap.task] = read[what]
                 scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
