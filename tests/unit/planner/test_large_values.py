@@ -227,3 +227,12 @@ workflow:
     (issued,) = [e for e in await made.events("command.issued") if e.node_name == "use"]
     names = issued.context["document"]["input"]["blobs_refs"]
     assert names == {"fetch.page": stored.result["ref"]}
+
+
+async def test_an_error_that_is_returned_is_told_however_much_comes_with_it() -> None:
+    text = book("").replace(
+        'return: "{{ use.data }}"',
+        'return: {status: error, error: bad, meta: {x: "{{ fetch.data }}"}}',
+    )
+    plan, _ = await ran(text, LARGE)
+    assert (plan.status, plan.error) == (FAILED, "the playbook returned an error: bad")
