@@ -60,6 +60,7 @@ async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dic
         "cursor": frame.cursor,
         **({} if frame.ctx is None else {"ctx": frame.ctx}),
         **({} if frame.ctx_ref is None else {"ctx_ref": shown_reference(frame.ctx_ref)}),
+        **({"ctx_elsewhere": frame.ctx_elsewhere} if frame.ctx_elsewhere else {}),
         "attempt": frame.attempt,
         "version": stored.stream_version,
         "shard_id": frame.shard_id,

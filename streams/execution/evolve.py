@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,11 +10,14 @@ from streams.envelope.model import Event
 from streams.errors import Inconsistent
 from streams.execution.change import copied, settle
 from streams.execution.command import absorb_command
+from streams.execution.elsewhere import merged
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
 from streams.payload.content import reference_json
 from streams.payload.results import rows_reference
+
+_CTX = ("ctx", "ctx_elsewhere")
 
 
 class Gap(Inconsistent):
@@ -99,8 +102,13 @@ def _initialized(plan: Plan, fact: Fact, at: datetime) -> Plan:
 
 def _entered(plan: Plan, fact: Fact, at: datetime) -> Plan:
     step, visit = fact.node_name or "", number(fact, "activation", 1)
-    args = body(fact.context).get("args", {})
-    made = Activation(step=step, number=visit, args=args)
+    given = body(fact.context)
+    made = Activation(
+        step=step,
+        number=visit,
+        args=given.get("args", {}),
+        args_elsewhere=given.get("args_elsewhere", []),
+    )
     return copied(
         plan,
         visits={**plan.visits, step: max(visit, plan.visits.get(step, 0))},
@@ -115,9 +123,9 @@ def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
     plan = copied(
         plan,
         activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
-        ctx={**plan.ctx, **changes.get("ctx", {})},
         last_step=step if fact.status != "skipped" else plan.last_step,
     )
+    plan = _changed(plan, changes)
     if left is not None:
         plan = _forget(plan, left)
     if fact.status == "error":
@@ -126,6 +134,15 @@ def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
         skipped: dict[str, Any] = {"status": "skipped", "data": None, "meta": {}}
         plan = copied(plan, results={**plan.results, step: skipped})
     return plan
+
+
+def _changed(plan: Plan, result: Mapping[str, Any]) -> Plan:
+    """Return the plan with the changes of `ctx` that an event's result tells."""
+    changes, moved = result.get("ctx") or {}, result.get("ctx_elsewhere") or []
+    if not changes and not moved:
+        return plan
+    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes, moved)
+    return copied(plan, ctx=ctx, ctx_elsewhere=groups)
 
 
 def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
@@ -169,17 +186,13 @@ def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if known is None:
         plan = _attach_command(plan, command.step, command.activation, command_id, command.tool)
     if command.tool != "cursor.plan" and fact.type in ("command.completed", "command.failed"):
-        envelope = {k: v for k, v in (command.result or {}).items() if k != "ctx"}
+        envelope = {k: v for k, v in (command.result or {}).items() if k not in _CTX}
         envelope.setdefault("status", "success" if fact.type == "command.completed" else "error")
         envelope.setdefault("meta", {})
         if command.output is not None:
             envelope["_ref"] = reference_json(command.output)
-        changes = (command.result or {}).get("ctx") or {}
-        plan = copied(
-            plan,
-            results={**plan.results, command.step: envelope},
-            ctx={**plan.ctx, **changes},
-        )
+        plan = copied(plan, results={**plan.results, command.step: envelope})
+        plan = _changed(plan, command.result or {})
     return plan
 
 
@@ -240,8 +253,8 @@ def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
         return plan
     changed = absorb_in_stage(stage, fact, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
-    if fact.type == "frame.committed" and (changes := body(fact.result).get("ctx")):
-        plan = copied(plan, ctx={**plan.ctx, **changes})
+    if fact.type == "frame.committed":
+        plan = _changed(plan, body(fact.result))
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":

@@ -10,6 +10,7 @@ from typing import Any
 from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
 from streams.execution.change import copied
+from streams.execution.elsewhere import Group
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.lease import Lease, expiry, lease_of
 
@@ -52,6 +53,7 @@ class Frame:
     ctx: dict[str, Any] | None = None
     """What rows before it changed of `ctx` since its stage was opened, where rows have an order."""
     ctx_ref: PayloadRef | None = None
+    ctx_elsewhere: list[Group] | None = None
     row_count: int = 0
     failed_rows: int = 0
     continues: bool = False
@@ -77,6 +79,7 @@ def absorb_frame(frame: Frame | None, fact: Fact, at: datetime) -> Frame:
             change |= {"status": FrameStatus.PENDING, "attempt": number(fact, "attempt")}
             change |= {"cursor": cursor, "lease": None}
             change |= {"ctx": body(fact.context).get("ctx"), "ctx_ref": fact.payload_ref}
+            change["ctx_elsewhere"] = body(fact.context).get("ctx_elsewhere")
         case "frame.claimed":
             change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(fact, at)}
         case "frame.heartbeat":
@@ -118,6 +121,7 @@ def _dispatched(fact: Fact, at: datetime) -> Frame:
         cursor=body(fact.context).get("cursor", {}),
         ctx=body(fact.context).get("ctx"),
         ctx_ref=fact.payload_ref,
+        ctx_elsewhere=body(fact.context).get("ctx_elsewhere"),
         created_at=at,
         changed_at=at,
     )

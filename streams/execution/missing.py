@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.envelope.model import PayloadRef
+from streams.execution.elsewhere import sought
 from streams.payload.port import Scope
 from streams.payload.results import data_of
+from streams.playbook.compiled import place_in
 from streams.playbook.views import wants_data, wants_task
 
 Keys = Collection[Sequence[str]]
@@ -21,6 +23,8 @@ class Missing:
     task: str | None
     ref: PayloadRef
     store: str
+    places: frozenset[int] | None = None
+    """Where rows of a loop are named by their places only: which. None: all of it is needed."""
 
 
 def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
@@ -31,10 +35,27 @@ def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
 def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[Missing]:
     """Yield the data that these ways into a result lead to and that is not in it."""
     if any(wants_data(one, envelope) for one in keys):
-        yield from _elsewhere(None, envelope, owner)
+        for gap in _elsewhere(None, envelope, owner):
+            yield replace(gap, places=_places(envelope, keys))
     for label, one in (envelope.get("tasks") or {}).items():
         if one is not None and any(wants_task(key, label, one) for key in keys):
             yield from _elsewhere(label, one, owner)
+
+
+def tasks_sought(
+    envelope: Mapping[str, Any], keys: Keys, owner: Scope
+) -> Iterator[tuple[list[str], PayloadRef]]:
+    """Yield the payloads that hold what a result tells of tasks which these ways lead to."""
+    groups = envelope.get("tasks_elsewhere") or ()
+    inner = [key[1:] if key and key[0] == "result" else key for key in keys]
+    labels = None if any(not key for key in inner) else {key[0] for key in inner}
+    return sought(groups, labels, owner)
+
+
+def with_tasks(envelope: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with what it tells of these tasks put in."""
+    whole = {k: v for k, v in envelope.items() if k != "tasks_elsewhere"}
+    return {**whole, "tasks": {**(envelope.get("tasks") or {}), **found}} if found else whole
 
 
 def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict[str, Any]:
@@ -46,6 +67,21 @@ def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict
         else:
             whole["tasks"] = {**whole["tasks"], task: {**whole["tasks"][task], "data": data}}
     return whole
+
+
+def _places(envelope: Mapping[str, Any], keys: Keys) -> frozenset[int] | None:
+    """Return the places of a loop's rows that templates name; None: they do not say."""
+    if "counts" not in envelope:
+        return None
+    places: set[int] = set()
+    for key in keys:
+        if not wants_data(key, envelope):
+            continue
+        found = place_in(key[1]) if len(key) > 1 and key[0] in ("data", "result") else None
+        if found is None:
+            return None
+        places.update(found)
+    return frozenset(places)
 
 
 def _elsewhere(task: str | None, envelope: Mapping[str, Any], owner: Scope) -> Iterator[Missing]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.envelope.model import PayloadRef, Root
 from streams.execution.command import Command
+from streams.execution.elsewhere import Group
 from streams.execution.stage import Stage
 
 RUNNING, COMPLETED, PARTIAL, FAILED, CANCELLED = (
@@ -27,6 +28,7 @@ class Activation:
     step: str
     number: int
     args: dict[str, Any] = field(default_factory=dict)
+    args_elsewhere: list[Group] = field(default_factory=list)
     command_id: int | None = None
     planning_id: int | None = None
     """The command that finds the frames of a cursor."""
@@ -63,6 +65,8 @@ class Plan:
     workload: dict[str, Any] | None = None
     workload_ref: PayloadRef | None = None
     ctx: dict[str, Any] = field(default_factory=dict)
+    ctx_elsewhere: list[Group] = field(default_factory=list)
+    """The values of `ctx` that no event could carry."""
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The last result of each step: its envelope, with `_ref` where the data is elsewhere."""
     visits: dict[str, int] = field(default_factory=dict)

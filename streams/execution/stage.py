@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.envelope.model import PayloadRef
 from streams.execution.change import copied
+from streams.execution.elsewhere import Group, merged
 from streams.execution.fact import Fact, body, number, text
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
 
@@ -41,6 +42,7 @@ class Stage:
     continuations: dict[int, dict[str, Any]] = field(default_factory=dict)
     ctx: dict[str, Any] = field(default_factory=dict)
     """What its frames have changed of `ctx`, where they follow one another."""
+    ctx_elsewhere: list[Group] = field(default_factory=list)
     unwell: frozenset[int] = frozenset()
     """Frames that closed early with failed rows, theirs or those of the frame they continued."""
     shards_done: int = 0
@@ -124,8 +126,10 @@ def _ended(stage: Stage, frame: Frame) -> Stage:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
     if stage.kind == "fanout":
         stage = _shard_ended(stage, frame)
-    if stage.is_ordered and (changes := result.get("ctx")):
-        stage = copied(stage, ctx={**stage.ctx, **changes})
+    changes, moved = result.get("ctx") or {}, result.get("ctx_elsewhere") or []
+    if stage.is_ordered and (changes or moved):
+        ctx, groups = merged(stage.ctx, stage.ctx_elsewhere, changes, moved)
+        stage = copied(stage, ctx=ctx, ctx_elsewhere=groups)
     return copied(
         stage,
         frames_done=stage.frames_done + 1,

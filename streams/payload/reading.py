@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import orjson
@@ -35,6 +35,14 @@ class TooManyRows(Refused):
             f"the loop has more than {MOST_ROWS:,} rows, too many to be read at once; "
             "read its frames' payloads one by one"
         )
+
+
+class TooLargeToRead(Refused):
+    """A value of more bytes than its reader takes, its parts and what they refer to included."""
+
+    def __init__(self, uri: str, found: int, most: int) -> None:
+        super().__init__(f"{uri} has {found} bytes or more, and at most {most} are read at once")
+        self.found, self.most = found, most
 
 
 class Source(Protocol):
@@ -105,18 +113,59 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-async def read_value(source: Source, ref: PayloadRef) -> Any:
+async def read_value(source: Source, ref: PayloadRef, most: int | None = None) -> Any:
     """Return the value behind a reference; a manifest's rows are read from all its parts.
 
     Raises:
+        TooLargeToRead: all of it together has more than `most` bytes; the rest is not fetched.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
         Refused: a manifest names what is not its owner's, or too much of it.
     """
+    budget = _Budget(ref.uri, most)
+    budget.take([ref])
     data = await source.get(ref)
     if ref.media_type == MANIFEST:
         owner = scope_of(ref)
-        return await _rows(source, decode_manifest(data, owner), owner)
+        return await _rows(source, decode_manifest(data, owner), owner, budget)
     return decode(ref, data)
+
+
+async def read_some(
+    source: Source, ref: PayloadRef, places: Collection[int], most: int | None = None
+) -> list[Json]:
+    """Return the rows of a manifest, of which only those at `places` are sure to be there.
+
+    A place below 0 counts from the end. Frames that have none of them are not fetched, and
+    their rows are null.
+
+    Raises:
+        As `read_value`.
+    """
+    budget = _Budget(ref.uri, most)
+    budget.take([ref])
+    owner = scope_of(ref)
+    parts = decode_manifest(await source.get(ref), owner)
+    if all(part.ref is None or part.ref.row_count == part.rows for part in parts):
+        total = sum(part.rows for part in parts)
+        wanted = {place if place >= 0 else total + place for place in places}
+        first = 0
+        for n, part in enumerate(parts):
+            if not any(first <= place < first + part.rows for place in wanted):
+                parts[n] = replace(part, ref=None)
+            first += part.rows
+    return await _rows(source, parts, owner, budget)
+
+
+class _Budget:
+    """Counts what is about to be fetched, each payload once."""
+
+    def __init__(self, uri: str, most: int | None) -> None:
+        self._uri, self._most, self._taken = uri, most, 0
+
+    def take(self, refs: Iterable[PayloadRef]) -> None:
+        self._taken += sum(size for _, size in {(ref.uri, ref.byte_length) for ref in refs})
+        if self._most is not None and self._taken > self._most:
+            raise TooLargeToRead(self._uri, self._taken, self._most)
 
 
 def decode(ref: PayloadRef, data: bytes) -> Any:
@@ -173,11 +222,15 @@ def scope_of(ref: PayloadRef) -> Scope:
     return Scope(place.tenant, place.org)
 
 
-async def _rows(source: Source, parts: Sequence[Part], owner: Scope) -> list[Json]:
+async def _rows(source: Source, parts: Sequence[Part], owner: Scope, budget: _Budget) -> list[Json]:
     async def read(ref: PayloadRef) -> Any:
         return decode(ref, await source.get(ref))
 
-    found = await each([part.ref for part in parts if part.ref is not None], read)
+    async def read_all(refs: Sequence[PayloadRef]) -> dict[str, Any]:
+        budget.take(refs)
+        return await each(refs, read)
+
+    found = await read_all([part.ref for part in parts if part.ref is not None])
     rows: list[Json] = []
     inner: list[PayloadRef | None] = []
     for part in parts:
@@ -190,7 +243,7 @@ async def _rows(source: Source, parts: Sequence[Part], owner: Scope) -> list[Jso
         inner += [followed(row, owner, part.of) for row in rows[len(inner) :]]
     if not any(inner):
         return rows
-    values = await each([ref for ref in inner if ref is not None], read)
+    values = await read_all([ref for ref in inner if ref is not None])
     return [row if ref is None else values[ref.uri] for row, ref in zip(rows, inner, strict=True)]
 
 

@@ -131,12 +131,16 @@ def preview_of(value: Json, limit: int) -> Json:
 
 def _short(value: Json) -> Json:
     if isinstance(value, str):
-        return _clean(value if len(value) <= _SAMPLE_TEXT else f"{value[:_SAMPLE_TEXT]}…")
+        return _clean(_cut(value))
     if isinstance(value, list) and len(_dumps(value)) > _SAMPLE_TEXT:
         return {"_items": len(value)}
     if isinstance(value, dict) and len(_dumps(value)) > 4 * _SAMPLE_TEXT:
-        return {"_keys": [_clean(str(key)) for key in list(value)[:10]]}
+        return {"_keys": [_clean(_cut(str(key))) for key in list(value)[:10]]}
     return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SAMPLE_TEXT else f"{text[:_SAMPLE_TEXT]}…"
 
 
 def _clean(text: str) -> str:

@@ -14,6 +14,7 @@ from streams.payload.reading import (
     MANIFEST,
     Part,
     Source,
+    TooLargeToRead,
     decode,
     decode_manifest,
     each,
@@ -33,7 +34,7 @@ class TooLargeToJoin(Refused):
 
     def __init__(self, ref: PayloadRef, found: int, most: int) -> None:
         super().__init__(
-            f"{ref.uri}: its frames have {found} bytes, and at most {most} are joined into one "
+            f"{ref.uri}: its rows have {found} bytes, and at most {most} are joined into one "
             "table; read the frames one by one, or ask for JSON, which is sent in pieces"
         )
 
@@ -45,10 +46,12 @@ async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -
     followed, as `read_value` does.
 
     Raises:
-        TooLargeToJoin: the frames have more than `most` bytes together.
+        TooLargeToJoin: the frames and what their rows refer to have more than `most` bytes.
         Refused: a manifest names what is not its owner's, or too much of it.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
     """
+    if ref.byte_length > most:
+        raise TooLargeToJoin(ref, ref.byte_length, most)
     if ref.media_type == ARROW:
         return read_table(await source.get(ref), ref.uri)
     if ref.media_type != MANIFEST:
@@ -59,7 +62,10 @@ async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -
         raise TooLargeToJoin(ref, found, most)
     tables = await _tables(source, parts)
     if any(_may_refer(table.schema) for table in tables):
-        return _encoded(await read_value(source, ref))
+        try:
+            return _encoded(await read_value(source, ref, most))
+        except TooLargeToRead as error:
+            raise TooLargeToJoin(ref, error.found, most) from error
     try:
         return unify(tables)
     except (pa.ArrowException, ValueError, TypeError) as error:

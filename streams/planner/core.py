@@ -6,16 +6,19 @@ so it does not matter which event brought it about, or how often it is asked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from streams.envelope.errors import BadEvent
 from streams.envelope.model import NewEvent, PayloadRef
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
 from streams.payload.content import reference_from
-from streams.planner.draft import Draft, Moment, execution_root
+from streams.payload.inline import is_inline
+from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, over
 from streams.planner.rules import Rules
 from streams.planner.scope import render
@@ -32,6 +35,7 @@ from streams.playbook.model import Playbook
 from streams.playbook.returned import enveloped
 
 _ROUNDS = 10_000
+_INSIDE = ("_ref", "tasks", "tasks_elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +80,26 @@ def decide_ended(plan: Plan, now: datetime) -> Decision:
 
 def fail_unreadable(plan: Plan, rules: Rules, now: datetime, why: str) -> Decision:
     """Say what follows when the playbook itself cannot be had: the execution fails."""
+    return _failed_at(plan, rules, now, "start", f"playbook {plan.path}: {why}")
+
+
+def fail_refused(
+    plan: Plan, rules: Rules, now: datetime, events: Sequence[NewEvent], refused: BadEvent
+) -> Decision:
+    """Say what follows when no log could take what followed: the execution fails.
+
+    Deciding again would come to the same, for the author's own values made it so.
+    """
+    named = (event.node_name for event in events if event.type == refused.event_type)
+    step = next(named, None) or "return"
+    why = f"{refused}; pass a part of it on, or the step's result itself"
+    return _failed_at(plan, rules, now, step, f"step {step}: what follows cannot be told: {why}")
+
+
+def _failed_at(plan: Plan, rules: Rules, now: datetime, step: str, why: str) -> Decision:
     empty = Playbook(name=plan.path, path=plan.path, steps={}, first="")
     draft = Draft(plan, Moment(playbook=empty, rules=rules, now=now, floor=now))
-    _fail(draft, {"step": "start", "error": f"playbook {plan.path}: {why}", "rows": 0})
+    _fail(draft, {"step": step, "error": why, "rows": 0})
     return Decision(plan=draft.plan, events=tuple(draft.events), told=_tell_parent(draft.plan, now))
 
 
@@ -200,18 +221,27 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     """Return the execution's result envelope, and where its data is if that is elsewhere."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
-        given = enveloped(render(returns, plan, draft.moment, {}))
+        given = enveloped(render(returns, plan, draft.moment))
         inline, ref = draft.externalize(given.pop("data", None))
+        for name in ("meta", "error") if given["status"] == "success" else ():
+            _check_small(draft, given, name)
         return {**given, **({"data": inline} if ref is None else {})}, ref
     nothing: dict[str, Any] = {"status": "success", "data": None, "meta": {}}
     last = plan.results.get(_last_step(draft), nothing)
-    whole = {k: v for k, v in last.items() if k not in ("_ref", "tasks")}
+    whole = {k: v for k, v in last.items() if k not in _INSIDE}
     if (found := last.get("_ref")) is not None:
         return whole, reference_from(found)
     if "ref" in whole:
         return whole, None
     inline, ref = draft.externalize(whole.get("data"))
     return (whole, None) if ref is None else ({**whole, "data": None}, ref)
+
+
+def _check_small(draft: Draft, given: dict[str, Any], name: str) -> None:
+    """Refuse what an event cannot carry beside its data."""
+    if not is_inline(data := encode(given.get(name)), draft.room):
+        why = f"has {len(data)} bytes, and without NUL characters {draft.room} are carried"
+        raise ExpressionFailed(name, f"{why}; put it under `data`, which may have any size")
 
 
 def _fail(draft: Draft, failure: dict[str, Any]) -> None:

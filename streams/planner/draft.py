@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
+from streams.execution.elsewhere import group_of
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
+from streams.ids import derive_id
 from streams.payload.content import describe
+from streams.payload.inline import NAMES_BYTES, VALUES_BYTES, is_inline, leaving
 from streams.payload.port import JSON, Scope
+from streams.payload.results import result_reference, result_uri
 from streams.planner.needs import Known
 from streams.planner.rules import Rules
+from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.work.item import INLINE_DOCUMENT_BYTES
+
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,11 @@ class Draft:
     def playbook(self) -> Playbook:
         """The playbook that is followed."""
         return self.moment.playbook
+
+    @property
+    def room(self) -> int:
+        """What an event carries of a value."""
+        return min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES)
 
     def emit(
         self,
@@ -94,11 +107,42 @@ class Draft:
         self.events.append(event)
 
     def externalize(self, value: Any) -> tuple[Any | None, PayloadRef | None]:
-        """Return `value` itself where it is small, else a reference to it."""
-        data = orjson.dumps(value)
-        if len(data) <= min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES):
-            return value, None
+        """Return `value` itself where an event can carry it, else a reference to it.
+
+        Raises:
+            ExpressionFailed: it is not JSON.
+        """
+        data = encode(value)
+        if is_inline(data, self.room):
+            return orjson.loads(data), None
         return None, self.attach(data, JSON)
+
+    def parted(self, name: str, values: dict[str, Any], step: str, visit: int) -> dict[str, Any]:
+        """Return the fields of an event that tell `values`: those it carries, where others are."""
+        moved = too_large(name, values)
+        if not moved:
+            return {name: values} if values else {}
+        ref = self.attach(encode(moved), JSON)
+        self.moment = replace(self.moment, known=self.moment.known.having(ref, moved))
+        self._tell_stored(
+            ref, name, step, derive_id(self.plan.execution_id, visit, f"{name}/{step}")
+        )
+        kept = {key: value for key, value in values.items() if key not in moved}
+        return {name: kept, f"{name}_elsewhere": [group_of(moved, ref)]}
+
+    def _tell_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
+        """Draft the event by which values live that their own event only names."""
+        uri = result_uri(self.plan.execution_id, step, name, result_id)
+        reference = result_reference(uri, ref, store="object", scope="permanent")
+        meta = {"result_id": str(result_id), "store": "object", "scope": "permanent", "task": name}
+        self.emit(
+            "result.stored",
+            str(result_id),
+            node_name=step,
+            meta=meta,
+            result=reference,
+            payload_ref=ref,
+        )
 
     def attach(self, data: bytes, media_type: str) -> PayloadRef:
         """Return the reference of a payload that is stored before the events are appended."""
@@ -108,8 +152,33 @@ class Draft:
         return ref
 
 
+def too_large(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return those of an author's named values that an event cannot carry.
+
+    Raises:
+        ExpressionFailed: they are not JSON, or too many.
+    """
+    gone = leaving({key: encode(value) for key, value in values.items()}, VALUES_BYTES)
+    if sum(map(len, gone)) > NAMES_BYTES:
+        raise ExpressionFailed(name, f"has {len(values)} names, too many; keep them under one")
+    return {key: values[key] for key in gone}
+
+
+def encode(value: Any) -> bytes:
+    """Return a value as JSON; what JSON does not have of numbers is null.
+
+    Raises:
+        ExpressionFailed: it cannot be JSON.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        raise ExpressionFailed("its value", f"is not JSON: {error}") from error
+
+
 def shortened(text: str, limit: int = 4_000) -> str:
-    """Return `text`, cut where it is longer than an error message should be."""
+    """Return `text` as an event can carry it, cut where it is longer than errors should be."""
+    text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 

@@ -11,10 +11,9 @@ from streams.execution.plan import Plan
 from streams.payload.port import Scope
 from streams.payload.reading import (
     MANIFEST,
-    decode_manifest,
+    TooLargeToRead,
     encode_manifest,
     read_value,
-    scope_of,
 )
 from streams.planner.needs import Unreadable
 from streams.planner.port import Ports
@@ -27,15 +26,11 @@ async def result_of(ports: Ports, ref: PayloadRef) -> Any:
     Raises:
         Unavailable: the payload store is down.
     """
-    size = ref.byte_length
     try:
-        if ref.media_type == MANIFEST:
-            parts = decode_manifest(await ports.payloads.get(ref), scope_of(ref))
-            size = sum(part.ref.byte_length for part in parts if part.ref is not None)
-        if size > LARGEST_EXPRESSION_PAYLOAD_BYTES:
-            why = f"has {size} bytes, too many to be read between steps"
-            return Unreadable(f"{why}; select the fields you need in the step itself")
-        return await read_value(ports.payloads, ref)
+        return await read_value(ports.payloads, ref, LARGEST_EXPRESSION_PAYLOAD_BYTES)
+    except TooLargeToRead as error:
+        why = f"has {error.found} bytes, too many to be read between steps"
+        return Unreadable(f"{why}; select the fields you need in the step itself")
     except (PoisonRecord, Refused) as error:
         return Unreadable(f"cannot be read: {error}")
 

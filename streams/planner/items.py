@@ -58,6 +58,7 @@ def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:
         document_ref=stage.document_ref,
         ctx=frame.ctx,
         ctx_ref=frame.ctx_ref,
+        ctx_elsewhere=frame.ctx_elsewhere or None,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from streams.envelope.errors import BadEvent
 from streams.envelope.model import Event, NewEvent, PayloadRef
 from streams.errors import Inconsistent, Refused
 from streams.execution.cancelling import orphaned
@@ -16,7 +17,7 @@ from streams.execution.evolve import Gap, absorb_own, evolve
 from streams.execution.plan import COMPLETED, Plan
 from streams.payload.port import Scope
 from streams.planner.care import Care, all_as, places
-from streams.planner.core import Decision
+from streams.planner.core import Decision, fail_refused
 from streams.planner.deciding import Deciding
 from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
@@ -203,13 +204,11 @@ class Planner:
             floor = self._floors.get(plan.execution_id, plan.started_at)
             decision = await self._deciding.decision(plan, floor, await self._lives_for(plan))
             await self._store(plan, decision.payloads)
-            try:
-                settled = await self._appended(decision)
-            except Refused as refusal:
-                refused: Refused | None = refusal
-                settled = None
-            else:
-                refused = None
+            settled, refused = await self._tried(decision)
+            if isinstance(refused, BadEvent):
+                now, drafted = self._ports.clock.now(), decision.events
+                decision = fail_refused(plan, self._rules, now, drafted, refused)
+                settled, refused = await self._tried(decision)
             if settled is not None:
                 await self._tell(decision.told)
                 self._note_wake(settled.execution_id, decision.wake_at)
@@ -229,6 +228,13 @@ class Planner:
         if holds_of_earlier_lives(plan, self._lives):
             self._lives = await self._ports.lives.current()
         return self._lives
+
+    async def _tried(self, decision: Decision) -> tuple[Plan | None, Refused | None]:
+        """Append a decision; return the plan with it in the log, or why there is none."""
+        try:
+            return await self._appended(decision), None
+        except Refused as refused:
+            return None, refused
 
     async def _appended(self, decision: Decision) -> Plan | None:
         """Append a decision; None when somebody else holds a claim it wanted."""

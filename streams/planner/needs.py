@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.envelope.model import PayloadRef
@@ -69,6 +69,10 @@ class Known:
         if (name := name_of(ref)) not in self.payloads:
             raise NeedsPayload(ref)
         return self.payloads[name]
+
+    def having(self, ref: PayloadRef, value: Any) -> Known:
+        """Return what is known with a value that is stored only with the decision."""
+        return replace(self, payloads={**self.payloads, name_of(ref): value})
 
     def result(self, ref: PayloadRef) -> Any:
         """Return the data of a result, or `Unreadable`.

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from streams.execution.missing import Keys, Missing, filled, keys_from, missing
+from streams.envelope.model import PayloadRef
+from streams.execution.elsewhere import names_read, sought
+from streams.execution.missing import (
+    Keys,
+    Missing,
+    filled,
+    keys_from,
+    missing,
+    tasks_sought,
+    with_tasks,
+)
 from streams.execution.plan import Activation, Plan
 from streams.payload.port import Scope
 from streams.payload.results import data_of
@@ -16,19 +26,23 @@ from streams.playbook.expressions import Template
 from streams.playbook.views import result_view
 
 
-def render(template: Template, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> Any:
-    """Render `template` for a step that was entered with `args`.
+def render(
+    template: Template, plan: Plan, moment: Moment, activation: Activation | None = None
+) -> Any:
+    """Render `template` for a step that was entered, or for none.
 
     Raises:
         ExpressionFailed: it cannot be rendered.
         NeedsPayload: it reads a result that was not loaded yet.
     """
-    return template.render(_scope(template.ways, plan, moment, args))
+    return template.render(_scope(template.ways, plan, moment, activation))
 
 
-def holds(template: Template | None, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> bool:
+def holds(
+    template: Template | None, plan: Plan, moment: Moment, activation: Activation | None
+) -> bool:
     """Say whether a condition holds; one that is missing does."""
-    return template is None or bool(render(template, plan, moment, args))
+    return template is None or bool(render(template, plan, moment, activation))
 
 
 def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Any]:
@@ -36,19 +50,25 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
     owner = Scope(plan.tenant_id, plan.organization_id)
-    places = {name: data_of(envelope, owner) for name, envelope in steps.items()}
-    elsewhere = {
-        name: (steps[name].get("ref") or {}).get("ref") or ref.uri
-        for name, ref in places.items()
-        if ref is not None
-    }
+    elsewhere = dict(_elsewhere(steps, owner))
     return {
         "workload": workload_of(plan, moment) if "workload" in reads else {},
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": steps,
+        **({"ctx_elsewhere": plan.ctx_elsewhere} if plan.ctx_elsewhere else {}),
+        **({"args_elsewhere": activation.args_elsewhere} if activation.args_elsewhere else {}),
         **({"blobs_refs": elsewhere} if elsewhere else {}),
     }
+
+
+def _elsewhere(steps: Mapping[str, Mapping[str, Any]], owner: Scope) -> Iterator[tuple[str, str]]:
+    """Yield the names of data that is elsewhere, by step, or by step and task."""
+    for name, envelope in steps.items():
+        tasks = {f"{name}.{label}": one for label, one in (envelope.get("tasks") or {}).items()}
+        for path, one in {name: envelope, **tasks}.items():
+            if one is not None and (ref := data_of(one, owner)) is not None:
+                yield path, (one.get("ref") or {}).get("ref") or ref.uri
 
 
 def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
@@ -60,19 +80,41 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
     return {**moment.playbook.workload, **given}
 
 
-def _scope(ways: Keys, plan: Plan, moment: Moment, args: Mapping[str, Any]) -> dict[str, Any]:
+def _scope(ways: Keys, plan: Plan, moment: Moment, activation: Activation | None) -> dict[str, Any]:
     wanted = {way[0] for way in ways}
-    scope: dict[str, Any] = {**args, "args": dict(args), "ctx": plan.ctx}
+    owner = Scope(plan.tenant_id, plan.organization_id)
+    args: dict[str, Any] = {}
+    if activation is not None:
+        names = names_read("args", ways)
+        groups = sought(activation.args_elsewhere, None if names is None else names | wanted, owner)
+        args = {**activation.args, **_found("args", groups, moment)}
+    moved = sought(plan.ctx_elsewhere, names_read("ctx", ways), owner)
+    scope: dict[str, Any] = {**args, "args": dict(args)}
+    scope["ctx"] = {**plan.ctx, **_found("ctx", moved, moment)}
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:
         scope["workload"] = workload_of(plan, moment)
-    owner = Scope(plan.tenant_id, plan.organization_id)
     for name in wanted & plan.results.keys():
-        envelope, found = plan.results[name], {}
-        for gap in missing(envelope, keys_from(name, ways), owner):
+        keys, found = keys_from(name, ways), {}
+        tasks = tasks_sought(plan.results[name], keys, owner)
+        envelope = with_tasks(plan.results[name], _found(name, tasks, moment))
+        for gap in missing(envelope, keys, owner):
             found[gap.task] = _loaded(name, gap, moment)
         scope[name] = result_view(filled(envelope, found))
     return scope
+
+
+def _found(
+    what: str, groups: Iterable[tuple[list[str], PayloadRef]], moment: Moment
+) -> dict[str, Any]:
+    """Return values that no event could carry."""
+    found: dict[str, Any] = {}
+    for names, ref in groups:
+        values = moment.known.result(ref)
+        if isinstance(values, Unreadable):
+            raise ExpressionFailed(f"{{{{ {what}.{names[0]} }}}}", values.why)
+        found |= {name: values[name] for name in names}
+    return found
 
 
 def _loaded(name: str, gap: Missing, moment: Moment) -> Any:

@@ -30,7 +30,7 @@ def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
     """Draft what an entered loop step does first: its stage, or a search for its frames."""
     step = draft.playbook.steps[activation.step]
     try:
-        if not holds(step.when, draft.plan, draft.moment, activation.args):
+        if not holds(step.when, draft.plan, draft.moment, activation):
             leave(draft, activation, Ending(status="skipped"))
         elif loop.cursor is not None and loop.cursor.form != "claim":
             policy = _policy(draft, loop)
@@ -67,7 +67,7 @@ def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Co
 def render_source(draft: Draft, activation: Activation, loop: Loop) -> Any:
     """Return the value of `loop.in`."""
     assert loop.source is not None
-    return render(loop.source, draft.plan, draft.moment, activation.args)
+    return render(loop.source, draft.plan, draft.moment, activation)
 
 
 def _items(value: Any, step: str) -> list[Any]:
@@ -262,12 +262,15 @@ def _dispatch(
     if stage.kind == "fanout":
         meta |= {"shard_id": str(frame_id), "iter_index": ordinal}
     ctx, ref = draft.externalize(stage.ctx) if stage.ctx else (None, None)
+    context: dict[str, Any] = {"cursor": cursor, **({"ctx": ctx} if ctx else {})}
+    if stage.ctx_elsewhere:
+        context["ctx_elsewhere"] = stage.ctx_elsewhere
     draft.emit(
         "frame.dispatched",
         f"{frame_id}/{attempt}",
         node_name=stage.step,
         meta=meta,
-        context={"cursor": cursor, **({"ctx": ctx} if ctx else {})},
+        context=context,
         payload_ref=ref,
         expected_version=0 if again is None else again.version,
     )

@@ -7,9 +7,10 @@ from typing import Any
 
 from streams.envelope.model import NewEvent
 from streams.execution.command import Command, CommandStatus
+from streams.execution.elsewhere import merged
 from streams.execution.plan import Activation
 from streams.ids import derive_id, derive_root_id
-from streams.planner.draft import Draft, execution_root, shortened
+from streams.planner.draft import Draft, execution_root, shortened, too_large
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
@@ -35,13 +36,14 @@ def enter(draft: Draft, step: str, args: dict[str, Any], from_step: str | None) 
     meta: dict[str, int | str] = {"activation": visit}
     if from_step is not None:
         meta["from_step"] = from_step
+    context = draft.parted("args", args, step, visit)
     draft.emit(
         "step.enter",
         f"{step}/{visit}",
         node_name=step,
         node_type=_type_of(draft.playbook.steps[step]),
         meta=meta,
-        context={"args": args} if args else None,
+        context=context or None,
     )
 
 
@@ -53,7 +55,7 @@ def start(draft: Draft, activation: Activation) -> None:
         leave(draft, activation, Ending(status="error", error=f"step {step.name} {why}"))
         return
     try:
-        if not holds(step.when, draft.plan, draft.moment, activation.args):
+        if not holds(step.when, draft.plan, draft.moment, activation):
             leave(draft, activation, Ending(status="skipped"))
         elif step.is_playbook:
             _start_child(draft, activation, step)
@@ -95,15 +97,15 @@ def issue(
 
 def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     plan, moment = draft.plan, draft.moment
-    config = render(step.tasks[0].config, plan, moment, activation.args)
-    path, version = str(config.get("path", "")), config.get("version")
-    found = moment.known.playbook(path, None if version is None else int(version))
+    config = render(step.tasks[0].config, plan, moment, activation)
+    path, version = str(config.get("path", "")), _version(config.get("version"))
+    found = moment.known.playbook(path, version)
     if isinstance(found, str):
         leave(draft, activation, Ending(status="error", error=f"step {step.name}: {found}"))
         return
+    workload = _mapping("workload", config.get("workload", config.get("args")) or {})
     command_id = issue(draft, activation, "playbook", PLANNER_POOL)
     child = derive_root_id(plan.execution_id, activation.number, f"child/{step.name}")
-    workload = config.get("workload", config.get("args", {}))
     inputs, ref = draft.externalize({"workload": workload})
     draft.emit_child(
         NewEvent(
@@ -129,6 +131,13 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     )
 
 
+def _version(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        raise ExpressionFailed("version", f"is {value!r}, not a number") from None
+
+
 def after_command(draft: Draft, activation: Activation, command: Command) -> None:
     """Draft the end of a step whose command has ended."""
     if command.status is CommandStatus.COMPLETED:
@@ -144,7 +153,7 @@ def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
     changes: dict[str, Any] = {}
     try:
         if ending.status == "success" and step.sets is not None:
-            changes = dict(render(step.sets, draft.plan, draft.moment, activation.args))
+            changes = _values("set", render(step.sets, draft.plan, draft.moment, activation))
         taken, then = _judge(draft, activation, step, ending, changes)
     except ExpressionFailed as error:
         why = f"step {step.name}: leaving it failed: {error}"
@@ -160,7 +169,8 @@ def _judge(
 ) -> tuple[list[tuple[str, dict[str, Any]]], str]:
     """Return the arcs taken with their arguments, and what an error leads to."""
     known = draft.plan.results.get(step.name, {})
-    plan = replace(draft.plan, ctx={**draft.plan.ctx, **changes})
+    ctx, groups = merged(draft.plan.ctx, draft.plan.ctx_elsewhere, changes, ())
+    plan = replace(draft.plan, ctx=ctx, ctx_elsewhere=groups)
     if ending.status == "skipped" or (ending.status == "error" and not known):
         told: dict[str, Any] = {
             "status": ending.status,
@@ -179,7 +189,7 @@ def _judge(
             arcs = tuple(arc for arc in arcs if arc.when and step.name in arc.when.names)
     taken: list[tuple[str, dict[str, Any]]] = []
     for arc in arcs:
-        if not holds(arc.when, plan, draft.moment, activation.args):
+        if not holds(arc.when, plan, draft.moment, activation):
             continue
         taken.append((arc.step, _arguments(arc, plan, draft, activation)))
         if not step.inclusive:
@@ -192,7 +202,19 @@ def _judge(
 def _arguments(arc: Arc, plan: Any, draft: Draft, activation: Activation) -> dict[str, Any]:
     if arc.args is None:
         return {}
-    return dict(render(arc.args, plan, draft.moment, activation.args))
+    return _values("args", render(arc.args, plan, draft.moment, activation))
+
+
+def _values(name: str, value: Any) -> dict[str, Any]:
+    values = _mapping(name, value)
+    too_large(name, values)  # what cannot be told at all is refused where it is the step's error
+    return values
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ExpressionFailed(name, f"gives {type(value).__name__}; it must give a mapping")
+    return value
 
 
 def _exit(
@@ -201,7 +223,7 @@ def _exit(
     meta: dict[str, int | str] = {"activation": activation.number}
     if ending.loop_id is not None:
         meta["loop_id"] = str(ending.loop_id)
-    result: dict[str, Any] = {"ctx": changes} if changes else {}
+    result = draft.parted("ctx", changes, activation.step, activation.number)
     if ending.status == "error":
         result |= {"then": then, "failed_rows": ending.failed_rows, "errors": list(ending.errors)}
     draft.emit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,8 @@ _NOT_OURS = (
 Run = Callable[[Scope], Iterator[Any]]
 Way = tuple[str, ...]
 """A name and the keys that a template follows from it: `a.b["c"]` is ("a", "b", "c")."""
+_PLACE = re.compile(r"\[(-?\d{1,9}|)\]", re.ASCII)
+_ONE_OF = {"first": "[0]", "last": "[-1]", "length": "[]", "count": "[]"}
 
 
 class _Guarded(NodeTransformer):
@@ -93,9 +96,33 @@ def keys_of(node: nodes.Node) -> Way:
     return (node.name, *reversed(keys))
 
 
+def place_in(key: str) -> tuple[int, ...] | None:
+    """Return the places of a list that a last key of a way stands for; None: it is a key."""
+    found = _PLACE.fullmatch(key)
+    if found is None:
+        return None
+    return (int(found[1]),) if found[1] else ()
+
+
+def _into_list(node: nodes.Node) -> Way:
+    """Return a way that ends with `[0]`, a place in a list, or with `[]`, just its length."""
+    if isinstance(node, nodes.Getitem):
+        arg, sign = node.arg, 1
+        if isinstance(arg, nodes.Neg):
+            arg, sign = arg.node, -1
+        place = arg.value if isinstance(arg, nodes.Const) else None
+        mark = f"[{sign * place}]" if type(place) is int else None
+    elif isinstance(node, nodes.Filter) and not (node.args or node.kwargs):
+        mark = _ONE_OF.get(node.name)
+    else:
+        return ()
+    way = keys_of(node.node) if mark is not None and node.node is not None else ()
+    return (*way, mark) if mark is not None and len(way) > 1 else ()
+
+
 def _ways(node: nodes.Node) -> Iterator[Way]:
     """Yield every way in a tree, each as far as its keys are known beforehand."""
-    if way := keys_of(node):
+    if way := keys_of(node) or _into_list(node):
         yield way
         return
     for child in node.iter_child_nodes():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -32,6 +32,8 @@ LARGE = "s3"
 INLINE_BYTES = 32 * 1024
 """What an event carries of a result, however much more the author would allow."""
 PREVIEW_BYTES = 1024
+MOST_PREVIEW_BYTES = 4096
+"""What an event carries of a first look, however much more the author would allow."""
 LONGEST_TTL = timedelta(days=365 * 1000)
 """More would lead out of what a time can say."""
 KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
@@ -99,6 +101,12 @@ class ResultPolicy:
             return self.kind
         return "object" if byte_length < OBJECT_BYTES else large
 
+    def outside(self) -> ResultPolicy:
+        """Return the same for a result that does not fit its event, whatever its size."""
+        if self.kind not in (AUTO, "eventlog"):
+            return self
+        return replace(self, kind=AUTO, inline_max_bytes=0)
+
     def extract(self, data: Json) -> dict[str, Json]:
         """Return the selected fields; one whose path leads nowhere is left out.
 
@@ -154,13 +162,22 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
         ttl=ttl,
         compression=codec if codec in CODECS else None,
         inline_max_bytes=inline_bytes,
-        preview_max_bytes=_number(given.get("preview_max_bytes"), PREVIEW_BYTES),
+        preview_max_bytes=_preview(draft, given.get("preview_max_bytes"), path),
         select=_selections(draft, given.get("select"), (*path, "select")),
     )
 
 
 def _number(value: Any, usual: int) -> int:
     return value if isinstance(value, int) else usual
+
+
+def _preview(draft: Draft, value: Any, path: Path) -> int:
+    asked = _number(value, PREVIEW_BYTES)
+    if asked > MOST_PREVIEW_BYTES:
+        what = f"a first look has at most {MOST_PREVIEW_BYTES} bytes"
+        hint = f"write {MOST_PREVIEW_BYTES}, or select the fields that are needed"
+        draft.report((*path, "preview_max_bytes"), what, hint, Severity.WARNING)
+    return min(asked, MOST_PREVIEW_BYTES)
 
 
 def _ttl(draft: Draft, value: Any, path: Path) -> tuple[timedelta | None, bool]:

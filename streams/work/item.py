@@ -55,6 +55,8 @@ class WorkItem:
     ctx: dict[str, Json] | None = None
     """Changes of `ctx` by frames before this one, where the rows of a loop have an order."""
     ctx_ref: PayloadRef | None = None
+    ctx_elsewhere: list[dict[str, Any]] | None = None
+    """Those of them that no event could carry: names, and the payload that has them."""
 
     def encode(self) -> bytes:
         """Return the record's value. 64-bit ids are strings in JSON."""

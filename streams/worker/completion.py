@@ -6,74 +6,111 @@ from collections.abc import Mapping
 from typing import Any
 
 from streams.envelope.model import Json, PayloadRef
+from streams.payload.inline import is_inline, leaving
 from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.results import USUAL
 from streams.worker.attempt import Attempt
+from streams.worker.changes import told_changes
+from streams.worker.meta import told_meta
 from streams.worker.pipeline import Left, Ran, Row
-from streams.worker.results import encode, is_inline, plain
+from streams.worker.results import encode, plain
 from streams.worker.views import Kept
 
+EVENT_BYTES = 56 * 1024
+"""What the event carries of results; the rest of its room is for the names of what left it."""
 TASKS_BYTES = 12 * 1024
-"""What the results of a step's other tasks may take of its event, all together."""
+"""What the data of a step's other tasks may take of its event, all together."""
 
 
 async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
     """Return the fields of the event; whatever they refer to is durable by then."""
-    result: dict[str, Any] = {"status": "success", "meta": plain(ran.meta)}
-    if row.ctx:
-        result["ctx"] = plain(row.ctx)
+    result: dict[str, Any] = {"status": "success", "meta": told_meta(ran.meta)}
+    result |= await told_changes(attempt, row.ctx)
     left = row.left or {}
     label = ran.task or attempt.item.tool
-    kept = left[label].kept if label in left else None
-    is_asked = kept is not None
-    if kept is None or kept.ref is None:
-        kept = await _placed(attempt, label, ran.data, kept, attempt.options.inline_bytes)
-    result |= _shown(ran.data, kept, is_asked)
+    last = left.get(label)
+    room = min(_room(result), attempt.options.inline_bytes)
+    kept = await _placed(attempt, label, ran.data, last, room)
+    result |= _fitting(_shown(ran.data, kept, last), _room(result))
     if tasks := await _tasks(attempt, left, label):
-        result["tasks"] = tasks
+        result |= await _told_tasks(attempt, tasks, _room(result))
     await attempt.results.tell()
     return {"status": "success", "result": result, "payload_ref": _lasting(attempt, kept)}
+
+
+def _room(result: Mapping[str, Any]) -> int:
+    return max(0, EVENT_BYTES - len(encode(result)))
 
 
 async def _tasks(attempt: Attempt, left: Mapping[str, Left], last: str) -> dict[str, Any]:
     """Return the results of the tasks that other steps name; None stands for the step's own."""
     room = min(TASKS_BYTES, attempt.options.inline_bytes)
     told: dict[str, Any] = {}
-    for label, one in left.items():
+    for label in [task.label for task in attempt.step.tasks if task.is_read]:
+        if (one := left.get(label)) is None:
+            continue
         if label == last:
             told[label] = None
             continue
-        data, kept = one.outcome.data, one.kept
-        is_asked = kept is not None
-        if kept is None or kept.ref is None:
-            kept = await _placed(attempt, label, data, kept, room)
+        data = one.outcome.data
+        kept = await _placed(attempt, label, data, one, room)
         if kept.ref is None:
             room -= len(encode(data))
         told[label] = {
             "status": one.outcome.status,
-            "meta": plain(one.outcome.meta),
-            **_shown(data, kept, is_asked),
+            "meta": told_meta(one.outcome.meta),
+            **_shown(data, kept, one),
         }
     return told
 
 
-async def _placed(attempt: Attempt, label: str, data: Json, kept: Kept | None, room: int) -> Kept:
-    """Find a place for data that nobody placed yet: the event, or the payload store."""
-    extracted = {} if kept is None else kept.extracted
-    if is_inline(encode(data), room):
-        return Kept(extracted)
-    stored = await attempt.results.store(label, USUAL, data, "end")
-    assert stored.ref is not None
-    return Kept(extracted, {**stored.ref, "extracted": dict(extracted)})
+async def _told_tasks(attempt: Attempt, tasks: dict[str, Any], room: int) -> dict[str, Any]:
+    """Return the fields that tell what tasks left; what does not fit is a payload, with names."""
+    if len(encode(tasks)) <= room:
+        return {"tasks": tasks}
+    slim = {label: None if one is None else _slim(one) for label, one in tasks.items()}
+    gone = leaving({label: encode(one) for label, one in slim.items() if one is not None}, room)
+    if not gone:
+        return {"tasks": slim}
+    group = await attempt.results.group("tasks", {label: tasks[label] for label in gone})
+    kept = {label: one for label, one in slim.items() if label not in set(gone)}
+    return {"tasks": kept, "tasks_elsewhere": [group]}
 
 
-def _shown(data: Json, kept: Kept, is_asked: bool) -> dict[str, Any]:
+async def _placed(attempt: Attempt, label: str, data: Json, left: Left | None, room: int) -> Kept:
+    """Return where data is; what nobody placed yet goes into the event or the payload store."""
+    kept = None if left is None else left.kept
+    if kept is not None and kept.ref is not None:
+        return kept
+    # What a tool stored is told by a few names, and one of them is that of the result.
+    is_told = left is not None and left.outcome.stored is not None and left.outcome.data is data
+    if is_told or is_inline(encode(data), room):
+        return kept or Kept({})
+    policy = USUAL
+    if left is not None and left.policy is not None and left.outcome.status == "success":
+        policy = left.policy.outside()
+    return await attempt.results.store(label, policy, data, "end")
+
+
+def _shown(data: Json, kept: Kept, left: Left | None) -> dict[str, Any]:
     """Return where the data is; `extracted` is there, if empty, where `spec.result` is."""
+    is_asked = left is not None and left.kept is not None
     shown: dict[str, Any] = {"extracted": dict(kept.extracted)} if is_asked else {}
     if kept.ref is None:
         return {"data": plain(data), **shown}
     return {"ref": dict(kept.ref), **shown}
+
+
+def _fitting(shown: dict[str, Any], room: int) -> dict[str, Any]:
+    return shown if len(encode(shown)) <= room else _slim(shown)
+
+
+def _slim(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Return an envelope whose reference tells nothing that `result.stored` has, or it itself."""
+    if (ref := envelope.get("ref")) is None:
+        return envelope
+    return {**envelope, "ref": {**ref, "preview": None, "extracted": {}}}
 
 
 def _lasting(attempt: Attempt, kept: Kept) -> PayloadRef | None:

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from contextlib import nullcontext
 
-from streams.errors import StreamsError
+from streams.errors import Refused, StreamsError
 from streams.work.item import WorkItem
 from streams.worker.adoption import find_saved
 from streams.worker.attempt import Attempt, begin
+from streams.worker.changes import told_changes
 from streams.worker.commit import Commit, adopt
 from streams.worker.cursors import read_rows
 from streams.worker.deferred import Deferral, RowsRefused
@@ -84,14 +85,20 @@ async def _work(attempt: Attempt) -> Commit:
 
 async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
     """Make output and saves durable; rows that a target refuses fail, the others stay."""
-    await attempt.results.tell()
     while True:
         run.drop_failed()
         rows = run.outputs
         output = await attempt.insist(
             lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
         )
-        commit = run.commit(output)
+        try:
+            changes = await told_changes(attempt, run.changes)
+        except Refused as refused:
+            # No other attempt would fare better, and its rows' effects would be there twice.
+            run.fail(run.changing, "set_ctx", str(refused))
+            continue
+        await attempt.results.tell()
+        commit = run.commit(output, changes)
         saved = commit.saved()
         try:
             adopted = await attempt.insist(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from streams.envelope.model import PayloadRef
-from streams.execution.missing import filled, keys_from, missing
+from streams.execution.elsewhere import merged, names_read, sought
+from streams.execution.missing import filled, keys_from, missing, tasks_sought, with_tasks
 from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
-from streams.payload.reading import read_value
 from streams.playbook.views import result_view
 from streams.work.item import BadWorkItem, WorkItem
-from streams.worker.errors import VALUE_BYTES, TooLargeAValue
+from streams.worker.errors import VALUE_BYTES
+from streams.worker.reading import handed
 
 CACHE_BYTES = 128 * 1024 * 1024
 
@@ -30,14 +31,19 @@ class Documents:
         *,
         copies: Copies | None = None,
         cache_bytes: int = CACHE_BYTES,
+        value_bytes: int = VALUE_BYTES,
     ) -> None:
-        self._payloads, self._room = payloads, cache_bytes
+        self._payloads, self._room, self._value_bytes = payloads, cache_bytes, value_bytes
         self._copies = copies or Copies()
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
-    async def read(self, ref: PayloadRef, store: str = "object") -> Any:
+    async def read(
+        self, ref: PayloadRef, store: str = "object", places: frozenset[int] | None = None
+    ) -> Any:
         """Return the value behind `ref`, from its tier's copy where there is one.
+
+        Of a loop's rows only those at `places` need be there.
 
         Raises:
             TooLargeAValue: it has more bytes than a task is handed.
@@ -45,13 +51,13 @@ class Documents:
             PayloadUnavailable: the store is down.
         """
         name = f"{ref.media_type} {ref.uri}"
+        if places is not None and name not in self._kept:
+            name += f" {sorted(places)}"
         if (kept := self._kept.get(name)) is not None:
             self._kept.move_to_end(name)
             return kept[0]
-        if ref.byte_length > VALUE_BYTES:
-            raise TooLargeAValue(ref.uri, ref.byte_length, VALUE_BYTES)
         counted = _Counted(self._payloads, self._copies, store)
-        value = await read_value(counted, ref)
+        value = await handed(counted, ref, self._value_bytes, places)
         self._keep(name, value, counted.byte_count)
         return value
 
@@ -89,26 +95,46 @@ class Documents:
         hand. Of the others nothing is fetched.
         """
         given = document.get("input") or {}
-        args = given.get("args") or {}
-        scope: dict[str, Any] = dict(args)
         owner = Scope(item.tenant_id, item.organization_id)
-        read: dict[PayloadRef, Any] = {}
-        for name, envelope in (given.get("steps") or {}).items():
-            if isinstance(envelope, dict):
+        names = names_read("args", ways)
+        names = None if names is None else names | {way[0] for way in ways}
+        moved = sought(given.get("args_elsewhere") or (), names, owner)
+        args = {**(given.get("args") or {}), **await self._found(moved)}
+        scope: dict[str, Any] = dict(args)
+        read: dict[tuple[PayloadRef, frozenset[int] | None], Any] = {}
+        for name, told in (given.get("steps") or {}).items():
+            if isinstance(told, dict):
                 found: dict[str | None, Any] = {}
-                for gap in missing(envelope, keys_from(name, ways), owner):
-                    if gap.ref not in read:
-                        read[gap.ref] = await self.read(gap.ref, gap.store)
-                    found[gap.task] = read[gap.ref]
+                keys = keys_from(name, ways)
+                tasks = await self._found(tasks_sought(told, keys, owner))
+                envelope = with_tasks(told, tasks)
+                for gap in missing(envelope, keys, owner):
+                    if (what := (gap.ref, gap.places)) not in read:
+                        read[what] = await self.read(gap.ref, gap.store, gap.places)
+                    found[gap.task] = read[what]
                 scope[name] = result_view(filled(envelope, found))
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
-        scope["ctx"] = {**(given.get("ctx") or {}), **(later or {})}
+        ctx, groups = merged(
+            given.get("ctx") or {},
+            given.get("ctx_elsewhere") or (),
+            later or {},
+            item.ctx_elsewhere or (),
+        )
+        scope["ctx"] = ctx | await self._found(sought(groups, names_read("ctx", ways), owner))
         scope["args"] = args
         scope["vars"] = {}
         scope["iter"] = {}
         scope["execution_id"] = str(item.execution_id)
         return scope
+
+    async def _found(self, groups: Iterable[tuple[list[str], PayloadRef]]) -> dict[str, Any]:
+        """Return values that no event could carry."""
+        found: dict[str, Any] = {}
+        for names, ref in groups:
+            values = await self.read(ref)
+            found |= {name: values[name] for name in names}
+        return found
 
 
 class _Counted:

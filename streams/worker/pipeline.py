@@ -13,6 +13,7 @@ from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused, Unavailable
 from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule, Sink, Task
+from streams.playbook.results import ResultPolicy
 from streams.worker.deferred import Deferral
 from streams.worker.errors import UnknownTool
 from streams.worker.patience import patiently
@@ -65,10 +66,11 @@ class Results(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The last outcome of a task whose result is kept, or read by other steps."""
+    """The last outcome of a task whose result is kept, stored, or read by other steps."""
 
     outcome: Outcome
     kept: Kept | None
+    policy: ResultPolicy | None = None
 
 
 @dataclass(slots=True)
@@ -236,8 +238,8 @@ class Pipeline:
                 outcome = self._noted(task, outcome, outcome.stored, partition)
             elif task.result is not None:
                 kept = await self._keep(task, outcome, partition)
-            if task.result is not None or task.is_read:
-                row.left = {**(row.left or {}), task.label: Left(outcome, kept)}
+            if task.result is not None or task.is_read or outcome.stored is not None:
+                row.left = {**(row.left or {}), task.label: Left(outcome, kept, task.result)}
             scope[task.label] = scope["_prev"] = task_view(outcome, kept)
             if not task.rules:
                 return outcome, None

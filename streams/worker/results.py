@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -13,11 +14,13 @@ import orjson
 from streams.clock import Clock
 from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
 from streams.errors import Refused
+from streams.execution.elsewhere import Group, group_of
 from streams.ids import derive_id
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies, Copy
+from streams.payload.inline import NUL, is_inline
 from streams.payload.port import JSON, PayloadStore, Scope
-from streams.payload.results import preview_of, result_reference, result_uri
+from streams.payload.results import payload_of, preview_of, result_reference, result_uri
 from streams.playbook.model import Task
 from streams.playbook.results import INLINE_BYTES, LARGE, USUAL, ResultPolicy
 from streams.work.item import WorkItem
@@ -28,7 +31,6 @@ EXTRACTED_BYTES = 8 * 1024
 IN_A_THREAD_BYTES = 1 << 20
 """From here on, following paths into a result would keep leases and other rows waiting."""
 _AT_ONCE = 256
-_NUL = b"\\u0000"
 
 
 class NotInEvents(Refused):
@@ -115,6 +117,15 @@ class Keeper:
         )
         return Kept(extracted, ref)
 
+    async def group(self, name: str, values: Mapping[str, Json]) -> Group:
+        """Store values that their event cannot carry as one result, and say where they are."""
+        # Told anew after some of it was dropped, it is another result: its content names it.
+        partition = f"{name}/{sha256(encode(values)).hexdigest()}"
+        kept = await self.store(name, USUAL, dict(values), partition)
+        assert kept.ref is not None
+        scope = Scope(self._item.tenant_id, self._item.organization_id)
+        return group_of(values, payload_of(kept.ref, scope))
+
     def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
         """Make a result of a payload that a tool has stored; its data is in no copy and no event.
 
@@ -187,11 +198,6 @@ def encode(data: Any) -> bytes:
         raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
 
 
-def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
-    """Say whether an event can carry this JSON."""
-    return len(encoded) <= room and _NUL not in encoded
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no tuples."""
     return orjson.loads(encode(value))
@@ -205,7 +211,7 @@ async def _selected(policy: ResultPolicy, data: Json, size: int) -> dict[str, Js
 
 def _look(data: Json, limit: int) -> Json:
     look = encode(preview_of(data, limit))
-    found: Json = orjson.loads(look) if _NUL not in look else None
+    found: Json = orjson.loads(look) if NUL not in look else None
     return found
 
 
@@ -216,7 +222,7 @@ def _small(extracted: dict[str, Json]) -> dict[str, Json]:
     if len(data) > EXTRACTED_BYTES:
         why = f"the selected fields have {len(data)} bytes, {EXTRACTED_BYTES} are allowed"
         raise NotInEvents(f"{why}; select less of the result")
-    if _NUL in data:
+    if NUL in data:
         raise NotInEvents("a selected field holds a NUL character, which no event can carry")
     found: dict[str, Json] = orjson.loads(data)
     return found

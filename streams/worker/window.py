@@ -150,18 +150,16 @@ class WindowRun:
         """One value for each row that was begun; null for those that failed."""
         return [self._done.get(number) for number in range(self._next)]
 
-    def commit(self, output: PayloadRef | None) -> Commit:
-        """Return what the frame came to."""
+    def commit(self, output: PayloadRef | None, changes: Mapping[str, Json]) -> Commit:
+        """Return what the frame came to; `changes` tells those of `ctx`."""
         rows, count = self._rows, self._next
-        result: dict[str, Json] = {"retries": self._retries}
+        result: dict[str, Json] = {"retries": self._retries, **changes}
         if saved := self._deferral.counts:
             result["saved"] = dict(saved)
         if rows.exhausted is not None:
             result["exhausted"] = rows.exhausted
         if self._failed:
             result["errors"] = self._errors()
-        if changes := self._ctx():
-            result["ctx"] = changes
         continues = count < len(rows.items) and rows.rest is not None
         cursor = rows.rest(count) if continues and rows.rest is not None else rows.end
         return Commit(
@@ -173,8 +171,14 @@ class WindowRun:
             output=output,
         )
 
-    def _ctx(self) -> dict[str, Json]:
-        """Return the changes of all rows, those of later rows over those of earlier ones."""
+    @property
+    def changing(self) -> list[int]:
+        """The rows that changed something of `ctx`."""
+        return list(self._changes)
+
+    @property
+    def changes(self) -> dict[str, Json]:
+        """What all rows changed of `ctx`, later rows over earlier ones."""
         changes: dict[str, Json] = {}
         for number in sorted(self._changes):
             changes |= self._changes[number]

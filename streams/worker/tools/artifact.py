@@ -14,10 +14,11 @@ from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
-from streams.payload.reading import MANIFEST, read_value
+from streams.payload.reading import MANIFEST
 from streams.payload.results import is_reference
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
+from streams.worker.reading import handed
 from streams.worker.tools.artifact_config import (
     codec_of,
     content_type_of,
@@ -144,11 +145,11 @@ class ArtifactTool:
             value, notes = text_of(part, ref.media_type)
             meta |= {"range": f"{first}-{last}", **notes}
             return Outcome(status="success", data=value, meta=meta)
+        if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
+            value = await handed(self._payloads, ref, self._value_bytes)
+            return Outcome(status="success", data=value, meta=meta)
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
-        if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
-            value = await read_value(self._payloads, ref)
-            return Outcome(status="success", data=value, meta=meta)
         value, notes = text_of(await self._payloads.get(ref), ref.media_type)
         return Outcome(status="success", data=value, meta={**meta, **notes})
 

@@ -9,12 +9,12 @@ from streams.envelope.model import Event, Json
 from streams.errors import Refused
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import PayloadStore, Scope
-from streams.payload.reading import read_value
 from streams.payload.results import data_of
 from streams.worker.children import Called, Children
 from streams.worker.endings import Endings
-from streams.worker.errors import BadConfig
+from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue
 from streams.worker.port import Call, Config, Outcome
+from streams.worker.reading import handed
 from streams.worker.tools.failure import failed, mapping, text
 
 _WELL = ("COMPLETED", "PARTIAL")
@@ -28,8 +28,16 @@ class PlaybookTool:
     cancels the child.
     """
 
-    def __init__(self, children: Children, endings: Endings, payloads: PayloadStore) -> None:
+    def __init__(
+        self,
+        children: Children,
+        endings: Endings,
+        payloads: PayloadStore,
+        *,
+        value_bytes: int = VALUE_BYTES,
+    ) -> None:
         self._children, self._endings, self._payloads = children, endings, payloads
+        self._value_bytes = value_bytes
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Run it to its end.
@@ -74,8 +82,8 @@ class PlaybookTool:
         ref = end.payload_ref or data_of(result, Scope(end.tenant_id, end.organization_id))
         if ref is not None:
             try:
-                data = await read_value(self._payloads, ref)
-            except (PayloadMissing, PayloadCorrupt) as error:
+                data = await handed(self._payloads, ref, self._value_bytes)
+            except (PayloadMissing, PayloadCorrupt, TooLargeAValue) as error:
                 return failed("playbook.result", str(error), detail=_detail(child, status))
         meta: dict[str, Json] = {"execution_id": str(child), "status": status}
         return Outcome(status="success", data=data, meta=meta, detail=_detail(child, status))

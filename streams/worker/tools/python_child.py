@@ -12,6 +12,7 @@ import inspect
 import io
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -22,6 +23,7 @@ from typing import Any, BinaryIO
 
 LOG_CHARS = 8_000
 _NAME = "<playbook>"
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class CpuTimeUp(Exception):
@@ -84,7 +86,7 @@ def _told(error: BaseException) -> dict[str, str]:
     """Say what was raised, and where in the author's code."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == _NAME]
     where = "".join(f"line {one.lineno}, in {one.name}\n" for one in frames)
-    what = f"{type(error).__name__}: {error}"
+    what = _clean(f"{type(error).__name__}: {error}")
     return {"kind": "python.exception", "message": what[:2000], "trace": where[-2000:]}
 
 
@@ -97,14 +99,22 @@ def _plain(value: object) -> object:
     raise TypeError(f"the result holds a {type(value).__name__}, which is not JSON")
 
 
+def _clean(text: str) -> str:
+    """Return text without what no text of a database has."""
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def _bounded(text: str) -> str:
+    text = _clean(text)
     if len(text) <= LOG_CHARS:
         return text
     return f"{text[:LOG_CHARS]}\n… {len(text) - LOG_CHARS} more characters"
 
 
 def _written(answer: dict[str, Any]) -> bytes:
-    return json.dumps(answer, allow_nan=False, default=_plain).encode()
+    # Lone surrogates are no text: encoding them is the author's error, here where it is told.
+    text = json.dumps(answer, allow_nan=False, ensure_ascii=False, default=_plain)
+    return text.encode()
 
 
 def framed(body: bytes) -> bytes:

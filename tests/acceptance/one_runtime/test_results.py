@@ -168,6 +168,26 @@ async def test_pages_of_any_size_are_scraped_alike_and_no_record_is_large(
     assert ("blobs_refs" in sent) is (size == PAGE_BYTES)
 
 
+@pytest.mark.parametrize("code", ["'x' * 300_000", "'a\\0b'"], ids=["large", "nul"])
+async def test_any_value_goes_from_step_to_step_by_the_planner(runtime: Runtime, code: str) -> None:
+    rule = {"else": {"do": "continue", "set_ctx": {"from_task": "{{ outcome.data }}"}}}
+    make = {"kind": "python", "code": f"def main():\n    return {code}\n", "eval": [rule]}
+    told = "{{ [args.text == ctx.from_task, ctx.from_set == text, text | length] }}"
+    made = playbook(
+        {
+            "step": "make",
+            "tool": [{"make": make}],
+            "set": {"from_set": "{{ make.data }}"},
+            "next": [{"step": "tell", "args": {"text": "{{ ctx.from_task }}"}}],
+        },
+        {"step": "tell", "tool": {"kind": "noop", "data": told}},
+    )
+    ended = await runtime.run(made | {"return": "{{ tell.data }}"})
+    assert (ended.status, ended.error) == ("COMPLETED", None)
+    (last,) = await runtime.events(ended.execution_id, "playbook.completed")
+    assert last.result["data"] == [True, True, 300_000 if "300" in code else 3]
+
+
 async def test_pages_are_fetched_until_there_are_no_more(runtime: Runtime) -> None:
     await runtime.author("DROP TABLE IF EXISTS pagination_test_results")
     await runtime.author(
