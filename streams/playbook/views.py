@@ -17,6 +17,9 @@ _METHODS = frozenset(("get", "items", "values"))
 RESERVED = _OF_LOOP | {"extracted", "data", "result"}
 """What no selected field and no task may be called: templates would find something else."""
 
+ASKED_BYTES = 16 * 2**20
+"""In data of up to this size a key is looked for that is usually the name of something else."""
+
 
 class _Named(dict[str, Any]):
     """A view that also answers to the names of its reference, which are none of its keys."""
@@ -70,7 +73,9 @@ def reference_view(ref: Mapping[str, Any] | None) -> dict[str, Any]:
 def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
     """Say whether following `keys` from a result's view leads into its data.
 
-    Where it has no name of its own for a key, only the data can tell whether it is there.
+    Where it has no name of its own for a key, only the data can tell whether it is there. For
+    names that other results have, as `error`, it is asked up to a size: a question whether
+    something failed must not fail because it went well and gave much.
     """
     if not keys or keys[0] == "data":
         return True
@@ -84,7 +89,14 @@ def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
     tasks = envelope.get("tasks") or {}
     if first in tasks:
         return tasks[first] is None and wants_data(rest, envelope)
+    if first in RESERVED and _stored_bytes(envelope) > ASKED_BYTES:
+        return False
     return not any(first in (envelope.get(part) or ()) for part in ("extracted", "counts"))
+
+
+def _stored_bytes(envelope: Mapping[str, Any]) -> int:
+    meta = (envelope.get("ref") or {}).get("meta") or {}
+    return int(meta.get("bytes") or 0)
 
 
 def _is_asked(envelope: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import yaml
 
 from streams.playbook.parse import check, parse
 from streams.playbook.results import ResultPolicy, Unselectable
-from streams.playbook.views import result_view, wants_data
+from streams.playbook.views import ASKED_BYTES, result_view, wants_data
 
 
 def text(result: Any = None, *more: Any, **step: Any) -> str:
@@ -188,6 +188,15 @@ def test_the_data_tells_where_the_result_has_no_such_name_of_its_own(name: str) 
     assert wants_data((name,), envelope)
     assert result_view({**envelope, "data": {name: "mine"}})[name] == "mine"
     assert not wants_data((name,), {**envelope, "extracted": {}, "error": None})
+
+
+def test_asking_whether_a_result_failed_does_not_fetch_what_is_very_large() -> None:
+    for size, wanted in ((ASKED_BYTES, True), (ASKED_BYTES + 1, False)):
+        ref = {"ref": "noetl://x", "meta": {"bytes": size}}
+        envelope = {"status": "success", "meta": {}, "ref": ref}
+        assert wants_data(("error", "kind"), envelope) is wanted
+        assert wants_data(("data", "error"), envelope)
+        assert wants_data(("rows",), envelope)
 
 
 @pytest.mark.parametrize("label", ["data", "result", "status", "meta"])
