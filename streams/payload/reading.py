@@ -15,7 +15,8 @@ from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.payload.content import check_owner, reference_from, reference_json
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.port import ARROW, JSON, Scope
+from streams.payload.media import is_json, text_of
+from streams.payload.port import ARROW, Scope
 from streams.payload.results import is_reference, payload_of
 
 MANIFEST = "application/vnd.noetl.manifest+json"
@@ -112,7 +113,7 @@ async def read_value(source: Source, ref: PayloadRef) -> Any:
 
 
 def decode(ref: PayloadRef, data: bytes) -> Any:
-    """Return the value that a payload's bytes are; bytes of an unknown kind as text.
+    """Return the value that a payload's bytes are; of an unknown kind, text or else base64.
 
     Raises:
         PayloadCorrupt: they are not what the reference says.
@@ -121,12 +122,12 @@ def decode(ref: PayloadRef, data: bytes) -> Any:
         from streams.payload.rows import decode_rows  # 25 MB that most processes can spare
 
         return decode_rows(data)
-    if ref.media_type == JSON:
+    if is_json(ref.media_type):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise PayloadCorrupt(ref.uri, f"it is not JSON: {error}") from error
-    return data.decode("utf-8", "replace")
+    return text_of(data, ref.media_type)[0]
 
 
 def listed(ref: PayloadRef, value: Any) -> list[Json]:

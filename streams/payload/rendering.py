@@ -11,7 +11,8 @@ import orjson
 from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.payload.content import scope_of
-from streams.payload.port import ARROW, JSON, PayloadStore, Scope
+from streams.payload.media import is_json
+from streams.payload.port import ARROW, PayloadStore, Scope
 from streams.payload.reading import MANIFEST, Part, decode, decode_manifest, followed, listed
 
 WHOLE_BYTES = 64 << 20
@@ -37,7 +38,7 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
         Refused: a manifest names what is not its owner's, or too much of it.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
     """
-    if ref.media_type == JSON:
+    if is_json(ref.media_type) and ref.media_type != MANIFEST:
         async for piece in store.fetch(ref):
             yield piece
         return

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import orjson
-
-from streams.envelope.locator import BadLocator, Locator
+from streams.envelope.locator import BadLocator
 from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
 from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.port import JSON, Compression, PayloadStore, Scope
-from streams.payload.reading import read_value
+from streams.payload.media import is_json, text_of
+from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
+from streams.payload.reading import MANIFEST, read_value
 from streams.payload.results import is_reference
-from streams.playbook.results import CODECS
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.download import OCTETS, Downloads, NoSource, Source, from_file
+from streams.worker.tools.artifact_config import (
+    codec_of,
+    content_type_of,
+    encoded,
+    execution_id_of,
+    given_in,
+    plain_type,
+    reference_of,
+)
+from streams.worker.tools.download import Downloads, NoSource, Source, from_file
 from streams.worker.tools.failure import failed
 from streams.worker.tools.part import part_of, read_part
 
@@ -29,7 +35,6 @@ TEXT = "text/plain; charset=utf-8"
 ACTIONS = ("get", "put", "list")
 SOURCES = ("data", "url", "file")
 _REQUEST = ("url", "headers", "auth", "timeout")
-_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;[ -~]{1,50})?", re.ASCII)
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (BadConfig, "artifact.config"),
     (UnknownCredential, "artifact.config"),
@@ -50,7 +55,8 @@ class ArtifactTool:
     What is put is `data`, or comes from a `url` or a `file` below the folder of sinks without
     ever being in memory as a whole. A `ref` is the name of a result (`_ref`), a result
     reference, or what a put answered; one of another tenant or organization is refused. With
-    `range` some of its bytes are got, as text. Keys may be given below `args`, too.
+    `range` some of its bytes are got. Bytes that are no text come as base64, and
+    `meta.encoding` says so. Keys may be given below `args`, too.
     """
 
     def __init__(
@@ -71,7 +77,7 @@ class ArtifactTool:
         Raises:
             Unavailable: the store or the log is down.
         """
-        given = _given(config)
+        given = given_in(config)
         scope, action = Scope(call.tenant_id, call.organization_id), given.get("action", "get")
         try:
             if action == "put":
@@ -102,7 +108,7 @@ class ArtifactTool:
         named = [name for name in SOURCES if name in given]
         if len(named) != 1:
             raise BadConfig(f"'put' wants one of {', '.join(map(repr, SOURCES))}, not {named}")
-        kind, codec = _content_type(given), _codec(given)
+        kind, codec = content_type_of(given), codec_of(given)
         if named == ["url"]:
             if self._downloads is None:
                 raise BadConfig("'url' cannot be asked for here")
@@ -112,13 +118,9 @@ class ArtifactTool:
         elif named == ["file"]:
             ref = await self._store(scope, from_file(self._folder, given), kind, codec)
         else:
-            value = given["data"]
-            is_text = isinstance(value, str)
+            usual = TEXT if isinstance(given["data"], str) else JSON
             ref = await self._payloads.put(
-                scope,
-                value.encode() if is_text else orjson.dumps(value),
-                media_type=kind or (TEXT if is_text else JSON),
-                compression=codec,
+                scope, encoded(given["data"]), media_type=kind or usual, compression=codec
             )
         # As a sink's answer, it says where the data is.
         told: dict[str, Any] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
@@ -127,7 +129,7 @@ class ArtifactTool:
     async def _store(
         self, scope: Scope, source: Source, kind: str | None, codec: Compression | None
     ) -> PayloadRef:
-        media_type = kind or _plain(source.media_type)
+        media_type = kind or plain_type(source.media_type)
         return await self._payloads.store(
             scope, source.pieces, media_type=media_type, compression=codec
         )
@@ -135,20 +137,25 @@ class ArtifactTool:
     async def _get(self, ref: PayloadRef, asked: Any) -> Outcome:
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         if asked is not None:
+            if ref.media_type == MANIFEST:
+                raise BadConfig("'range' counts bytes, and a loop has rows; get it without")
             first, last = part_of(asked, ref.byte_length)
             part = await read_part(self._payloads, ref, first, last, self._value_bytes)
-            return Outcome(status="success", data=part, meta={**meta, "range": f"{first}-{last}"})
+            value, notes = text_of(part, ref.media_type)
+            meta |= {"range": f"{first}-{last}", **notes}
+            return Outcome(status="success", data=value, meta=meta)
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
-        value = await read_value(self._payloads, ref)
-        return Outcome(status="success", data=value, meta=meta)
+        if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
+            value = await read_value(self._payloads, ref)
+            return Outcome(status="success", data=value, meta=meta)
+        value, notes = text_of(await self._payloads.get(ref), ref.media_type)
+        return Outcome(status="success", data=value, meta={**meta, **notes})
 
     async def _list(self, given: Mapping[str, Any], scope: Scope, own: int) -> Outcome:
-        execution = str(given.get("execution_id") or own)
-        if not (execution.isascii() and execution.isdigit()):
-            raise BadConfig(f"'execution_id' is {execution!r}, not a number")
+        execution_id = execution_id_of(given.get("execution_id") or own)
         found = await self._results.of_execution(
-            int(execution), scope, step=given.get("step"), task=given.get("task")
+            execution_id, scope, step=given.get("step"), task=given.get("task")
         )
         return Outcome(status="success", data=[dict(one) for one in found])
 
@@ -161,45 +168,5 @@ class ArtifactTool:
         if isinstance(ref, str):
             return (await self._results.find(ref, scope)).payload
         if isinstance(ref, dict):
-            return _reference(ref, scope)
+            return reference_of(ref, scope)
         raise BadConfig(f"'ref' is {type(ref).__name__}, not the name of a result")
-
-
-def _content_type(given: Mapping[str, Any]) -> str | None:
-    kind = given.get("content_type")
-    if kind is None or (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
-        return kind
-    raise BadConfig(f"'content_type' is {kind!r}, not a media type such as text/csv")
-
-
-def _plain(kind: str) -> str:
-    """Return what a server says about its answer, where that can stand in a reference."""
-    return kind if _MEDIA_TYPE.fullmatch(kind) else OCTETS
-
-
-def _codec(given: Mapping[str, Any]) -> Compression | None:
-    codec = given.get("compression")
-    if codec is not None and codec not in CODECS:
-        raise BadConfig(f"'compression' is {codec!r}, none of {', '.join(CODECS)}")
-    return cast("Compression | None", codec)
-
-
-def _given(config: Config) -> dict[str, Any]:
-    inner = config.get("args")
-    return {**(inner if isinstance(inner, dict) else {}), **config}
-
-
-def _reference(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
-    names = ("uri", "sha256", "media_type", "byte_length")
-    if missing := [name for name in names if name not in fields]:
-        raise BadConfig(
-            f"'ref' has no {missing[0]!r}; give the whole reference that a put answered"
-        )
-    ref = PayloadRef(**{name: fields[name] for name in names})
-    try:
-        ours = Locator.payload(scope.tenant_id, scope.organization_id, str(ref.sha256))
-    except BadLocator as error:
-        raise BadConfig(f"'ref' names no payload: {error}") from error
-    if ref.uri != str(ours):
-        raise BadConfig(f"{ref.uri} does not belong to this tenant and organization")
-    return ref

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
-from email.message import Message
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -13,10 +10,10 @@ from pyreqwest.response import Response
 
 from streams.envelope.model import Json
 from streams.errors import Refused
+from streams.payload.media import is_json, kind_of, text_of
+from streams.payload.port import JSON
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
-
-_JSON = "application/json"
 
 
 class TooLarge(Refused):
@@ -43,7 +40,7 @@ def body_of(config: Config, headers: dict[str, str]) -> Any:
     if given[0] == "data" and isinstance(value, Mapping):
         return {name: one if isinstance(one, str) else str(one) for name, one in value.items()}
     if not any(name.lower() == "content-type" for name in headers):
-        headers["Content-Type"] = _JSON
+        headers["Content-Type"] = JSON
     return orjson.dumps(value)
 
 
@@ -84,21 +81,10 @@ def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
     """
     if not content:
         return None, {}
-    kind, charset = _kind(content_type)
-    if kind == _JSON or kind.endswith("+json"):
-        try:
-            return orjson.loads(content), {}
-        except orjson.JSONDecodeError as error:
-            raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error
+    if not is_json(content_type):
+        return text_of(content, content_type)
     try:
-        return content.decode(charset), {}
-    except (UnicodeDecodeError, LookupError):
-        return b64encode(content).decode(), {"encoding": "base64"}
-
-
-@lru_cache(maxsize=256)
-def _kind(content_type: str) -> tuple[str, str]:
-    """Return the media type and the charset that a header names."""
-    message = Message()
-    message["Content-Type"] = content_type or "application/octet-stream"
-    return message.get_content_type(), message.get_content_charset("utf-8")
+        return orjson.loads(content), {}
+    except orjson.JSONDecodeError as error:
+        kind, _ = kind_of(content_type)
+        raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error

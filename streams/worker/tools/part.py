@@ -33,8 +33,8 @@ def part_of(asked: Any, size: int) -> tuple[int, int]:
 
 async def read_part(
     payloads: PayloadStore, ref: PayloadRef, first: int, last: int, most: int
-) -> str:
-    """Return bytes of a payload as text. All of it is read, so that its digest is checked.
+) -> bytes:
+    """Return bytes of a payload. All of it is read, so that its digest is checked.
 
     Raises:
         TooLargeAValue: the part has more than `most` bytes.
@@ -46,4 +46,4 @@ async def read_part(
     async for piece in payloads.fetch(ref):
         part += piece[max(0, first - at) : max(0, last + 1 - at)]
         at += len(piece)
-    return part.decode("utf-8", "replace")
+    return bytes(part)

@@ -59,6 +59,14 @@ async def test_rows_that_are_references_are_followed() -> None:
     assert found == await read_value(store, manifest)
 
 
+async def test_json_may_name_its_charset_and_bytes_that_are_no_text_are_base64() -> None:
+    store = MemoryPayloadStore()
+    told = await store.put(ACME, b'{"a": 1}', media_type="application/json; charset=utf-8")
+    scan = await store.put(ACME, b"\x89PNG\xff", media_type="image/png")
+    for ref, value in ((told, {"a": 1}), (scan, "iVBOR/8=")):
+        assert await rendered(store, ref) == await read_value(store, ref) == value
+
+
 async def test_a_part_that_is_damaged_or_no_rows_is_refused() -> None:
     store = MemoryPayloadStore()
     for data in (b'{"not": "rows"}', orjson.dumps("text")):

@@ -9,6 +9,9 @@ import orjson
 import pytest
 
 from streams.execution.lookup import Results
+from streams.payload.content import reference_json
+from streams.payload.port import Scope
+from streams.payload.reading import MANIFEST, Part, encode_manifest
 from streams.playbook.model import Step
 from streams.worker.commands import CommandRunner
 from streams.worker.port import Call, Outcome
@@ -102,6 +105,20 @@ async def test_a_part_may_be_had_of_what_is_too_large_as_a_whole(shop: Shop) -> 
     assert kind(await shop.ask(ref=name)) == "artifact.too_large"
     assert kind(await shop.ask(ref=name, range="0-100")) == "artifact.too_large"
     assert len(str((await shop.ask(ref=name, range="0-99")).data)) == 100
+
+
+async def test_a_loops_rows_have_no_range_of_bytes(shop: Shop) -> None:
+    world = shop.world
+    rows = encode_manifest([Part(2, None)])
+    put = await world.payloads.put(Scope("acme", "care"), rows, media_type=MANIFEST)
+    asked = reference_json(put)
+    assert (await shop.ask(ref=asked)).data == [None, None]
+    assert kind(await shop.ask(ref=asked, range="0-5")) == "artifact.config"
+
+
+@pytest.mark.parametrize("asked", [2**63, "9" * 30, "9" * 5000, "-1", "1e3", ["1"]])
+async def test_what_is_no_execution_is_said_so(shop: Shop, asked: Any) -> None:
+    assert kind(await shop.ask(action="list", execution_id=asked)) == "artifact.config"
 
 
 async def test_another_tenant_is_refused(shop: Shop) -> None:

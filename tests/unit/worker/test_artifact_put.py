@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,43 @@ async def test_a_file_goes_into_the_store(tmp_path: Path) -> None:
     assert await shop.world.payloads.get(stored.payload_ref) == PAGES
 
 
+async def test_bytes_that_are_no_text_are_got_as_base64_whole_and_in_part(tmp_path: Path) -> None:
+    (tmp_path / "scan.png").write_bytes(PAGES)
+    shop = Shop(tmp_path)
+    put: Any = (await shop.ask(action="put", file="scan.png")).data
+    whole = await shop.ask(ref=put["ref"])
+    assert (whole.meta["media_type"], whole.meta["encoding"]) == ("image/png", "base64")
+    assert b64decode(str(whole.data)) == PAGES
+    part = await shop.ask(ref=put["ref"], range="100-199")
+    assert part.meta["encoding"] == "base64"
+    assert b64decode(str(part.data)) == PAGES[100:200]
+    end = await shop.ask(ref=put["ref"], range="-7")
+    assert (end.data, "encoding" in end.meta) == ("the end", False)
+
+
+async def test_a_part_that_cuts_a_letter_in_two_loses_neither_half(shop: Shop) -> None:
+    put: Any = (await shop.ask(action="put", data="aé")).data
+    halves = [await shop.ask(ref=put["ref"], range=asked) for asked in ("0-1", "2-2")]
+    assert b"".join(b64decode(str(one.data)) for one in halves) == "aé".encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        ("application/json; charset=utf-8", '{"a": 1}', {"a": 1}),
+        ("Application/JSON", '{"a": 1}', {"a": 1}),
+        ("application/geo+json", '{"a": 1}', {"a": 1}),
+        ("text/plain; charset=utf-8", '{"a": 1}', '{"a": 1}'),
+        ("text/plain; charset=no-such", "a", "YQ=="),
+    ],
+)
+async def test_a_content_type_says_how_it_is_read(
+    shop: Shop, kind: str, data: str, expected: Any
+) -> None:
+    put: Any = (await shop.ask(action="put", data=data, content_type=kind)).data
+    assert (await shop.ask(ref=put["ref"])).data == expected
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -157,6 +196,11 @@ async def test_a_file_goes_into_the_store(tmp_path: Path) -> None:
         ({"url": "http://127.0.0.1:1/x"}, "artifact.source"),
         ({"data": 1, "content_type": "a\r\nb"}, "artifact.config: 'content_type'"),
         ({"data": 1, "compression": "rar"}, "artifact.config: 'compression'"),
+        ({"data": {"n": 2**70}}, "artifact.config: 'data' is not JSON"),
+        ({"data": Decimal("1.5")}, "artifact.config: 'data' is not JSON"),
+        ({"data": b"bytes"}, "artifact.config: 'data' is not JSON"),
+        ({"data": "\ud800"}, "artifact.config: 'data' is not JSON"),
+        ({"data": ["\ud800"]}, "artifact.config: 'data' is not JSON"),
     ],
 )
 async def test_what_cannot_be_put_says_why(shop: Shop, config: Any, said: str) -> None:
@@ -210,6 +254,13 @@ async def test_bytes_that_are_not_those_that_were_put(tmp_path: Path) -> None:
         {"uri": "noetl://tenant/acme/org/../payloads/sha256/" + "0" * 64},
         {"uri": "noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64},
         {"uri": "file:///etc/passwd"},
+        {"uri": 5},
+        {"sha256": None},
+        {"media_type": 5},
+        {"byte_length": "1"},
+        {"byte_length": None},
+        {"byte_length": True},
+        {"byte_length": -1},
     ],
 )
 async def test_references_that_name_something_else(shop: Shop, change: Any) -> None:

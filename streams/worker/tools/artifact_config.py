@@ -1,0 +1,104 @@
+"""What a task gives to `artifact`: content types, codecs, data, references, each checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import orjson
+
+from streams.envelope.locator import BadLocator, Locator
+from streams.envelope.model import PayloadRef
+from streams.payload.port import Compression, Scope
+from streams.playbook.results import CODECS
+from streams.worker.errors import BadConfig
+from streams.worker.port import Config
+from streams.worker.tools.download import OCTETS
+
+_DIGITS = re.compile(r"[0-9]{1,19}")
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;[ -~]{1,50})?", re.ASCII)
+
+
+def content_type_of(given: Mapping[str, Any]) -> str | None:
+    """Return the content type that the author gives, if any.
+
+    Raises:
+        BadConfig: it is none.
+    """
+    kind = given.get("content_type")
+    if kind is None or (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
+        return kind
+    raise BadConfig(f"'content_type' is {kind!r}, not a media type such as text/csv")
+
+
+def plain_type(kind: str) -> str:
+    """Return what a server says about its answer, where that can stand in a reference."""
+    return kind if _MEDIA_TYPE.fullmatch(kind) else OCTETS
+
+
+def codec_of(given: Mapping[str, Any]) -> Compression | None:
+    """Return how the author wants it packed, if that is said.
+
+    Raises:
+        BadConfig: no such way is known.
+    """
+    codec = given.get("compression")
+    if codec is not None and codec not in CODECS:
+        raise BadConfig(f"'compression' is {codec!r}, none of {', '.join(CODECS)}")
+    return cast("Compression | None", codec)
+
+
+def encoded(value: Any) -> bytes:
+    """Return what is put: text as it is, anything else as JSON.
+
+    Raises:
+        BadConfig: it is neither.
+    """
+    try:
+        return value.encode() if isinstance(value, str) else orjson.dumps(value)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise BadConfig(f"'data' is not JSON: {error}; give text for what is not") from error
+
+
+def execution_id_of(value: Any) -> int:
+    """Return an execution's number, which the log keeps in 64 bits.
+
+    Raises:
+        BadConfig: it is none.
+    """
+    text = str(value)
+    if _DIGITS.fullmatch(text) and (number := int(text)) < 2**63:
+        return number
+    raise BadConfig(f"'execution_id' is {text[:80]!r}, not the number of an execution")
+
+
+def given_in(config: Config) -> dict[str, Any]:
+    """Return a task's keys, with those below `args`."""
+    inner = config.get("args")
+    return {**(inner if isinstance(inner, dict) else {}), **config}
+
+
+def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
+    """Return the payload that a put answered with, which must be the scope's own.
+
+    Raises:
+        BadConfig: it names none of them.
+    """
+    names = ("uri", "sha256", "media_type", "byte_length")
+    if missing := [name for name in names if name not in fields]:
+        raise BadConfig(
+            f"'ref' has no {missing[0]!r}; give the whole reference that a put answered"
+        )
+    uri, digest, media_type, byte_length = (fields[name] for name in names)
+    is_count = type(byte_length) is int and byte_length >= 0
+    if not is_count or not all(isinstance(one, str) for one in (uri, digest, media_type)):
+        raise BadConfig("'ref' is no reference: three texts and a number of bytes; give it whole")
+    ref = PayloadRef(uri=uri, sha256=digest, media_type=media_type, byte_length=byte_length)
+    try:
+        ours = Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)
+    except BadLocator as error:
+        raise BadConfig(f"'ref' names no payload: {error}") from error
+    if ref.uri != str(ours):
+        raise BadConfig(f"{ref.uri} does not belong to this tenant and organization")
+    return ref
