@@ -7,6 +7,7 @@ from typing import Any
 
 from streams.execution.fact import Fact, body, number
 from streams.payload.reading import Part
+from streams.payload.results import results_of
 
 EVENTS = ("frame.dispatched", "frame.committed")
 
@@ -17,6 +18,7 @@ def parts_of(facts: Iterable[Fact], stage_id: int) -> list[Part]:
     A frame that closed early is followed by the one that went on from there. Rows that
     failed are null; so are those of a list that nobody got done.
     """
+    of: str | None = None
     cursors: dict[int, dict[str, Any]] = {}
     ordinals: dict[int, int] = {}
     done: dict[int, Part] = {}
@@ -24,18 +26,20 @@ def parts_of(facts: Iterable[Fact], stage_id: int) -> list[Part]:
         if fact.type not in EVENTS or number(fact, "stage_id") != stage_id:
             continue
         frame_id = number(fact, "frame_id")
+        if of is None and fact.node_name:
+            of = results_of(fact.root.id, fact.node_name)
         if fact.type == "frame.dispatched":
             ordinals.setdefault(frame_id, number(fact, "ordinal"))
             cursors.setdefault(frame_id, body(body(fact.context).get("cursor")))
         else:
-            done[frame_id] = Part(number(fact, "rows"), fact.payload_ref)
+            done[frame_id] = Part(number(fact, "rows"), fact.payload_ref, of)
     follows = {
         int(cursor["continues"]): frame_id
         for frame_id, cursor in cursors.items()
         if "continues" in cursor
     }
     parts = [
-        done.get(frame_id) or Part(_length(cursors[frame_id]), None)
+        done.get(frame_id) or Part(_length(cursors[frame_id]), None, of)
         for frame_id in _in_order(ordinals, follows)
     ]
     return [part for part in parts if part.rows]

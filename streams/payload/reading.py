@@ -51,6 +51,8 @@ class Part:
 
     rows: int
     ref: PayloadRef | None
+    of: str | None = None
+    """How the names of the loop's own results begin; None: nobody has said."""
 
 
 def encode_manifest(parts: Sequence[Part]) -> bytes:
@@ -59,7 +61,10 @@ def encode_manifest(parts: Sequence[Part]) -> bytes:
         {"rows": part.rows, "ref": None if part.ref is None else reference_json(part.ref)}
         for part in parts
     ]
-    return orjson.dumps({"parts": listed}, option=orjson.OPT_SORT_KEYS)
+    whole: dict[str, Any] = {"parts": listed}
+    if of := next((part.of for part in parts), None):
+        whole["of"] = of  # once: they are parts of one loop
+    return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
 
 
 def decode_manifest(data: bytes, owner: Scope) -> list[Part]:
@@ -71,27 +76,29 @@ def decode_manifest(data: bytes, owner: Scope) -> list[Part]:
         TooManyRows: it claims more rows than anybody could read.
     """
     try:
-        parts = [_part(part, owner) for part in orjson.loads(data)["parts"]]
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        whole = orjson.loads(data)
+        of = whole.get("of")
+        parts = [_part(part, owner, None if of is None else str(of)) for part in whole["parts"]]
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise PayloadCorrupt("manifest", f"not a list of payloads: {error!r}") from error
     if sum(part.rows for part in parts) > MOST_ROWS:
         raise TooManyRows
     return parts
 
 
-def _part(fields: Mapping[str, Any], owner: Scope) -> Part:
+def _part(fields: Mapping[str, Any], owner: Scope, of: str | None) -> Part:
     rows, ref = fields["rows"], fields["ref"]
     if not _is_count(rows):
         raise ValueError(f"a part with {rows!r} rows")
     if ref is None:
-        return Part(rows, None)
+        return Part(rows, None, of)
     found = reference_from(ref)
     texts = (found.uri, found.sha256, found.media_type)
     if not _is_count(found.byte_length) or not all(isinstance(one, str) for one in texts):
         raise ValueError("a part whose reference is none")
     if found.media_type == MANIFEST:
         raise ValueError("a manifest as a part of a manifest")
-    return Part(rows, check_owner(owner, found))
+    return Part(rows, check_owner(owner, found), of)
 
 
 def _is_count(value: Any) -> bool:
@@ -141,13 +148,15 @@ def listed(ref: PayloadRef, value: Any) -> list[Json]:
     return value
 
 
-def followed(row: Json, owner: Scope) -> PayloadRef | None:
+def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | None:
     """Return the payload that stands for a row; None where the row stands for itself.
 
-    A row that only looks like a reference, or that names a whole loop, is the author's own
-    value and is left as it is.
+    A row that only looks like a reference, that names a whole loop, or whose name is that of
+    another loop's or step's result (`of`) is the author's own value and is left as it is.
     """
     if not isinstance(row, dict) or not is_reference(row):
+        return None
+    if of is not None and not str(row.get("ref")).startswith(of):
         return None
     meta: Any = row["meta"]
     if not isinstance(meta, dict) or meta.get("content_type") == MANIFEST:
@@ -170,6 +179,7 @@ async def _rows(source: Source, parts: Sequence[Part], owner: Scope) -> list[Jso
 
     found = await each([part.ref for part in parts if part.ref is not None], read)
     rows: list[Json] = []
+    inner: list[PayloadRef | None] = []
     for part in parts:
         if part.ref is None:
             rows += [None] * part.rows
@@ -177,7 +187,7 @@ async def _rows(source: Source, parts: Sequence[Part], owner: Scope) -> list[Jso
             rows += listed(part.ref, found[part.ref.uri])
         if len(rows) > MOST_ROWS:
             raise TooManyRows
-    inner = [followed(row, owner) for row in rows]
+        inner += [followed(row, owner, part.of) for row in rows[len(inner) :]]
     if not any(inner):
         return rows
     values = await each([ref for ref in inner if ref is not None], read)

@@ -71,7 +71,7 @@ async def _parts(store: PayloadStore, parts: Sequence[Part], owner: Scope) -> As
         if part.ref.byte_length > WHOLE_BYTES:
             raise TooLargeForJson(part.ref)
         for row in _each(part.ref, await store.get(part.ref)):
-            if (inner := followed(row, owner)) is not None:
+            if (inner := followed(row, owner, part.of)) is not None:
                 yield comma
                 async for piece in as_json(store, inner):
                     yield piece

@@ -23,6 +23,11 @@ def result_uri(execution_id: int, step: str, task: str, result_id: int) -> str:
     return str(ResultUri(execution_id, step, task, str(result_id)))
 
 
+def results_of(execution_id: int, step: str) -> str:
+    """Return how the names of a step's results begin."""
+    return result_uri(execution_id, step, "-", 0).removesuffix("-/0")
+
+
 def result_reference(
     uri: str,
     payload: PayloadRef,

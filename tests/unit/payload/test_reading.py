@@ -13,8 +13,16 @@ from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadForeign
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
-from streams.payload.reading import MANIFEST, MOST_ROWS, TooManyRows, read_value
+from streams.payload.reading import (
+    MANIFEST,
+    MOST_ROWS,
+    Part,
+    TooManyRows,
+    encode_manifest,
+    read_value,
+)
 from streams.payload.rendering import as_json
+from streams.payload.results import result_reference, result_uri, results_of
 
 ACME, OTHER = Scope("acme", "care"), Scope("other", "care")
 
@@ -97,3 +105,16 @@ async def test_a_row_that_only_looks_like_a_reference_stays_as_it_is(row: Any) -
     assert await read_value(store, whole) == [row]
     text = b"".join([piece async for piece in as_json(store, whole)])
     assert orjson.loads(text) == [row]
+
+
+async def test_a_reference_of_somebody_elses_result_is_a_value_like_any_other() -> None:
+    store = MemoryPayloadStore()
+    page = await store.put(ACME, b'"a page"', media_type=JSON)
+    names = [result_uri(7, "load", "page", 1), result_uri(7, "loader", "page", 1)]
+    names += [result_uri(8, "load", "page", 1)]
+    given = [result_reference(one, page, store="s3", scope="execution") for one in names]
+    rows = await store.put(ACME, orjson.dumps(given), media_type=JSON)
+    manifest = encode_manifest([Part(3, rows, results_of(7, "load"))])
+    whole = await store.put(ACME, manifest, media_type=MANIFEST)
+    text = b"".join([piece async for piece in as_json(store, whole)])
+    assert await read_value(store, whole) == orjson.loads(text) == ["a page", *given[1:]]

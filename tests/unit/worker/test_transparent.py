@@ -11,6 +11,7 @@ import yaml
 from streams.envelope.model import PayloadRef
 from streams.log.port import Frontier
 from streams.payload.memory import MemoryPayloadStore
+from streams.payload.results import result_reference, result_uri
 from streams.worker.port import Call, Config, Outcome
 from tests.unit.worker.stage import FakeTool, ok
 from tests.whole import whole
@@ -115,3 +116,26 @@ def counted(store: MemoryPayloadStore) -> list[PayloadRef]:
 
     store.get = read  # type: ignore[method-assign]
     return reads
+
+
+LISTED = """
+metadata: {path: tests/listed}
+workflow:
+  - step: pass
+    loop: {in: [1]}
+    tool: {kind: http}
+    next: use
+  - step: use
+    tool: {kind: noop, data: "{{ pass.data }}"}
+return: "{{ use.data }}"
+"""
+
+
+async def test_references_that_a_loop_passes_on_stay_references() -> None:
+    gone = PayloadRef(uri="", sha256="0" * 64, media_type="application/json", byte_length=5)
+    name = result_uri(1, "pass", "page", 1)
+    one = result_reference(name, gone, store="s3", scope="execution")
+    async with whole(LISTED, http=FakeTool(lambda *_: ok(one))) as made:
+        plan = await made.result()
+        assert plan.error is None
+        assert plan.result["data"] == [one]
