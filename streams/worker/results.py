@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -24,6 +25,8 @@ from streams.worker.views import Kept
 
 _log = logging.getLogger(__name__)
 EXTRACTED_BYTES = 8 * 1024
+IN_A_THREAD_BYTES = 1 << 20
+"""From here on, following paths into a result would keep leases and other rows waiting."""
 _AT_ONCE = 256
 _NUL = b"\\u0000"
 
@@ -66,8 +69,8 @@ class Keeper:
         Raises:
             NotInEvents: its selected fields cannot be in an event.
         """
-        extracted = _small(policy.extract(data))
         encoded = encode(data)
+        extracted = _small(await _selected(policy, data, len(encoded)))
         kind = policy.store_of(len(encoded), self._inline_bytes)
         if kind is None:
             if is_inline(encoded, self._inline_bytes):
@@ -187,6 +190,12 @@ def is_inline(encoded: bytes, room: int = INLINE_BYTES) -> bool:
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no tuples."""
     return orjson.loads(encode(value))
+
+
+async def _selected(policy: ResultPolicy, data: Json, size: int) -> dict[str, Json]:
+    if not policy.select or size < IN_A_THREAD_BYTES:
+        return policy.extract(data)
+    return await asyncio.to_thread(policy.extract, data)
 
 
 def _look(data: Json, limit: int) -> Json:

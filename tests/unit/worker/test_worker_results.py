@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 import orjson
@@ -16,10 +17,12 @@ from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
+from streams.playbook.results import ResultPolicy
 from streams.playbook.views import result_view
 from streams.worker.commands import CommandRunner
 from streams.worker.frames import FrameRunner
 from streams.worker.input import Documents
+from streams.worker.results import IN_A_THREAD_BYTES, Keeper
 from tests.unit.worker.stage import FakeTool, World, loop_step, ok, rule, task
 
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
@@ -122,6 +125,29 @@ async def test_a_task_that_is_the_steps_last_is_not_told_twice() -> None:
     last = await ran(here)
     assert last.result["tasks"] == {"page": None}
     assert len(await here.events("result.")) == 1
+
+
+@pytest.mark.parametrize(("size", "is_aside"), [(1_000, False), (IN_A_THREAD_BYTES, True)])
+async def test_paths_into_a_large_result_are_followed_aside(size: int, is_aside: bool) -> None:
+    threads: list[int] = []
+
+    class Watched(ResultPolicy):
+        def extract(self, data: Any) -> dict[str, Any]:
+            threads.append(get_ident())
+            return super().extract(data)
+
+    selected = task("page", "t", {}, spec=spec()).result
+    assert selected is not None
+    here = world()
+
+    async def at_once(call: Any) -> Any:
+        return await call()
+
+    keeper = Keeper(await here.command(), here.payloads, Copies(), here.log, here.clock, at_once)
+    page = {"paging": {"more": True}, "text": "x" * size}
+    kept = await keeper.store("page", Watched(select=selected.select), page, "0.1")
+    assert kept.extracted == {"more": True}
+    assert (threads != [get_ident()]) is is_aside
 
 
 async def test_fields_too_large_to_be_selected_fail_the_task() -> None:
