@@ -258,23 +258,25 @@ async def open_copies(
     """Open the tiers that hold copies of results; files are in `folder` unless settings say."""
     from streams.payload.copies.duckdb import DuckdbTier  # only workers need its engine
 
-    clock, rows = SystemClock(), DuckdbTier(folder / "results.duckdb")
-    chosen = settings.payload_store.results
+    clock, chosen = SystemClock(), settings.payload_store.results
+    rows = DuckdbTier(folder / "results.duckdb", clock, chosen.duckdb_mb * MB)
     disk = Path(chosen.disk_path) if chosen.disk_path else folder / "results"
     volume = Path(chosen.pvc_path) if chosen.pvc_path else folder / "volume"
     is_volume = chosen.pvc_path is not None
     async with KafkaTier(settings.event_store.connection.url, clock) as kv:
         try:
-            yield Copies(
+            copies = Copies(
                 {
-                    "memory": MemoryTier(),
+                    "memory": MemoryTier(clock),
                     "kv": kv,
                     "db": PostgresTier(pool),
-                    "disk": DiskTier(disk, chosen.disk_mb * MB),
-                    "pvc": DiskTier(volume, chosen.pvc_mb * MB, is_volume=is_volume),
+                    "disk": DiskTier(disk, clock, chosen.disk_mb * MB),
+                    "pvc": DiskTier(volume, clock, chosen.pvc_mb * MB, is_volume=is_volume),
                     "duckdb": rows,
                 }
             )
+            async with copies.tended():
+                yield copies
         finally:
             rows.close()
 

@@ -40,13 +40,14 @@ class Cache(Section):
 class ResultStores(Section):
     """The folders of the result stores `disk` and `pvc`; without a path, the worker's own.
 
-    Workers that name the same folder read each other's copies.
+    Workers that name the same folder read each other's copies. `duckdb` is always a worker's own.
     """
 
     disk_path: Text | None = None
     disk_mb: Positive = 1024
     pvc_path: Text | None = None
     pvc_mb: Positive = 1024
+    duckdb_mb: Positive = 1024
 
 
 class Collection(Section):

@@ -57,6 +57,7 @@ class Keeper:
         self._log, self._clock, self._insist = log, clock, insist
         self._inline_bytes = inline_bytes
         self._untold: list[NewEvent] = []
+        self._telling = asyncio.Lock()
 
     async def keep(self, task: Task, data: Json, partition: str) -> Kept:
         """Do with a result what the task's `spec.result` says."""
@@ -96,6 +97,9 @@ class Keeper:
             extracted=extracted,
             preview=_look(data, policy.preview_max_bytes),
         )
+        self._untold.append(self._event(result_id, task, ref, payload))
+        if kind == "db":
+            await self.tell()  # its rows go with the event's end: none may be without one
         await self._copies.put(
             kind,
             Copy(
@@ -108,7 +112,6 @@ class Keeper:
                 expires_at=expires_at,
             ),
         )
-        self._untold.append(self._event(result_id, task, ref, payload))
         return Kept(extracted, ref)
 
     def note(self, task: Task, payload: PayloadRef, partition: str) -> Mapping[str, Any]:
@@ -130,10 +133,11 @@ class Keeper:
 
     async def tell(self) -> None:
         """Append what was kept and is not told yet."""
-        while self._untold:
-            batch = self._untold[:_AT_ONCE]
-            await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
-            del self._untold[:_AT_ONCE]
+        async with self._telling:  # rows of a frame may tell at the same time
+            while self._untold:
+                batch = self._untold[:_AT_ONCE]
+                await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
+                del self._untold[: len(batch)]
 
     def _name(self, task: str, partition: str) -> tuple[int, str]:
         """Return a result's id, which is this attempt's own, and its name."""

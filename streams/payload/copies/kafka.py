@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from heapq import heappop, heappush
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -15,13 +13,12 @@ from aiokafka.errors import KafkaError
 from streams.clock import Clock
 from streams.envelope.model import PayloadRef
 from streams.payload.content import key_of
+from streams.payload.copies.ends import Ends, end_of, milliseconds
 from streams.payload.copies.memory import ROOM_BYTES, Recent
 from streams.payload.copies.port import Copy, CopyFailed
 
 TOPIC = "noetl.results"
 _log = logging.getLogger(__name__)
-LONGEST = timedelta(days=1)
-"""How long a copy is kept, however long the result lives."""
 PIECE_BYTES = 64 * 1024
 """What a record holds; a larger value is several records, none of them large."""
 _UNTIL = "until-ms"
@@ -40,7 +37,7 @@ class KafkaTier:
         self, bootstrap: str, clock: Clock, *, topic: str = TOPIC, room_bytes: int = ROOM_BYTES
     ) -> None:
         self._bootstrap, self._clock, self._topic = bootstrap, clock, topic
-        self._due: list[tuple[int, str]] = []
+        self._ends = Ends()
         self._gone: set[str] = set()
         """Deleted here, but the reader has not come to the tombstone yet."""
         self._table = Recent(room_bytes)
@@ -62,14 +59,12 @@ class KafkaTier:
         self._begin()
         names = _names(copy.payload)
         self._gone.difference_update(names)
-        longest = self._clock.now() + LONGEST
-        until = longest if copy.expires_at is None else min(longest, copy.expires_at)
-        said = str(int(until.timestamp() * 1000)).encode()
+        until = end_of(copy.expires_at, self._clock.now())
         pieces = {
             name: copy.data[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]
             for at, name in enumerate(names)
         }
-        await self._send(pieces, [(_UNTIL, said)])
+        await self._send(pieces, [(_UNTIL, str(milliseconds(until)).encode())])
         for name, piece in pieces.items():
             self._table.put(name, piece)
 
@@ -84,6 +79,21 @@ class KafkaTier:
         """Forget a value, here and, by tombstones, everywhere."""
         self._begin()
         await self._forget(_names(ref))
+
+    async def sweep(self) -> None:
+        """Write the tombstones of values that have ended and that nobody has buried yet.
+
+        The reader does so all the time. What made room in the table is buried, too: the
+        topic still has it.
+        """
+        now = milliseconds(self._clock.now())
+        if names := self._ends.take_due(now):
+            try:
+                await self._forget(names)
+            except CopyFailed as error:
+                _log.warning("%s", error)
+                for name in names:
+                    self._ends.note(name, now)
 
     async def _forget(self, names: Sequence[str]) -> None:
         self._gone.update(names)
@@ -146,7 +156,7 @@ class KafkaTier:
                 for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
                     for record in records:
                         self._take(record.key, record.value, dict(record.headers))
-                await self._bury()
+                await self.sweep()
         finally:
             await consumer.stop()
 
@@ -154,24 +164,14 @@ class KafkaTier:
         name = (key or b"").decode("utf-8", "replace")
         if value is None:
             self._gone.discard(name)
+            self._ends.drop(name)
             self._table.drop(name)
             return
         if name in self._gone:
             return
         self._table.put(name, value)
         until = headers.get(_UNTIL, b"")
-        heappush(self._due, (int(until) if until.isdigit() else 0, name))
-
-    async def _bury(self) -> None:
-        """Write the tombstones of values whose time is over."""
-        now = int(self._clock.now().timestamp() * 1000)
-        while self._due and self._due[0][0] <= now:
-            _, name = heappop(self._due)
-            if self._table.get(name) is not None:
-                try:
-                    await self._forget([name])
-                except CopyFailed as error:
-                    _log.warning("%s", error)
+        self._ends.note(name, int(until) if until.isdigit() else 0)
 
 
 def _names(ref: PayloadRef) -> list[str]:

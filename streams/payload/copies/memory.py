@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from streams.clock import Clock
 from streams.envelope.model import PayloadRef
+from streams.payload.copies.ends import Ends, end_of, milliseconds
 from streams.payload.copies.port import Copy
 
 ROOM_BYTES = 64 * 2**20
@@ -43,11 +45,13 @@ class Recent:
 class MemoryTier:
     """Copies in this process; they end with it."""
 
-    def __init__(self, room_bytes: int = ROOM_BYTES) -> None:
-        self._recent = Recent(room_bytes)
+    def __init__(self, clock: Clock, room_bytes: int = ROOM_BYTES) -> None:
+        self._clock, self._recent, self._ends = clock, Recent(room_bytes), Ends()
 
     async def put(self, copy: Copy) -> None:
         """Keep a copy."""
+        until = end_of(copy.expires_at, self._clock.now())
+        self._ends.note(copy.payload.uri, milliseconds(until))
         self._recent.put(copy.payload.uri, copy.data)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
@@ -57,3 +61,8 @@ class MemoryTier:
     async def delete(self, ref: PayloadRef) -> None:
         """Forget a copy."""
         self._recent.drop(ref.uri)
+
+    async def sweep(self) -> None:
+        """Forget what has ended."""
+        for uri in self._ends.take_due(milliseconds(self._clock.now())):
+            self._recent.drop(uri)

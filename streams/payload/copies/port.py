@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -11,7 +13,9 @@ from typing import Protocol
 from streams.envelope.model import PayloadRef
 from streams.errors import StreamsError, Unavailable
 from streams.payload.content import check
+from streams.payload.errors import PayloadCorrupt
 
+SWEEP_S = 600.0
 _log = logging.getLogger(__name__)
 
 
@@ -33,7 +37,7 @@ class CopyFailed(Unavailable):
 
 
 class ResultTier(Protocol):
-    """Keeps copies of results. It may lose any of them at any time."""
+    """Keeps copies of results, at most until they end. It may lose any of them at any time."""
 
     async def put(self, copy: Copy) -> None:
         """Keep a copy; the same one twice is harmless.
@@ -53,6 +57,14 @@ class ResultTier(Protocol):
 
     async def delete(self, ref: PayloadRef) -> None:
         """Forget a copy; harmless where there is none."""
+        ...
+
+    async def sweep(self) -> None:
+        """Forget the copies whose end has come.
+
+        Raises:
+            CopyFailed: the tier cannot be asked.
+        """
         ...
 
 
@@ -83,10 +95,37 @@ class Copies:
             return None
         try:
             data = await tier.get(ref)
-            found = None if data is None else check(ref, data)
+            found = None if data is None else await _checked(tier, ref, data)
         except StreamsError as error:
             _log.warning("%s: no use of its copy in %s: %s", ref.uri, kind, error)
             found = None
         counted = self.misses if found is None else self.hits
         counted[kind] = counted.get(kind, 0) + 1
         return found
+
+    @asynccontextmanager
+    async def tended(self) -> AsyncIterator[Copies]:
+        """Sweep the tiers now and then while the body runs, and at once: it was off for a time."""
+        tending = asyncio.create_task(self._tend())
+        try:
+            yield self
+        finally:
+            tending.cancel()
+            await asyncio.gather(tending, return_exceptions=True)
+
+    async def _tend(self) -> None:
+        while True:
+            for kind, tier in self.tiers.items():
+                try:
+                    await tier.sweep()
+                except StreamsError as error:
+                    _log.warning("copies in %s are not swept: %s", kind, error)
+            await asyncio.sleep(SWEEP_S)
+
+
+async def _checked(tier: ResultTier, ref: PayloadRef, data: bytes) -> bytes:
+    try:
+        return check(ref, data)
+    except PayloadCorrupt:
+        await tier.delete(ref)  # it would be read, and found out, again and again
+        raise

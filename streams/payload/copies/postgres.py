@@ -14,10 +14,12 @@ _PUT = """
 INSERT INTO noetl.result_data
   (ref, execution_id, step_name, task_label, payload_uri, data, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6::json, $7)
-ON CONFLICT (ref) DO UPDATE SET data = excluded.data, payload_uri = excluded.payload_uri
+ON CONFLICT (ref) DO UPDATE
+SET data = excluded.data, payload_uri = excluded.payload_uri, expires_at = excluded.expires_at
 """
 _GET = "SELECT data::text FROM noetl.result_data WHERE payload_uri = $1 LIMIT 1"
 _DELETE = "DELETE FROM noetl.result_data WHERE payload_uri = $1"
+_SWEEP = "DELETE FROM noetl.result_data WHERE expires_at <= now()"
 
 
 class PostgresTier:
@@ -39,6 +41,10 @@ class PostgresTier:
     async def delete(self, ref: PayloadRef) -> None:
         """Remove the rows that have this data."""
         await self._ask(self._pool.execute, _DELETE, ref.uri)
+
+    async def sweep(self) -> None:
+        """Remove the rows whose time is over; the projector removes those that end otherwise."""
+        await self._ask(self._pool.execute, _SWEEP)
 
     async def _ask(self, call: Any, sql: str, *values: object) -> Any:
         try:

@@ -51,7 +51,7 @@ payload_store:
     tier_15_grace_seconds: 3
     tier_2_disk_gb: 4
     tier_2_disk_path: /cache
-  results: {disk_path: /results, disk_mb: 1, pvc_path: /volume, pvc_mb: 2}
+  results: {disk_path: /results, disk_mb: 1, pvc_path: /volume, pvc_mb: 2, duckdb_mb: 3}
   gc: {strategy: ttl, ttl_days: 7}
 projection_stores:
   default: {backend: postgres, connection: {dsn: "postgresql://noetl:pw@pg/noetl"}}

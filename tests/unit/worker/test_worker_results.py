@@ -188,6 +188,33 @@ class Shelf:
     async def delete(self, ref: PayloadRef) -> None:
         self.kept.pop(ref.uri, None)
 
+    async def sweep(self) -> None:
+        pass
+
+
+class Ledger(Shelf):
+    """A tier that looks what the log tells before it keeps anything."""
+
+    def __init__(self, here: World) -> None:
+        super().__init__()
+        self.here, self.untold = here, []
+
+    async def put(self, copy: Copy) -> None:
+        names = [event.result["ref"] for event in await self.here.events("result.stored")]
+        self.untold += [] if copy.uri in names else [copy.uri]
+        await super().put(copy)
+
+
+async def test_no_row_of_the_db_tier_is_without_the_event_that_can_end_it() -> None:
+    step = loop_step(task("page", "t", "{{ iter }}", spec=spec(store={"kind": "db"})))
+    here = World(step, {"t": FakeTool()})
+    ledger = Ledger(here)
+    here.ports = replace(here.ports, copies=Copies({"db": ledger}))
+    await FrameRunner(here.ports, here.options()).run(await here.frame([1, 2, 3, 4, 5, 6]))
+    assert ledger.untold == []
+    assert (len(ledger.kept), len(await here.events("result.stored"))) == (6, 6)
+    assert (await here.last()).type == "frame.committed"
+
 
 @pytest.mark.parametrize("fate", ["kept", "lost", "spoilt"])
 async def test_a_copy_is_read_first_and_never_needed(fate: str) -> None:

@@ -1,0 +1,1 @@
+DROP INDEX noetl.result_data_by_end;
