@@ -75,11 +75,16 @@ async def test_duckdb_answers_rows_as_json() -> None:
 async def test_duckdb_keeps_a_file_between_calls(tmp_path: Path) -> None:
     tool, place = DuckdbTool(), str(tmp_path / "x.duckdb")
     command = "CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)"
-    assert (await run(tool, command=command, database=place)).data == {"rows": [], "row_count": 2}
+    told = {"store": "duckdb", "key": "t", "range": "rows:2"}
+    put = await run(tool, command=command, database=place)
+    assert put.data == {"rows": [], "row_count": 2, **told}
+    command = "INSERT INTO t VALUES (5), (7) RETURNING a"
+    put = await run(tool, command=command, database=str(tmp_path / "x.duckdb"))
+    assert put.data == {"rows": [{"a": 5}, {"a": 7}], "row_count": 2, **told, "range": "a:5-7"}
     found = await run(
         tool, query="SELECT sum(a)::INT AS s FROM t WHERE a > ?", params=[0], database=place
     )
-    assert found.data == {"rows": [{"s": 3}], "row_count": 1}
+    assert found.data == {"rows": [{"s": 15}], "row_count": 1}
 
 
 async def test_duckdb_names_what_is_wrong() -> None:

@@ -11,6 +11,7 @@ import duckdb
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.failure import failed, seconds, text
+from streams.worker.tools.pg_reference import written
 from streams.worker.tools.pg_statement import Statement, statements
 from streams.worker.tools.pg_values import jsonable
 
@@ -22,7 +23,8 @@ class DuckdbTool:
 
     Every call has a database session of its own; one in memory begins empty. `params` is a
     mapping for :name or a list for `?`. The answer is {"rows": [...], "row_count": n}, as the
-    postgres tool's. There is no fence: a file written by a retried attempt is written twice.
+    postgres tool's, and of a write also {"store", "key", "range"}. There is no fence: a file
+    written by a retried attempt is written twice.
     """
 
     def __init__(self, *, memory: str = MEMORY) -> None:
@@ -74,6 +76,7 @@ def _execute(
         else:
             rows = [dict(zip(names, map(jsonable, row), strict=True)) for row in found]
             data = {"rows": rows, "row_count": len(rows)}
+        data |= written(command, data, "duckdb")
     return data
 
 

@@ -19,7 +19,7 @@ _WRITES = frozenset(("insert", "update", "delete", "merge"))
 _VERBS = _WRITES | {"select", "values", "table"}
 
 
-def written(command: Statement, answer: Mapping[str, Any]) -> dict[str, Any]:
+def written(command: Statement, answer: Mapping[str, Any], store: str = "db") -> dict[str, Any]:
     """Return {"store": "db", "key": table, "range": which rows} of a statement that wrote.
 
     The range is that of the first column it returned, or the count of its rows. A statement
@@ -27,7 +27,7 @@ def written(command: Statement, answer: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not command.writes or (table := _target(command.text)) is None:
         return {}
-    return {"store": "db", "key": table, "range": _range(answer)}
+    return {"store": store, "key": table, "range": _range(answer)}
 
 
 @lru_cache(maxsize=1024)
