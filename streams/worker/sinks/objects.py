@@ -17,6 +17,7 @@ from obstore.exceptions import (
 from obstore.store import GCSStore, S3Store
 
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.secrets import concealed
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
@@ -152,4 +153,4 @@ def _code(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]
+    return concealed(str(error)).strip().partition("\n")[0][:300]
