@@ -15,24 +15,37 @@ import asyncpg
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from streams.app import open_payloads
-from streams.payload.content import reference_from
+from streams.app import sharing_terms
+from streams.payload.blocks import BadBlock, NoCipher, unpack
+from streams.payload.places import open_shelves
+from streams.payload.port import Scope
 from streams.settings import Settings
 from tests.runtime import Runtime
 
+LARGE = 1 << 30
+RESULTS = "SELECT ref FROM noetl.result_ref WHERE execution_id >= $1 AND expired_at IS NULL"
 Found = Sequence[tuple[str, bytes]]
 """Where each piece was found, and its bytes."""
 
 
-async def written(runtime: Runtime) -> dict[str, Found]:
-    """Return what is in the database, topics, payloads, answers of the API, and files."""
+async def written(runtime: Runtime, since: int) -> dict[str, Found]:
+    """Return what is in the database, topics, objects, answers of the API, and files.
+
+    Of the API it is what it tells about executions from `since` on.
+    """
     return {
         "schema": await _schema(runtime.settings),
         "topics": await asyncio.to_thread(_topics, runtime.settings.event_store.connection.url),
-        "payloads": await _payloads(runtime.settings),
-        "answers": await _answers(runtime.api()),
+        "objects": await _objects(runtime.settings),
+        "answers": await _answers(runtime, since),
         "files": list(_files(runtime.data)),
     }
+
+
+def shared(settings: Settings) -> Found:
+    """Return what this stack's processes share in memory now; it is there for a minute."""
+    space = sharing_terms(settings).space
+    return [(one.name, one.read_bytes()) for one in space.folder.glob(f"{space.prefix}*")]
 
 
 async def _schema(settings: Settings) -> Found:
@@ -92,42 +105,41 @@ def _topics(bootstrap: str) -> Found:
         consumer.close()
 
 
-async def _payloads(settings: Settings) -> Found:
-    """Return every payload that an event refers to, as it was before it was packed."""
-    database = settings.event_store.canonical_connection
-    reading = await asyncpg.connect(database.dsn("read"))
-    try:
-        rows = await reading.fetch(
-            "SELECT DISTINCT payload_ref::text FROM noetl.event WHERE payload_ref IS NOT NULL"
-        )
-    finally:
-        await reading.close()
+async def _objects(settings: Settings) -> Found:
+    """Return every object of the store, as it was before it was packed."""
     found = []
-    async with open_payloads(settings) as payloads:
-        for (text,) in rows:
-            ref = reference_from(orjson.loads(text))
-            found.append((ref.uri, await payloads.get(ref)))
+    async with open_shelves(settings) as shelves:
+        async for one in shelves.list():
+            stored = await shelves.read(one.key, at_most=LARGE)
+            try:
+                found.append((one.key, unpack(Scope("", ""), stored, LARGE, NoCipher())))
+            except BadBlock:
+                found.append((one.key, stored))
     return found
 
 
-async def _answers(url: str) -> Found:
+async def _answers(runtime: Runtime, since: int) -> Found:
     """Return what the API tells of everything."""
     found = []
-    async with aiohttp.ClientSession(url) as session:
+    async with aiohttp.ClientSession(runtime.api()) as session:
 
-        async def get(path: str) -> Any:
-            async with session.get(path) as answer:
+        async def get(path: str, **query: str) -> Any:
+            async with session.get(path, params=query) as answer:
                 assert answer.status == 200, path
                 body = await answer.read()
                 found.append((path, body + repr(answer.headers).encode()))
-                return orjson.loads(body)
+                return body
 
         await get("/api/credentials")
-        for entry in (await get("/api/catalog"))["catalog"]:
+        for entry in orjson.loads(await get("/api/catalog"))["catalog"]:
             await get(f"/api/catalog/{entry['path']}")
-        for execution in (await get("/api/executions?limit=1000"))["executions"]:
-            await get(f"/api/executions/{execution['execution_id']}")
-            await get(f"/api/executions/{execution['execution_id']}/events?limit=1000")
+        listed = orjson.loads(await get("/api/executions", limit="1000"))["executions"]
+        for one in (one["execution_id"] for one in listed if int(one["execution_id"]) >= since):
+            await get(f"/api/executions/{one}")
+            await get(f"/api/executions/{one}/events", limit="1000", resolve="1")
+        for (ref,) in await runtime.executions.connection.fetch(RESULTS, since):
+            await get("/api/result/resolve", ref=ref)
+            await get("/api/result/resolve", ref=ref, form="ref")
     return found
 
 

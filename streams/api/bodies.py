@@ -19,7 +19,13 @@ def _in_64_bits(text: str) -> str:
     return text
 
 
-Name = Annotated[str, Field(min_length=1, max_length=255)]
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("has a NUL in it, which no name can have")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_without_nul)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 Few = Annotated[int, Field(ge=1, le=100)]
 Id = Annotated[str, Field(pattern=r"^[0-9]{1,19}$"), AfterValidator(_in_64_bits)]

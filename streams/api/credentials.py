@@ -74,9 +74,9 @@ def _check_token(runtime: Runtime, request: web.Request) -> None:
             "secrets are not handed out: set credential_store.worker_token_file, "
             "the same for workers and API"
         )
-    given = request.headers.get("Authorization", "")
-    wanted = f"Bearer {runtime.worker_token}"
-    if not compare_digest(given.encode(), wanted.encode()):
+    # A header may be any bytes, and comes with those that are no UTF-8 as surrogates.
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+    if not compare_digest(given, f"Bearer {runtime.worker_token}".encode()):
         raise NotAllowed("secrets are for workers: send the worker's token as a bearer token")
 
 

@@ -76,27 +76,29 @@ def new_key_command(out: Path | None, as_json: bool) -> None:
     click.echo(orjson.dumps(told).decode() if as_json else f"wrote {out}, key {key_id}")
 
 
-async def _rekey(new_key: bool, dry_run: bool, file: Path | None, data: Path | None) -> Rekeyed:
+async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | None) -> Rekeyed:
     from streams.app import keys_of, load_settings, open_pool
+    from streams.credential.keys import KeyRing, new_key, read_keys
     from streams.credential.postgres import PostgresVault
     from streams.credential.rekey import rekey
-
-    settings = load_settings(file, data).settings
-    keys = keys_of(settings)
-    if new_key and not dry_run:
-        _put_key_on_top(settings)
-    async with open_pool(settings.event_store.canonical_connection.dsn("owner")) as pool:
-        return await rekey(PostgresVault(pool), keys(), dry_run=dry_run)
-
-
-def _put_key_on_top(settings: Settings) -> None:
-    from streams.app import keys_of
-    from streams.credential.keys import new_key
     from streams.local.layout import write_private
 
+    settings = load_settings(file, data).settings
+    keys, owner = keys_of(settings)(), settings.event_store.canonical_connection.dsn("owner")
+    async with open_pool(owner) as pool:
+        if not is_new:
+            return await rekey(PostgresVault(pool), keys, dry_run=dry_run)
+        path, line = _key_file(settings), new_key()
+        keys = KeyRing((*read_keys(line, "the new key").keys, *keys.keys))
+
+        def keep() -> None:
+            write_private(path, f"{line}\n".encode() + path.read_bytes())
+
+        return await rekey(PostgresVault(pool), keys, dry_run=dry_run, keep=keep)
+
+
+def _key_file(settings: Settings) -> Path:
     chosen = settings.credential_store
     if chosen.key is not None or chosen.key_file is None:
         raise Refused("--new-key needs credential_store.key_file; put the new key first yourself")
-    keys_of(settings)()
-    path = Path(chosen.key_file)
-    write_private(path, f"{new_key()}\n".encode() + path.read_bytes())
+    return Path(chosen.key_file)

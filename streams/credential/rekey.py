@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from streams.credential.keys import KeyRing
@@ -21,10 +22,13 @@ class Rekeyed:
     unused: tuple[str, ...]
 
 
-async def rekey(vault: Vault, keys: KeyRing, *, dry_run: bool = False) -> Rekeyed:
+async def rekey(
+    vault: Vault, keys: KeyRing, *, dry_run: bool = False, keep: Callable[[], None] | None = None
+) -> Rekeyed:
     """Seal everything with the current key.
 
-    All rows are opened first, so nothing is changed where one cannot be.
+    All rows are opened first, so nothing is changed where one cannot be. Then, before anything
+    is sealed with it, `keep` puts a new key where it is found again.
 
     Raises:
         NotOpened: the key of a row is not here, or the row was tampered with.
@@ -32,6 +36,8 @@ async def rekey(vault: Vault, keys: KeyRing, *, dry_run: bool = False) -> Rekeye
     rows = await vault.rows()
     old = [row for row in rows if row.sealed.key_id != keys.current.id]
     opened = [(row, unseal(keys, row.scope, row.name, row.sealed)) for row in old]
+    if keep is not None and not dry_run:
+        keep()
     done = 0
     for row, fields in opened:
         if dry_run or await vault.reseal(row, seal(keys, row.scope, row.name, fields)):

@@ -20,7 +20,7 @@ from streams.worker.patience import patiently
 from streams.worker.persist import envelope_for, reference_in, sink_scope
 from streams.worker.port import Aside, Call, Config, Outcome, Saver, Tool
 from streams.worker.rules import delay, matching, usual
-from streams.worker.secrets import concealed, concealed_value
+from streams.worker.secrets import concealed, concealed_error, concealed_value
 from streams.worker.views import Kept, outcome_view, task_view
 
 MAX_JUMPS = 100_000
@@ -361,8 +361,8 @@ def _failed(task: Task, kind: str, message: str) -> Ran:
 def _shown(outcome: Outcome, config: Config) -> Outcome:
     """Return an outcome without secrets: of every error, and of what a login was used for."""
     if outcome.error is not None:
-        message = concealed(str(outcome.error.get("message", "")))
-        error = {**concealed_value(dict(outcome.error)), "message": message}
+        message = str(outcome.error.get("message", ""))
+        error = concealed_error({**outcome.error, "message": message})
         outcome = replace(outcome, error=error, detail=concealed_value(outcome.detail))
     if "auth" not in config or outcome is DEFERRED:
         return outcome

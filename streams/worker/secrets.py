@@ -58,13 +58,22 @@ def name_credentials(aliases: Mapping[str, str]) -> None:
 
 
 def concealed(text: str) -> str:
-    """Return a text as it may leave this attempt: without its secrets."""
+    """Return a message as it may leave this attempt: without its secrets.
+
+    Whoever shortens a message does so afterwards: half a secret would not be found.
+    """
     now = _current.get()
     return text if now is None else now.secrets.text(text)
 
 
+def concealed_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what failed, and why, as it may leave this attempt."""
+    now = _current.get()
+    return dict(error) if now is None else now.secrets.error(error)
+
+
 def concealed_value(value: Any) -> Any:
-    """Return a JSON value as it may leave this attempt."""
+    """Return a JSON value as it may leave this attempt: without secrets that stand out in it."""
     now = _current.get()
     return value if now is None else now.secrets.value(value)
 

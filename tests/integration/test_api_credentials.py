@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -151,6 +152,8 @@ async def test_the_holder_of_the_task_is_given_its_secret(stand, client) -> None
         ({"entity": "frame"}, 409),
         ({"name": "other"}, 403),
         ({"name": "env:HOME"}, 403),
+        ({"name": "pg\0main"}, 422),
+        ({"worker_id": "w/\0"}, 422),
         ({"entity_id": "x"}, 422),
         ({"entity_id": str(2**63 - 1)}, 409),
         ({"entity_id": str(2**63)}, 422),
@@ -174,6 +177,16 @@ async def test_only_workers_may_ask(stand, client, headers: dict[str, str]) -> N
     assert status == 401
     assert "c4nary" not in text
     assert WORKER_TOKEN not in text
+
+
+async def test_a_token_that_is_no_text_is_a_wrong_one(stand) -> None:
+    async with serving(stand.runtime) as url:
+        reader, writer = await asyncio.open_connection(URL(url).host, URL(url).port)
+        # By hand: the client sends no such header.
+        head = b"POST /api/credentials/resolve HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+        writer.write(head + b"Authorization: Bearer \xff\r\nContent-Length: 0\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"401"
+        writer.close()
 
 
 async def test_without_a_token_nothing_is_handed_out(stand) -> None:

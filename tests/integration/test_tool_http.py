@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from streams.clock import SettableClock
+from streams.work.item import WorkItem
 from streams.worker.port import Call, Outcome
+from streams.worker.secrets import LeasedCredentials, holding
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.http import HttpTool
 
@@ -22,6 +25,19 @@ CALL = Call(
     task="t",
     entity_id=2,
     attempt=1,
+)
+ITEM = WorkItem(
+    kind="frame",
+    tenant_id="acme",
+    organization_id="care",
+    execution_id=1,
+    entity_id=2,
+    attempt=1,
+    version=1,
+    step="s",
+    pool="default",
+    catalog_id=3,
+    catalog_version=1,
 )
 CREDENTIALS = ConfiguredCredentials(
     {
@@ -55,11 +71,30 @@ async def answer(request: web.Request) -> web.Response:
     return web.Response(status=int(query.get("status", 200)), body=body, headers=headers)
 
 
+async def elsewhere(request: web.Request) -> web.Response:
+    """Lead to the same server, or to it under another name, which is another origin."""
+    where = "localhost" if "away" in request.query else "127.0.0.1"
+    location = f"http://{where}:{request.url.port}/{request.query.get('to', 'echo')}"
+    return web.Response(status=int(request.query["status"]), headers={"Location": location})
+
+
+async def endless(request: web.Request) -> web.Response:
+    raise web.HTTPFound(request.path)
+
+
+async def quote(request: web.Request) -> web.Response:
+    text = "x" * int(request.query["before"]) + request.headers["X-Key"]
+    return web.Response(status=401, text=text)
+
+
 @pytest.fixture(scope="module")
 async def url() -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_route("*", "/echo", echo)
     app.router.add_get("/answer", answer)
+    app.router.add_route("*", "/elsewhere", elsewhere)
+    app.router.add_get("/endless", endless)
+    app.router.add_get("/quote", quote)
     runner = web.AppRunner(app, shutdown_timeout=0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -194,3 +229,57 @@ async def test_broken_json_is_an_error(tool: HttpTool, url: str) -> None:
 )
 async def test_a_bad_configuration_is_said(tool: HttpTool, config: dict[str, Any]) -> None:
     assert kind(await tool.run(config, CALL)) == "http.config"
+
+
+@pytest.mark.parametrize("auth", ["api", "user", "key"])
+async def test_a_login_does_not_follow_a_redirect_to_another_origin(
+    tool: HttpTool, url: str, auth: str
+) -> None:
+    config = {"url": f"{url}/elsewhere", "auth": auth, "headers": {"X-Own": "kept"}}
+    here: Any = (await tool.run({**config, "params": {"status": 302}}, CALL)).data
+    away: Any = (await tool.run({**config, "params": {"status": 302, "away": 1}}, CALL)).data
+    assert here["headers"].keys() & {"Authorization", "X-Key"}
+    assert not away["headers"].keys() & {"Authorization", "X-Key"}
+    assert here["headers"]["X-Own"] == away["headers"]["X-Own"] == "kept"
+
+
+@pytest.mark.parametrize("auth", ["api", "key"])
+@pytest.mark.parametrize(
+    ("status", "method", "then", "body"),
+    [
+        (301, "POST", "GET", ""),
+        (302, "POST", "GET", ""),
+        (303, "PUT", "GET", ""),
+        (307, "POST", "POST", "text"),
+        (308, "PUT", "PUT", "text"),
+    ],
+)
+async def test_every_login_is_redirected_alike(
+    tool: HttpTool, url: str, auth: str, status: int, method: str, then: str, body: str
+) -> None:
+    config = {"url": f"{url}/elsewhere", "params": {"status": status}, "auth": auth}
+    outcome = await tool.run({**config, "method": method, "body": "text"}, CALL)
+    data: Any = outcome.data
+    assert (data["method"], data["body"]) == (then, body)
+
+
+@pytest.mark.parametrize("auth", ["api", "key"])
+async def test_a_redirect_without_end_is_an_error(tool: HttpTool, url: str, auth: str) -> None:
+    config = {"url": f"{url}/elsewhere?status=302&to=endless", "auth": auth}
+    assert kind(await tool.run(config, CALL)) == "http.connection"
+
+
+TOKEN = "c4nary-" + 40 * "t"
+
+
+@pytest.mark.parametrize("before", [170, 195, 199])
+async def test_a_message_is_shortened_when_the_secret_is_gone(url: str, before: int) -> None:
+    own = ConfiguredCredentials({"long": {"header": "X-Key", "value": TOKEN}}, {})
+    tool = HttpTool(LeasedCredentials(own, None, SettableClock()))  # type: ignore[arg-type]
+    with holding(ITEM, "w/1", lambda: 60.0):
+        config = {"url": f"{url}/quote", "params": {"before": before}, "auth": "long"}
+        outcome = await tool.run(config, CALL)
+    await tool.close()
+    assert outcome.error is not None
+    assert "c4n" not in str(outcome.error["message"])
+    assert "xxx*" in str(outcome.error["message"])

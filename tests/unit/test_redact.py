@@ -1,15 +1,21 @@
-"""What must not be written is not, wherever it is quoted."""
+"""What must not be written is not, wherever it is quoted; and data stays what it is."""
 
 from __future__ import annotations
 
+import html
+import json
 import logging
+import re
 from base64 import b64encode
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from streams.redact import Formatter, InUse, in_use
+from streams.redact.forms import OPEN
 
 DSN = "postgresql://ada:p%40ss-c4nary@db.local:5432/care"
+HOSTILE = "c4n\"a\\r/y<&'+ä€\n😀 x"
 
 
 def using(**fields: str) -> InUse:
@@ -33,9 +39,97 @@ def test_a_connection_string_in_all_its_forms(text: str):
     assert b64encode(b"ada:p@ss-c4nary").decode() not in told
 
 
+IN_JSON = json.dumps(HOSTILE, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        HOSTILE,
+        json.dumps(HOSTILE),
+        IN_JSON,
+        json.dumps(HOSTILE).replace("/", "\\/"),
+        re.sub(r"(?<=\\u)[0-9a-f]{4}", lambda found: found[0].upper(), json.dumps(HOSTILE)),
+        IN_JSON.replace("<", "\\u003c").replace("&", "\\u0026"),
+        json.dumps(json.dumps(HOSTILE)),
+        repr(HOSTILE),
+        quote(HOSTILE, safe=""),
+        quote(HOSTILE),
+        quote_plus(HOSTILE),
+        quote(HOSTILE, safe="").lower(),
+        html.escape(HOSTILE),
+        HOSTILE.encode().decode("latin-1"),
+    ],
+)
+def test_a_secret_is_found_however_it_is_escaped(quoted: str):
+    use = using(token=HOSTILE)
+    assert "c4n" not in use.text(f"the server says {quoted}: no")
+    assert "c4n" not in use.value({"body": [quoted]})["body"][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "secret"),
+    [
+        ({"username": "sk_live_c4nary", "password": ""}, "sk_live_c4nary"),
+        ({"username": "sk_live_c4nary"}, b64encode(b"sk_live_c4nary:").decode()),
+        ({"dsn": "postgresql://h/db?user=u&password=c4nary-1"}, "c4nary-1"),
+        ({"url": "redis://:c4nary-1@h:6379/0"}, "c4nary-1"),
+        ({"endpoint": "https://c4nary-1@h/x"}, "c4nary-1"),
+        ({"key": json.dumps({"type": "x", "private_key": "--c4\nnary--"})}, "--c4\\nnary--"),
+        ({"pin": "1234567890123456"}, "1234567890123456"),
+    ],
+)
+def test_what_is_secret_is_found_inside_a_field(fields: dict[str, str], secret: str):
+    use = InUse()
+    use.add("one", fields)
+    assert secret not in use.text(f"x {secret} y")
+    assert use.value({"a": [f"x {secret} y"]}) == {"a": ["x *** y"]}
+
+
+def test_a_number_that_is_the_secret_is_one():
+    assert using(pin="1234567890123456").value({"a": 1234567890123456, "b": 1}) == {
+        "a": "***",
+        "b": 1,
+    }
+
+
 def test_who_and_where_stay_readable():
     told = using(host="db.local", user="ada", password="c4nary").text("ada at db.local: c4nary")
     assert told == "ada at db.local: ***"
+
+
+@pytest.mark.parametrize("name", sorted(OPEN))
+def test_a_field_that_is_no_secret_changes_neither_messages_nor_data(name: str):
+    use = using(**{name: "an-ordinary-word-1", "password": "c4nary-42"})
+    assert use.text("an-ordinary-word-1 is down") == "an-ordinary-word-1 is down"
+    row = {"an-ordinary-word-1": "an-ordinary-word-1"}
+    assert use.value(row) is row
+
+
+@pytest.mark.parametrize(
+    "weak", ["demo", "true", "secret", "password", "PRODUCTION", "Wednesday", "20240131", "a-b-c"]
+)
+def test_a_weak_secret_goes_from_messages_but_changes_no_data(weak: str):
+    use = using(password=weak)
+    assert use.text(f"{weak} is wrong") == "*** is wrong"
+    row = {"who": f"{weak} user", weak: [weak, f"/{weak}/"]}
+    assert use.value(row) is row
+    error = {"kind": weak, "message": f"{weak} is wrong", "more": [weak], "status": 401}
+    told = {"kind": weak, "message": "*** is wrong", "more": ["***"], "status": 401}
+    assert use.error(error) == told
+
+
+@pytest.mark.parametrize("strong", ["pw-12345", "hGkLmNbV", "correcthorsebattery", "x1234567"])
+def test_a_secret_that_stands_out_goes_from_data_and_its_keys(strong: str):
+    row = {"who": f"{strong} user", strong: [strong]}
+    assert using(password=strong).value(row) == {"who": "*** user", "***": ["***"]}
+
+
+def test_a_secret_that_was_changed_is_hidden_as_well_as_the_one_before():
+    use = using(token="c4nary-old-1")
+    use.add("one", {"token": "c4nary-new-2"})
+    assert use.text("c4nary-old-1, c4nary-new-2") == "***, ***"
+    assert use.value({"a": "c4nary-new-2"}) == {"a": "***"}
 
 
 def test_a_login_that_nobody_declared_is_masked_by_its_looks():
@@ -44,13 +138,18 @@ def test_a_login_that_nobody_declared_is_masked_by_its_looks():
 
 
 def test_values_lose_the_secret_and_nothing_else():
-    use = using(token='c4"nary')
-    assert use.value({"a": ['x c4"nary y', 1, None], 'c4"nary': {}}) == {
+    use = using(token='c4"nary-1')
+    assert use.value({"a": ['x c4"nary-1 y', 1, None], 'c4"nary-1': {}}) == {
         "a": ["x *** y", 1, None],
         "***": {},
     }
     clean = {"a": [1, "b"]}
     assert use.value(clean) is clean
+
+
+@pytest.mark.parametrize("odd", [{"n": 2**70}, {1: "a"}, "\ud800"])
+def test_what_is_no_json_is_looked_through_all_the_same(odd: object):
+    assert using(token="c4nary-42").value([odd, "c4nary-42"]) == [odd, "***"]
 
 
 def test_an_address_without_a_login_is_no_secret():

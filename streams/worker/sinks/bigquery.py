@@ -22,6 +22,7 @@ from google.cloud import bigquery
 from google.oauth2 import service_account
 
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 from streams.worker.sinks.tables import (
     Rows,
@@ -50,14 +51,14 @@ class BigqueryDriver:
     """Appends and overwrites by load jobs, upserts and updates by MERGE, statements as queries."""
 
     def __init__(self, around: Around) -> None:
-        self._clients: dict[str, Any] = {}
+        self._clients = Clients[Any](_close)
 
     async def write(self, job: Job) -> Reference:
         """Write the rows, or run the statement, and wait until that is done."""
         rows = None if job.statement is not None else table_rows(job)
         try:
-            client = self._client(job)
-            await asyncio.to_thread(_write, client, job, rows)
+            async with self._clients.use(_login(job), lambda: _opened(job)) as client:
+                await asyncio.to_thread(_write, client, job, rows)
         except (ServerError, RetryError, TransportError, ConnectionError) as error:
             raise TargetUnavailable(f"bigquery: {error}; it is asked again") from error
         except GoogleAPICallError as error:
@@ -68,30 +69,32 @@ class BigqueryDriver:
 
     async def close(self) -> None:
         """Close the clients."""
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        await self._clients.close()
 
-    def _client(self, job: Job) -> Any:
-        project, endpoint = job.setting("project"), job.setting("endpoint")
-        key = job.setting("service_account_key", "service_account", "credentials_json")
-        known = f"{project} {endpoint} {key}"
-        if (found := self._clients.get(known)) is None:
-            if project is None:
-                raise BadConfig("a bigquery sink needs a project, in `spec` or in its credential")
-            login: Any = None
-            if key is not None:
-                login = _account(key)
-            elif endpoint is not None:
-                login = AnonymousCredentials()  # type: ignore[no-untyped-call]
-            options = ClientOptions(api_endpoint=endpoint) if endpoint else None
-            found = self._clients[known] = bigquery.Client(
-                project=project,
-                credentials=login,
-                client_options=options,
-                location=job.setting("location"),
-            )
-        return found
+
+async def _close(client: Any) -> None:
+    client.close()
+
+
+def _login(job: Job) -> tuple[str | None, ...]:
+    """Return what a client is made of: project, endpoint, location and the account's key."""
+    key = job.setting("service_account_key", "service_account", "credentials_json")
+    return (*(job.setting(name) for name in ("project", "endpoint", "location")), key)
+
+
+def _opened(job: Job) -> Any:
+    project, endpoint, location, key = _login(job)
+    if project is None:
+        raise BadConfig("a bigquery sink needs a project, in `spec` or in its credential")
+    login: Any = None
+    if key is not None:
+        login = _account(key)
+    elif endpoint is not None:
+        login = AnonymousCredentials()  # type: ignore[no-untyped-call]
+    options = ClientOptions(api_endpoint=endpoint) if endpoint else None
+    return bigquery.Client(
+        project=project, credentials=login, client_options=options, location=location
+    )
 
 
 def _account(key: str) -> Any:

@@ -15,6 +15,7 @@ from neo4j.exceptions import (
 )
 
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 
@@ -25,17 +26,18 @@ class Neo4jDriver:
     """
 
     def __init__(self, around: Around) -> None:
-        self._drivers: dict[tuple[str, str, str], AsyncDriver] = {}
+        self._drivers = Clients[AsyncDriver](AsyncDriver.close)
 
     async def write(self, job: Job) -> Reference:
         """Run the statement."""
-        driver = self._driver(job)
+        login = _login(job)
         try:
-            found = await driver.execute_query(
-                job.statement or "",
-                parameters_=dict(job.params),
-                database_=job.setting("database"),
-            )
+            async with self._drivers.use(login, lambda: _opened(*login)) as driver:
+                found = await driver.execute_query(
+                    job.statement or "",
+                    parameters_=dict(job.params),
+                    database_=job.setting("database"),
+                )
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
             raise TargetUnavailable(f"the graph: {error}; it is asked again") from error
         except Neo4jError as error:
@@ -49,25 +51,27 @@ class Neo4jDriver:
 
     async def close(self) -> None:
         """Close the connections."""
-        for driver in self._drivers.values():
-            await driver.close()
-        self._drivers.clear()
+        await self._drivers.close()
 
-    def _driver(self, job: Job) -> AsyncDriver:
-        url = job.setting("url", "uri", "dsn")
-        if url is None:
-            raise BadConfig("a graph sink needs `auth` whose credential has `url`, or spec.url")
-        user = job.secret.get("user") or job.secret.get("username") or ""
-        password = job.secret.get("password", "")
-        if (found := self._drivers.get((url, user, password))) is None:
-            try:
-                found = AsyncGraphDatabase.driver(
-                    url,
-                    auth=(user, password) if user else None,
-                    connection_timeout=5,
-                    max_transaction_retry_time=2,
-                )
-            except (ConfigurationError, ValueError) as error:
-                raise BadConfig(f"the address of the graph cannot be used: {error}") from error
-            self._drivers[url, user, password] = found
-        return found
+
+def _login(job: Job) -> tuple[str, str, str]:
+    url = job.setting("url", "uri", "dsn")
+    if url is None:
+        raise BadConfig("a graph sink needs `auth` whose credential has `url`, or spec.url")
+    user = job.secret.get("user") or job.secret.get("username") or ""
+    return url, user, job.secret.get("password", "")
+
+
+def _opened(url: str, user: str, password: str) -> AsyncDriver:
+    try:
+        return AsyncGraphDatabase.driver(
+            url,
+            auth=(user, password) if user else None,
+            connection_timeout=5,
+            max_transaction_retry_time=2,
+        )
+    except ConfigurationError as error:
+        raise BadConfig(f"the address of the graph cannot be used: {error}") from error
+    except ValueError:
+        # Without the parser's words: they could show a piece of a password.
+        raise BadConfig("the address of the graph cannot be used; it is bolt://host:port") from None

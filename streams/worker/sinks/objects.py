@@ -17,11 +17,12 @@ from obstore.exceptions import (
 from obstore.store import GCSStore, S3Store
 
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.secrets import concealed
+from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 _REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
-_NAMES = ("key", "path", "prefix")
 _PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 
 
@@ -33,17 +34,19 @@ class _Objects:
     """
 
     scheme = ""
+    _kind: Any
 
     def __init__(self, around: Around) -> None:
-        self._stores: dict[str, Any] = {}
+        self._stores = Clients[Any](_let_go)
 
     async def write(self, job: Job) -> Reference:
         """Put the value, a list with `chunk_size` as several objects."""
         bucket, key = _bucket(job), _key(job)
-        store, made = self._store(job, bucket), parts(job)
+        made, config = parts(job), self._config(job)
+        login = (bucket, *sorted(config.items()))
         at_once = asyncio.Semaphore(job.concurrency)
 
-        async def put(number: int | None, data: Any) -> None:
+        async def put(store: Any, number: int | None, data: Any) -> None:
             content = await asyncio.to_thread(encoded, data, job.format)
             attributes = {"Content-Type": MEDIA_TYPES[job.format]}
             async with at_once:
@@ -52,9 +55,10 @@ class _Objects:
                 )
 
         try:
-            await asyncio.gather(*(put(number, data) for number, data in made))
-            if (first := surplus(job, made)) is not None:
-                await _remove(store, key, first)
+            async with self._stores.use(login, lambda: self._opened(bucket, config)) as store:
+                await asyncio.gather(*(put(store, number, data) for number, data in made))
+                if (first := surplus(job, made)) is not None:
+                    await _remove(store, key, first)
         except FileNotFoundError as error:
             why = f"there is no bucket {bucket!r}; make it, or name another in `spec`"
             raise SinkRefused("notfound", why) from error
@@ -66,43 +70,37 @@ class _Objects:
 
     async def close(self) -> None:
         """Let the stores go."""
-        self._stores.clear()
+        await self._stores.close()
 
-    def _store(self, job: Job, bucket: str) -> Any:
-        given = {name: value for name, value in job.spec.items() if name not in _NAMES}
-        known = f"{bucket} {sorted(job.secret.items())} {sorted(given.items(), key=str)}"
-        if (found := self._stores.get(known)) is None:
-            try:
-                found = self._stores[known] = self._open(job, bucket)
-            except BaseError as error:
-                raise BadConfig(f"{bucket}: {_first_line(error)}") from error
-        return found
+    def _opened(self, bucket: str, config: dict[str, Any]) -> Any:
+        is_plain = config.get("endpoint", config.get("base_url", "")).startswith("http://")
+        options: Any = {"allow_http": is_plain}
+        try:
+            return self._kind(bucket, client_options=options, retry_config=_PATIENCE, **config)
+        except BaseError as error:
+            raise BadConfig(f"{bucket}: {_first_line(error)}") from error
 
-    def _open(self, job: Job, bucket: str) -> Any:
+    def _config(self, job: Job) -> dict[str, Any]:
+        """Return what the store is made of, the login included."""
         raise NotImplementedError
 
 
 class S3Driver(_Objects):
     """S3: `endpoint`, `region`, `access_key`, `secret_key` from the credential or `spec`."""
 
-    scheme = "s3"
+    scheme, _kind = "s3", S3Store
 
-    def _open(self, job: Job, bucket: str) -> Any:
-        endpoint = job.setting("endpoint")
+    def _config(self, job: Job) -> dict[str, Any]:
         config: dict[str, Any] = {"region": job.setting("region") or "us-east-1"}
-        if endpoint is not None:
-            config["endpoint"] = endpoint
         for name, names in (
+            ("endpoint", ("endpoint",)),
             ("access_key_id", ("access_key", "access_key_id", "aws_access_key_id")),
             ("secret_access_key", ("secret_key", "secret_access_key", "aws_secret_access_key")),
             ("session_token", ("session_token", "aws_session_token")),
         ):
             if (value := job.setting(*names)) is not None:
                 config[name] = value
-        is_plain = (endpoint or "").startswith("http://")
-        return S3Store(
-            bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config
-        )
+        return config
 
 
 class GcsDriver(_Objects):
@@ -112,9 +110,9 @@ class GcsDriver(_Objects):
     servers that stand in for Google's want it.
     """
 
-    scheme = "gs"
+    scheme, _kind = "gs", GCSStore
 
-    def _open(self, job: Job, bucket: str) -> Any:
+    def _config(self, job: Job) -> dict[str, Any]:
         key, endpoint = job.secret.get("service_account_key"), job.setting("endpoint")
         config: dict[str, Any] = {}
         if key == "none":
@@ -125,10 +123,11 @@ class GcsDriver(_Objects):
             config["service_account_key"] = key
         if endpoint is not None:
             config["base_url"] = endpoint
-        is_plain = (endpoint or "").startswith("http://")
-        return GCSStore(
-            bucket, client_options={"allow_http": is_plain}, retry_config=_PATIENCE, **config
-        )
+        return config
+
+
+async def _let_go(_store: Any) -> None:
+    """Do nothing: a store ends with its last reference."""
 
 
 async def _remove(store: Any, key: str, first: int) -> None:
@@ -172,4 +171,4 @@ def _code(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]
+    return concealed(str(error)).strip().partition("\n")[0][:300]

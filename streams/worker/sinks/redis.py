@@ -18,6 +18,7 @@ from redis.exceptions import (
 )
 
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import rows_in
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
@@ -33,24 +34,25 @@ class RedisDriver:
     """
 
     def __init__(self, around: Around) -> None:
-        self._clients: dict[str, redis.Redis] = {}
+        self._clients = Clients[redis.Redis](redis.Redis.aclose)
 
     async def write(self, job: Job) -> Reference:
         """Write all pairs, each chunk of them in one transaction."""
         pairs = [_pair(row, job) for row in rows_in(job.data, "kv")]
         size = job.chunk_size or CHUNK
         at_once = asyncio.Semaphore(job.concurrency)
-        client = self._client(job)
 
-        async def send(chunk: list[tuple[str, bytes, int | None]]) -> None:
+        async def send(client: redis.Redis, chunk: list[tuple[str, bytes, int | None]]) -> None:
             async with at_once, client.pipeline(transaction=True) as batch:
                 for key, value, ttl in chunk:
                     _queue(batch, job.mode, key, value, ttl)
                 await batch.execute()
 
         chunks = [pairs[begin : begin + size] for begin in range(0, len(pairs), size)]
+        url = job.setting("url", "dsn") or _url(job.secret)
         try:
-            await asyncio.gather(*map(send, chunks))
+            async with self._clients.use((url,), lambda: _opened(url)) as client:
+                await asyncio.gather(*(send(client, chunk) for chunk in chunks))
         except (AuthenticationError, AuthorizationError) as error:
             raise SinkRefused("auth", str(error)) from error
         except (ConnectionError, TimeoutError, OSError) as error:
@@ -63,29 +65,24 @@ class RedisDriver:
 
     async def close(self) -> None:
         """Close the connections."""
-        for client in self._clients.values():
-            await client.aclose()
-        self._clients.clear()
+        await self._clients.close()
 
-    def _client(self, job: Job) -> redis.Redis:
-        url = job.setting("url", "dsn") or _url(job.secret)
-        if (found := self._clients.get(url)) is None:
-            try:
-                # One that waits its turn: writes may be more than there are connections.
-                pool = redis.BlockingConnectionPool.from_url(
-                    url,
-                    socket_connect_timeout=5,
-                    socket_timeout=30,
-                    max_connections=CONNECTIONS,
-                    timeout=30,
-                )
-            except ValueError:
-                # Without the parser's words: they would show a piece of the secret.
-                how = "write redis://user:password@host:6379/0, each part percent-encoded"
-                raise BadConfig(f"the address of the kv store cannot be read; {how}") from None
-            found = redis.Redis.from_pool(pool)
-            self._clients[url] = found
-        return found
+
+def _opened(url: str) -> redis.Redis:
+    try:
+        # One that waits its turn: writes may be more than there are connections.
+        pool = redis.BlockingConnectionPool.from_url(
+            url,
+            socket_connect_timeout=5,
+            socket_timeout=30,
+            max_connections=CONNECTIONS,
+            timeout=30,
+        )
+    except ValueError:
+        # Without the parser's words: they would show a piece of the secret.
+        how = "write redis://user:password@host:6379/0, each part percent-encoded"
+        raise BadConfig(f"the address of the kv store cannot be read; {how}") from None
+    return redis.Redis.from_pool(pool)
 
 
 def _url(secret: Mapping[str, str]) -> str:

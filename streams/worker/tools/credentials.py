@@ -43,6 +43,8 @@ class ConfiguredCredentials:
 
 
 def _fields(variable: str, value: str) -> Mapping[str, str]:
+    if any("\ud800" <= one <= "\udfff" for one in value):
+        raise BadConfig(f"{variable} is not UTF-8")
     if not value.lstrip().startswith("{"):
         return {"dsn": value}
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from mimetypes import guess_type
@@ -55,13 +55,17 @@ class Downloads:
         """
         name, url = request_name(config), _address(config)
         headers = {name: str(value) for name, value in mapping(config, "headers").items()}
+        login: dict[str, str] = {}
         if config.get("auth") is not None:
-            headers |= await authorization(self._credentials, config["auth"], call)
+            login = await authorization(self._credentials, config["auth"], call)
         limit = aiohttp.ClientTimeout(
             total=seconds(config, call, DOWNLOAD_S), sock_connect=CONNECT_S, sock_read=SILENCE_S
         )
         try:
-            async with self._opened().get(url, headers=headers, timeout=limit) as answer:
+            asking = self._opened().get(
+                url, headers=headers | login, timeout=limit, middlewares=(_staying(login),)
+            )
+            async with asking as answer:
                 if answer.status >= 400:
                     raise NoSource(f"{name} answered {answer.status}; nothing was stored")
                 pieces = _bounded(answer.content.iter_chunked(_PIECE_BYTES), name)
@@ -88,6 +92,22 @@ class Downloads:
                 cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": "noetl-streams"}
             )
         return self._session
+
+
+def _staying(secret: Collection[str]) -> aiohttp.ClientMiddlewareType:
+    """Return what drops these headers once a redirect has led to another origin."""
+    origins = set()
+
+    async def drop(
+        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        origins.add(request.url.origin())
+        if len(origins) > 1:
+            for name in secret:
+                request.headers.popall(name, None)
+        return await handler(request)
+
+    return drop
 
 
 def _address(config: Config) -> URL:

@@ -1,7 +1,8 @@
-"""The tool that sends HTTP requests, all through one client of the process.
+"""The tool that sends HTTP requests, through clients that all tasks of the process share.
 
 The client is reqwest, behind pyreqwest: connections, TLS, redirects and decompression happen
 on a thread of their own, and a request costs the event loop a fifth of what aiohttp's does.
+A second one, which follows no redirect by itself, is for logins by a header of their own.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ from pyreqwest.response import Response
 from streams.envelope.model import Json
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Outcome
+from streams.worker.secrets import concealed
 from streams.worker.tools.failure import failed, mapping, request_name, seconds, text
 from streams.worker.tools.http_auth import authorization
 from streams.worker.tools.http_body import TooLarge, body_of, parsed, read_bounded
+from streams.worker.tools.http_redirect import following, needs_care
 
 TIMEOUT_S = 30.0
 CONNECTIONS = 256
 RESPONSE_BYTES = 64 * 1024 * 1024
+SHOWN_CHARS = 200
+"""How much of an answer that is an error stands in the message."""
 AT_REST_S = 0.1
 """How long the client's thread may still touch Python objects after it was closed: an
 interpreter that ends in this time aborts (before Python 3.12)."""
@@ -53,7 +58,7 @@ class HttpTool:
         self._credentials = credentials
         self._connections, self._response_bytes = connections, response_bytes
         self._timeout_s = timeout_s
-        self._client: Client | None = None
+        self._clients: dict[bool, Client] = {}
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Send one request."""
@@ -75,9 +80,10 @@ class HttpTool:
 
     async def close(self) -> None:
         """Close the client and its connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        if self._clients:
+            for client in self._clients.values():
+                await client.close()
+            self._clients.clear()
             await asyncio.sleep(AT_REST_S)
 
     async def _request(self, config: Config, call: Call) -> StreamRequest:
@@ -87,11 +93,14 @@ class HttpTool:
             BadConfig, UnknownCredential, ValueError: it describes none.
         """
         headers = {name: str(value) for name, value in mapping(config, "headers").items()}
+        login: dict[str, str] = {}
         if config.get("auth") is not None:
-            headers |= await authorization(self._credentials, config["auth"], call)
+            login = await authorization(self._credentials, config["auth"], call)
+            headers |= login
         body = body_of(config, headers)
         method = str(config.get("method") or ("GET" if body is None else "POST")).upper()
-        builder = self._opened().request(method, text(config, "url", "endpoint"))
+        limit, is_ours = seconds(config, call, self._timeout_s), needs_care(login)
+        builder = self._opened(follows=not is_ours).request(method, text(config, "url", "endpoint"))
         if query := _query(config):
             builder = builder.query(query)
         if headers:
@@ -100,16 +109,19 @@ class HttpTool:
             builder = builder.body_bytes(body)
         elif body is not None:
             builder = builder.form(body)
-        if (limit := seconds(config, call, self._timeout_s)) is not None:
+        if limit is not None:
             builder = builder.timeout(_duration(limit))
+        if is_ours:
+            builder = builder.with_middleware(following(login, limit))
         return builder.build_streamed()
 
-    def _opened(self) -> Client:
-        if self._client is None:
+    def _opened(self, *, follows: bool) -> Client:
+        if (found := self._clients.get(follows)) is None:
             # No cookies: rows must not see each other's. No proxy from the environment.
-            builder = ClientBuilder().max_connections(self._connections)
-            self._client = builder.no_proxy().referer(False).user_agent("noetl-streams").build()
-        return self._client
+            builder = ClientBuilder().max_connections(self._connections).follow_redirects(follows)
+            found = builder.no_proxy().referer(False).user_agent("noetl-streams").build()
+            self._clients[follows] = found
+        return found
 
 
 def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
@@ -124,7 +136,8 @@ def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
             return failed("http.json", said, detail=detail)
         data, meta = content.decode(errors="replace"), {}
     if status >= 400:
-        shown = content[:200].decode(errors="replace")
+        is_text = isinstance(data, str) and not meta
+        shown = concealed(str(data) if is_text else content.decode(errors="replace"))[:SHOWN_CHARS]
         said = f"{request_name(config)} answered {status} {_phrase(status)}: {shown}"
         problem: dict[str, Json] = {"kind": "http.status", "message": said}
         problem["status"] = status

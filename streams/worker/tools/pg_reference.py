@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from streams.worker.secrets import concealed_value
 from streams.worker.tools.pg_statement import Statement, statements
 
 _GAP = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
@@ -55,5 +56,6 @@ def _range(answer: Mapping[str, Any]) -> str:
         if all(type(value) is int for value in values):
             return f"{column}:{min(values)}-{max(values)}"
         if all(isinstance(value, str) for value in values):
-            return f"{column}:{min(values)[:80]}-{max(values)[:80]}"
+            first, last = (concealed_value(one)[:80] for one in (min(values), max(values)))
+            return f"{column}:{first}-{last}"
     return f"rows:{answer.get('row_count', 0)}"

@@ -139,3 +139,18 @@ async def test_a_rotation_without_the_old_key_changes_nothing(store):
     with pytest.raises(NotOpened):
         await rekey(store, keys_from(new_key(), None)())
     assert list(await store.rows()) == before
+
+
+async def test_a_new_key_is_kept_when_all_is_opened_and_before_it_seals(store):
+    old, new = KEYS().current, keys_from(new_key(), None)().current
+    both, kept = replace(KEYS(), keys=(new, old)), []
+
+    def keep() -> None:
+        kept.append({kept.sealed.key_id for kept in store._kept.values()})
+
+    await rekey(store, both, dry_run=True, keep=keep)
+    with pytest.raises(NotOpened):
+        await rekey(store, replace(KEYS(), keys=(new,)), keep=keep)
+    assert kept == []
+    await rekey(store, both, keep=keep)
+    assert kept == [{old.id}]

@@ -10,6 +10,9 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused
 from streams.payload.rows import decode_rows
+from streams.playbook.model import Step
+from streams.playbook.readers import ways_of
+from streams.worker.commands import CommandRunner
 from streams.worker.errors import SaveFailed
 from streams.worker.frames import FrameRunner
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
@@ -69,3 +72,45 @@ async def test_what_was_logged_in_for_is_not_changed_otherwise() -> None:
     here = World(loop_step(task("one", "t", {"auth": "pg", "how": "result"})), {"t": tool})
     await FrameRunner(here.ports, here.options()).run(await here.frame(["a", "b"]))
     assert (await here.last()).meta["failed_rows"] == 0
+
+
+class Plain(FakeSaver):
+    """Logs in where it is told to, and answers what it is told to."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__()
+        own = ConfiguredCredentials({"own": dict(fields)}, {})
+        self._credentials = LeasedCredentials(own, None, SettableClock())  # type: ignore[arg-type]
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        if "auth" in config:
+            await self._credentials.find("acme", "care", config["auth"])
+        return ok(config["row"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"host": "h", "password": "pw-123456", "tls": "true"},
+        {"dsn": "postgresql://demo:demo@h/db"},
+        {"token": "true"},
+    ],
+)
+async def test_a_word_of_a_credential_changes_no_row(fields: Mapping[str, str]) -> None:
+    row = {"active": "true", "who": "demo user", "k": {"demo": 1}}
+    one = task("one", "t", {"auth": "own", "row": row})
+    here = World(loop_step(one, task("two", "t", {"row": row})), {"t": Plain(fields)})
+    await FrameRunner(here.ports, here.options()).run(await here.frame(["a"]))
+    last = (await here.events())[-1]
+    assert last.payload_ref is not None
+    assert decode_rows(await here.payloads.get(last.payload_ref)) == [row]
+
+
+async def test_a_word_of_a_credential_changes_no_result_of_a_command() -> None:
+    tool = Plain({"host": "h", "password": "pw-123456", "tls": "true", "extra": "demo"})
+    row = {"active": "true", "who": "demo user", "demo": 1}
+    tasks = (task("one", "t", {"auth": "own", "row": {}}), task("two", "t", {"row": row}))
+    here = World(Step(name="once", tasks=tasks, ways=ways_of(tasks, None)), {"t": tool})
+    await CommandRunner(here.ports, here.options()).run(await here.command())
+    told: Any = (await here.last()).result
+    assert told["data"] == row

@@ -43,13 +43,14 @@ class Server:
         self.gate = asyncio.Event()
         self.gate.set()
         self.error: Exception | None = None
+        self.word = "secret"
 
     async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
         self.asked.append((held.item.entity_id, name))
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        return {"token": f"secret-of-{name}"}
+        return {"token": f"{self.word}-of-{name}"}
 
 
 class World:
@@ -185,3 +186,12 @@ async def test_what_an_attempt_used_is_concealed_while_it_lasts():
         assert concealed("secret-of-pg and local-secret") == "*** and ***"
         assert concealed_value({"a": "local-secret"}) == {"a": "***"}
     assert concealed("secret-of-pg") == "secret-of-pg"
+
+
+async def test_a_secret_that_changed_during_an_attempt_is_concealed_too():
+    here = World()
+    with here.attempt(lease_s=0.0):
+        await here.find("pg")
+        here.server.word = "another-secret"
+        assert await here.find("pg") == {"token": "another-secret-of-pg"}
+        assert concealed("another-secret-of-pg after secret-of-pg") == "*** after ***"

@@ -1,0 +1,112 @@
+"""Replaces the secrets in use now, and whatever looks like one.
+
+Whoever uses a credential keeps its secrets here for as long as that lasts; events, results
+and log lines then go through `text`, `error` or `value` at the edge of the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from streams.redact.forms import secrets_in, stands_out
+from streams.settings.mask import HIDDEN, mask_text
+
+
+class InUse:
+    """Secrets in use by one holder.
+
+    Messages lose every one of them. Data loses only those that stand out: a password that is
+    a word of the author's rows must not change the rows.
+    """
+
+    __slots__ = ("_all", "_known", "_sure", "_written")
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, str]] = {}
+        self._all: tuple[str, ...] = ()
+        self._sure: tuple[str, ...] = ()
+        self._written: tuple[bytes, ...] = ()
+        """Those that stand out, as orjson writes them."""
+
+    def add(self, name: str, fields: Mapping[str, str]) -> None:
+        """Take note of a credential's fields; fields that are known cost nothing."""
+        if self._known.get(name) == fields:
+            return
+        self._known[name] = dict(fields)
+        # The longest first: one secret may be a part of another.
+        found = {*self._all, *secrets_in(fields)}
+        self._all = tuple(sorted(found, key=len, reverse=True))
+        self._sure = tuple(filter(stands_out, self._all))
+        self._written = tuple(orjson.dumps(secret)[1:-1] for secret in self._sure)
+
+    def text(self, text: str) -> str:
+        """Return a message without any secret, or what looks like one."""
+        text = _without(text, self._all)
+        return mask_text(text) if "://" in text or "=" in text else text
+
+    def error(self, error: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what failed, and why, without any secret; its kind stays one that rules know."""
+        told = {
+            name: self.text(value) if isinstance(value, str) else _cleaned(value, self._all)
+            for name, value in error.items()
+        }
+        return {**told, "kind": error["kind"]} if "kind" in error else told
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets that stand out; the same one if it has none."""
+        if not self._sure or value is None:
+            return value
+        try:
+            told = orjson.dumps(value, default=str)
+        except TypeError:  # no JSON: whoever writes it says so
+            return _cleaned(value, self._sure)
+        return _cleaned(value, self._sure) if any(one in told for one in self._written) else value
+
+
+def _without(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        if secret in text:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return _without(value, secrets)
+    if isinstance(value, Mapping):
+        return {_cleaned(key, secrets): _cleaned(item, secrets) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(item, secrets) for item in value]
+    if type(value) is int:
+        return HIDDEN if str(value) in secrets else value
+    return value
+
+
+_holders: set[InUse] = set()
+
+
+@contextmanager
+def in_use() -> Iterator[InUse]:
+    """Keep secrets known to this process's log lines until the body ends."""
+    made = InUse()
+    _holders.add(made)
+    try:
+        yield made
+    finally:
+        _holders.discard(made)
+
+
+class Formatter(logging.Formatter):
+    """Writes log lines, tracebacks included, without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line = super().format(record)
+        for holder in tuple(_holders):
+            line = holder.text(line)
+        return mask_text(line)

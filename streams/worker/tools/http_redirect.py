@@ -1,0 +1,73 @@
+"""Following redirects with a header that is a secret: it is for the origin that was asked.
+
+Clients drop `Authorization` when an answer leads to another origin, and no other header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from pyreqwest.http import Url
+from pyreqwest.middleware import Next
+from pyreqwest.request import Request
+from pyreqwest.response import Response
+
+MOST = 10
+_AS_GET = frozenset((301, 302, 303))
+_FOLLOWED = frozenset((*_AS_GET, 307, 308))
+_OF_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
+_DROPPED = ("authorization", "cookie", "proxy-authorization")
+"""What clients drop by themselves."""
+
+
+def needs_care(headers: Collection[str]) -> bool:
+    """Say whether a client would take one of these along to another origin."""
+    return any(name.lower() not in _DROPPED for name in headers)
+
+
+def following(
+    secret: Collection[str], limit_s: float | None
+) -> Callable[[Request, Next], Awaitable[Response]]:
+    """Return what follows redirects for a pyreqwest client that follows none."""
+
+    async def follow(request: Request, rest: Next) -> Response:
+        async with asyncio.timeout(limit_s):
+            for _ in range(MOST + 1):
+                asked = request.copy()
+                answer = await rest.run(request)
+                target = _target(asked.url, answer)
+                if target is None:
+                    return answer
+                request = _redirected(asked, answer.status, target, secret)
+        raise ConnectionError(f"it was redirected more than {MOST} times")
+
+    return follow
+
+
+def _target(asked: Url, answer: Response) -> Url | None:
+    """Return where an answer leads, if it leads anywhere."""
+    location = answer.get_header("location")
+    if answer.status not in _FOLLOWED or location is None:
+        return None
+    try:
+        target = asked.join(location)
+    except ValueError:
+        return None
+    return target if target.scheme in ("http", "https") else None
+
+
+def _redirected(asked: Request, status: int, target: Url, secret: Collection[str]) -> Request:
+    if status in _AS_GET:
+        asked.method = asked.method if asked.method in ("GET", "HEAD") else "GET"
+        asked.body = None
+        _drop(asked, _OF_BODY)
+    if target.origin_ascii != asked.url.origin_ascii:
+        _drop(asked, (*secret, *_DROPPED))
+    asked.url = target
+    return asked
+
+
+def _drop(request: Request, names: Collection[str]) -> None:
+    for name in names:
+        request.headers.pop(name, None)
