@@ -17,10 +17,11 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from streams.app import open_payloads
+from streams.app import open_collector, open_payloads
 from streams.bench.author import register
 from streams.bench.executions import open_executions
 from streams.bench.report import Figure
+from streams.collector.manual import end_execution
 from streams.envelope.model import PayloadRef
 from streams.local.layout import layout_of
 from streams.local.state import read_state
@@ -62,7 +63,8 @@ async def through(settings: Settings, folder: Path, megabytes: int) -> dict[str,
         found = await _fetched(folder, orjson.loads(row["result"])["ref"])
         took = time.perf_counter() - began
     peaks = {name: memory_mb(pid, "VmHWM") for name, pid in roles.items()}
-    async with open_payloads(settings) as store:
+    async with open_collector(settings) as ports, open_payloads(settings) as store:
+        await end_execution(ports, ended.execution_id)  # so that the log names nothing missing
         await store.delete(PayloadRef(**{**orjson.loads(row["payload_ref"]), "ipc": None}))
     if found != (megabytes << 20, digest.hexdigest()):
         raise ValueError(f"{found[0]} bytes with the digest {found[1]} came out")
