@@ -45,7 +45,7 @@ async def bench_payload(
     """
     if settings.payload_store.connection.endpoint is None:
         raise ValueError("this bench needs an S3 server with an endpoint, such as the stack's own")
-    say(f"one payload of {megabytes} MB, in a process of its own")
+    say(f"two payloads of {megabytes} MB, one of them alike all over, in a process of their own")
     moved = await asyncio.to_thread(_moved, settings, megabytes)
     raw = await asyncio.to_thread(_raw_large, settings, folder, megabytes)
     whole: dict[str, Figure] = {}

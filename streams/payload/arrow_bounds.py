@@ -2,8 +2,9 @@
 
 A column of nulls needs no bytes for its rows, a dictionary names one long text again and
 again, and compressed buffers unpack to whatever they say. An honest stream has at least a bit
-for every value; what claims more than that, and more than a little beside, is refused before
-anything is made of it.
+for every value, and a packed one some of them; what claims more than that, and more than a
+little beside, is refused before anything is made of it. Rows as objects of Python take a
+hundred times the memory of a table: they have bounds of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ MOST_UNPACKED_BYTES = 256 << 20
 FREE_ROWS = 100_000
 """Rows that need no bytes at all; an honest writer of nulls has so many."""
 FREE_VALUES = 10_000_000
+FREE_OBJECTS = 1_000_000
+"""Rows that may be alike all over: packed they take no bytes, and as objects some 200 MB."""
+MOST_OBJECTS, MOST_VALUES = 10_000_000, 50_000_000
+"""What anybody may make of one table as objects: rows, and the values in them."""
+_PACKED_BITS = 64
+"""Values for which a packed stream has at least a byte; rows that differ take far more."""
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 _VIEWS = (pa.types.is_string_view, pa.types.is_binary_view)
 _UNBOUNDED = (
@@ -63,18 +70,36 @@ def check_table(table: pa.Table, byte_length: int) -> None:
     Raises:
         Grows: it claims too much.
     """
-    bits = 8 * byte_length
+    bits, held = 8 * byte_length, table.get_total_buffer_size()
+    is_packed = held > byte_length
+    if is_packed:
+        bits = min(8 * held, _PACKED_BITS * byte_length + FREE_OBJECTS)
     if table.num_rows > bits + FREE_ROWS:
-        # Compressed bits are fewer than values; `check_packed` has bounded what they became.
-        bits += 8 * table.get_total_buffer_size()
-        if table.num_rows > bits + FREE_ROWS:
-            raise Grows(f"it claims {table.num_rows} rows in {byte_length} bytes")
-    if all(_is_dense(kind) for kind in table.schema.types):
+        raise Grows(f"it claims {table.num_rows} rows in {byte_length} bytes")
+    if not is_packed and all(_is_dense(kind) for kind in table.schema.types):
         return
-    bits += 8 * table.get_total_buffer_size()
-    values = sum(_count(chunk) for column in table.columns for chunk in column.chunks)
-    if values > bits + FREE_VALUES:
+    if (values := _values(table)) > bits + FREE_VALUES:
         raise Grows(f"it claims {values} values in {byte_length} bytes")
+
+
+def check_objects(table: pa.Table) -> None:
+    """Refuse a table that would take too much memory as rows of objects.
+
+    It is one that `check_table` let pass, or a slice of it.
+
+    Raises:
+        Grows: it has too many rows or values for that.
+    """
+    rows, held = table.num_rows, table.get_total_buffer_size()
+    if rows > min(MOST_OBJECTS, FREE_OBJECTS + held):
+        raise Grows(f"its {rows} rows of {held} bytes are too many to be made into JSON")
+    # A small table has few values: `check_table` has seen to it.
+    if 8 * held + FREE_VALUES > MOST_VALUES and _values(table) > MOST_VALUES:
+        raise Grows(f"it has more than {MOST_VALUES} values, too many to be made into JSON")
+
+
+def _values(table: pa.Table) -> int:
+    return sum(_count(chunk) for column in table.columns for chunk in column.chunks)
 
 
 @lru_cache(1024)
@@ -101,15 +126,16 @@ def _count(array: pa.Array) -> int:
 
 
 def _inside(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield what lies inside an array, as far as the array, or its slice, reaches."""
     kind = array.type
     if pa.types.is_struct(kind):
         yield from (array.field(n) for n in range(kind.num_fields))
-    elif pa.types.is_map(kind):
-        yield from (array.keys, array.items)
-    elif (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        yield array.values
+    elif pa.types.is_fixed_size_list(kind):
+        yield array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
+    elif pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        for inner in (array.keys, array.items) if pa.types.is_map(kind) else (array.values,):
+            yield inner.slice(begin, end - begin)
 
 
 def _check_texts(array: pa.Array) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
-from streams.payload.errors import NoSuchBackend
+from streams.payload.errors import NoSuchBackend, PayloadUnavailable
+from streams.payload.keys import NO_KEYS
 from streams.settings.payload_store import PayloadConnection
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ _ONLY_HTTP: ClientConfig = {"allow_http": True}
 
 
 def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore:
-    """Open a bucket of S3, or of a server that speaks it; boto3 finds keys that are not given."""
+    """Open a bucket of S3, or of a server that speaks it; boto3 finds keys that are not given.
+
+    Raises:
+        PayloadUnavailable: it finds none.
+    """
     config: S3Config = {"region": place.region}
     if place.endpoint is not None:
         config["endpoint"] = place.endpoint.rstrip("/")
@@ -27,7 +32,10 @@ def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore
         # boto3 takes a quarter of a second to import; those who gave keys do not wait for it.
         from obstore.auth.boto3 import Boto3CredentialProvider
 
-        keys = Boto3CredentialProvider()
+        try:
+            keys = Boto3CredentialProvider()
+        except ValueError:
+            raise PayloadUnavailable(NO_KEYS) from None
         return S3Store(
             place.bucket, config=config, credential_provider=keys, client_options=_client(place)
         )

@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryFile
-from typing import BinaryIO, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import ObjectStore
 
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.objects import PIECE_BYTES, NoSuchObject, ObjectTooLarge, Stat
+from streams.payload.objects import NoSuchObject, ObjectTooLarge, Stat
+from streams.payload.ranges import RANGE_BYTES, Range, Replaced, carry, pieces, ranges
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
 
 _PART_BYTES, _MOST_PARTS = 5 << 20, 9_000
 _PARTS_AT_ONCE = 1
@@ -51,22 +55,36 @@ class CloudObjects:
 
     async def read(self, key: str, *, at_most: int) -> bytes:
         """Return the object."""
-
-        def read() -> bytes:
-            found = obstore.get(self._store, key)
-            if (length := found.meta["size"]) > at_most:
-                raise ObjectTooLarge(f"{length} bytes, {at_most} are allowed")
-            return bytes(found.bytes())
-
-        return await _ask(key, read)
+        ask = partial(self._range, key, at_most=at_most)
+        return b"".join([part async for part in ranges(key, ask)])
 
     async def stream(self, key: str) -> AsyncGenerator[bytes, None]:
         """Yield the object in pieces."""
-        pieces = await _ask(
-            key, lambda: iter(obstore.get(self._store, key).stream(min_chunk_size=PIECE_BYTES))
-        )
-        while (piece := await _ask(key, lambda: next(pieces, None))) is not None:
-            yield bytes(piece)
+        async for piece in pieces(key, partial(self._range, key)):
+            yield piece
+
+    async def _range(
+        self, key: str, start: int, tag: str | None, *, at_most: int | None = None
+    ) -> Range:
+        """Return a range; the first one of a request for all, which an empty object answers, too.
+
+        What is not read of that is not sent: the connection is closed.
+        """
+
+        def read() -> Range:
+            options: GetOptions = {"range": (start, start + RANGE_BYTES)} if start else {}
+            if tag is not None:
+                options["if_match"] = tag
+            try:
+                found = obstore.get(self._store, key, options=options)
+            except PreconditionError:
+                raise Replaced from None
+            if at_most is not None and (size := found.meta["size"]) > at_most:
+                raise ObjectTooLarge(f"{size} bytes, {at_most} are allowed")
+            data = next(iter(found.stream(min_chunk_size=RANGE_BYTES)), b"")
+            return Range(memoryview(data), found.meta["size"], found.meta["e_tag"])
+
+        return await _ask(key, read)
 
     async def stat(self, key: str) -> Stat | None:
         """Return what the store says about an object."""
@@ -91,16 +109,8 @@ class CloudObjects:
                 yield Stat(one["path"], one["size"], one["last_modified"])
 
     async def move(self, source: str, target: str) -> None:
-        """Read, write again, remove: a server's own copy may keep the time of the original."""
-        with TemporaryFile(prefix="streams-payload-") as spool:
-            try:
-                async for piece in self.stream(source):
-                    await asyncio.to_thread(spool.write, piece)
-            except NoSuchObject:
-                return
-            spool.seek(0)
-            await self.upload(target, spool)
-        await self.remove(source)
+        """Take an object from one key to the other."""
+        await carry(self, source, target)
 
 
 async def _ask(what: str, call: Callable[[], _T]) -> _T:

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from streams.envelope.locator import SCHEME, Locator, parse
+from streams.envelope.limits import MAX_SEGMENT_CHARS
+from streams.envelope.locator import SCHEME, BadLocator, Locator, parse
 from streams.envelope.model import PayloadRef
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.port import Compression, Scope
@@ -44,9 +45,19 @@ def name(
     schema_digest: str | None = None,
     compression: Compression = "none",
 ) -> PayloadRef:
-    """Return the reference of bytes that were hashed before."""
+    """Return the reference of bytes that were hashed before.
+
+    Raises:
+        BadLocator: no payload can be named by this tenant and organization.
+    """
+    uri = str(Locator.payload(scope.tenant_id, scope.organization_id, digest))
+    _, tenant, _, organization, *_ = uri.removeprefix(SCHEME).split("/")
+    if max(len(tenant), len(organization)) > MAX_SEGMENT_CHARS:
+        longest = "tenant" if len(tenant) > MAX_SEGMENT_CHARS else "org"
+        why = f"must have at most {MAX_SEGMENT_CHARS} characters once it is percent-encoded"
+        raise BadLocator(longest, why, uri)
     return PayloadRef(
-        uri=str(Locator.payload(scope.tenant_id, scope.organization_id, digest)),
+        uri=uri,
         sha256=digest,
         media_type=media_type,
         byte_length=byte_length,

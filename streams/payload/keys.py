@@ -10,6 +10,10 @@ from streams.payload.errors import PayloadUnavailable
 from streams.payload.sigv4 import Keys
 
 REFRESH_S = 60.0
+NO_KEYS = (
+    "no keys for the object store: set payload_store.connection.access_key and secret_key, or "
+    "give this machine keys that boto3 finds"
+)
 
 
 def given(access_key: str, secret_key: str) -> Callable[[], Awaitable[Keys]]:
@@ -35,10 +39,7 @@ def found() -> Callable[[], Awaitable[Keys]]:
     def ask() -> Keys:
         credentials = session.get_credentials()
         if credentials is None:
-            raise PayloadUnavailable(
-                "no keys for the object store: set payload_store.connection.access_key and "
-                "secret_key, or give this machine keys that boto3 finds"
-            )
+            raise PayloadUnavailable(NO_KEYS)
         now = credentials.get_frozen_credentials()
         return Keys(now.access_key or "", now.secret_key or "", now.token)
 

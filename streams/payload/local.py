@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -137,6 +138,8 @@ def _trouble(what: str) -> Iterator[None]:
     except FileNotFoundError:
         raise NoSuchObject(what) from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise NoSuchObject(what) from None  # nor will there ever be one
         raise PayloadUnavailable(
             f"{what}: {error.strerror or error}; is the folder mounted and writable?"
         ) from error

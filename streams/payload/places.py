@@ -26,6 +26,7 @@ async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
 
     Raises:
         NoSuchBackend: the settings do not say enough to open it.
+        PayloadUnavailable: there are no keys to it.
     """
     async with open_shelves(settings) as shelves:
         yield ContentStore(shelves, compression=settings.serialization.compression)
@@ -37,6 +38,7 @@ async def open_shelves(settings: Settings) -> AsyncIterator[Shelves]:
 
     Raises:
         NoSuchBackend: the settings do not say enough to open it.
+        PayloadUnavailable: there are no keys to it.
     """
     chosen, place = settings.payload_store, settings.payload_store.connection
     if chosen.backend == "local":

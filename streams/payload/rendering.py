@@ -36,6 +36,7 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
     Raises:
         TooLargeForJson: a part is too large.
         Refused: a manifest names what is not its owner's, or too much of it.
+        PayloadBomb: a part has more rows than anybody could read.
         PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
     """
     if is_json(ref.media_type) and ref.media_type != MANIFEST:
@@ -89,9 +90,10 @@ def _each(ref: PayloadRef, data: bytes) -> Iterator[Json]:
 
 
 def _slices(data: bytes) -> Iterator[list[Json]]:
-    from streams.payload.rows import read_table, rows_of
+    from streams.payload.rows import check_rows, read_table, rows_of
 
     table = read_table(data)
+    check_rows(table)
     for at in range(0, table.num_rows, _ROWS):
         yield rows_of(table.slice(at, _ROWS))
 

@@ -28,11 +28,7 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
-from streams.payload.arrow_bounds import (
-    Grows,
-    check_packed,
-    check_table,
-)
+from streams.payload.arrow_bounds import Grows, check_objects, check_packed, check_table
 from streams.payload.columns import NULL, column_of, keyed
 from streams.payload.errors import PayloadBomb, PayloadCorrupt
 from streams.payload.times import as_json
@@ -75,6 +71,7 @@ def decode_rows(data: bytes | pa.Buffer) -> list[Json]:
     """Return the rows of a stream that `encode_rows`, or any Arrow writer, made.
 
     Raises:
+        PayloadBomb: it claims more than its bytes can hold, or rows would take too much memory.
         PayloadCorrupt: it is no Arrow stream.
     """
     return rows_of(read_table(data))
@@ -116,8 +113,10 @@ def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
     The table is one that `read_table` checked, or that was made here.
 
     Raises:
+        PayloadBomb: they would take too much memory.
         PayloadCorrupt: its values are not what its columns say.
     """
+    check_rows(table)
     try:
         columns = [
             column_values(column, field, leaf)
@@ -129,6 +128,18 @@ def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
     except _BAD_VALUES as error:
         raise PayloadCorrupt("rows", f"an Arrow stream with wrong values: {error}") from error
     return rows
+
+
+def check_rows(table: pa.Table) -> None:
+    """Refuse a table of too many rows before any is made.
+
+    Raises:
+        PayloadBomb: they would take too much memory.
+    """
+    try:
+        check_objects(table)
+    except Grows as error:
+        raise PayloadBomb("rows", f"an Arrow stream that grows: {error}") from error
 
 
 def is_values(schema: pa.Schema) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from hashlib import sha256
@@ -171,9 +171,11 @@ class ContentStore:
         try:
             async with aclosing(self._pieces(key)) as pieces:
                 async for piece in pieces:
-                    for block in await _worked(_unpacked, unpacker, piece, digest):
-                        length += len(block)
-                        yield block
+                    blocks = unpacker.feed(piece)
+                    while some := await _worked(_few, blocks, digest):
+                        for block in some:
+                            length += len(block)
+                            yield block
             for block in unpacker.finish():
                 digest.update(block)
                 length += len(block)
@@ -289,11 +291,16 @@ async def _spool(
     return digest.hexdigest(), length
 
 
-def _unpacked(unpacker: Unpacker, piece: bytes, digest: Hash) -> list[bytes]:
-    blocks = list(unpacker.feed(piece))
+def _few(blocks: Iterator[bytes], digest: Hash) -> list[bytes]:
+    """Take no more than a block's worth: one small piece may hold thousands of blocks."""
+    some, length = [], 0
     for block in blocks:
         digest.update(block)
-    return blocks
+        some.append(block)
+        length += len(block)
+        if length >= BLOCK_BYTES:
+            break
+    return some
 
 
 async def _worked(call: Callable[..., _T], *arguments: Any) -> _T:

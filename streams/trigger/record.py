@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from streams.envelope.limits import MAX_KEY_CHARS, MAX_NAME_CHARS
+from streams.envelope.limits import MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SEGMENT_CHARS
+from streams.envelope.locator import BadLocator, Locator
 from streams.envelope.model import Json
 from streams.errors import PoisonRecord
 from streams.feed.port import Record
@@ -28,6 +29,7 @@ _TEXTS = {
     "reply_to": MAX_NAME_CHARS,
     "correlation_id": MAX_KEY_CHARS,
 }
+_OWNERS = ("tenant", "organization")
 _FIELDS = (*_TEXTS, "version", "workload")
 
 
@@ -107,7 +109,7 @@ def understand(
 
 def _owner(value: object, default: str) -> str:
     """Return whose record it is, even a bad one's, as far as that can be told."""
-    return value if isinstance(value, str) and _fits(value, MAX_NAME_CHARS) else default
+    return value if isinstance(value, str) and _names(value) else default
 
 
 def _problems(given: Mapping[str, Any]) -> Iterator[str]:
@@ -119,6 +121,11 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
     for name, limit in _TEXTS.items():
         if name in given and not (isinstance(given[name], str) and _fits(given[name], limit)):
             yield f"{name}: must be text of 1 to {limit} characters without control characters"
+        elif name in _OWNERS and name in given and not _names(given[name]):
+            yield (
+                f"{name}: {given[name]!r} can name nothing: it must not be '.' or '..', nor have "
+                f"more than {MAX_SEGMENT_CHARS} characters once it is percent-encoded"
+            )
     version = given.get("version", 1)
     if type(version) is not int or not 0 < version < 2**31:
         yield f"version: is {version!r}, not a positive whole number"
@@ -159,3 +166,13 @@ def _outer_key(record: Record) -> str | None:
 
 def _fits(text: str, limit: int) -> bool:
     return 0 < len(text) <= limit and not _UNFIT.search(text)
+
+
+def _names(text: str) -> bool:
+    """Say whether a tenant or organization can own a payload, which is a folder of its name."""
+    try:
+        place = str(Locator(text))
+    except BadLocator:
+        return False
+    length = len(place) - len(str(Locator("x"))) + 1
+    return _fits(text, MAX_NAME_CHARS) and length <= MAX_SEGMENT_CHARS

@@ -23,10 +23,10 @@ from streams.payload.store import ContentStore
 from streams.payload.tiers import TieredPayloads
 from streams.settings import Settings
 from tests.buckets import open_bucket
-from tests.payload_stores import Subject
+from tests.payload_stores import Shifted, Subject
 from tests.tiers import node_caches
 
-HERE = ("memory", "tiers", "local", "obstore-memory", "obstore-local")
+HERE = ("memory", "sealed", "tiers", "local", "obstore-memory", "obstore-local")
 
 ELSEWHERE = os.environ.get("STREAMS_TEST_PAYLOAD_STORE")
 """A `payload_store` section as JSON: the suite then runs on that store, too (docs/payloads.md)."""
@@ -66,6 +66,7 @@ async def shelves(place: str | Settings, tmp_path: Path) -> AsyncIterator[Shelve
     else:
         made: dict[str, Callable[[], Shelves]] = {
             "memory": MemoryObjects,
+            "sealed": MemoryObjects,
             "tiers": MemoryObjects,
             "local": lambda: LocalObjects(tmp_path),
             "obstore-memory": lambda: CloudObjects(MemoryStore()),
@@ -76,7 +77,8 @@ async def shelves(place: str | Settings, tmp_path: Path) -> AsyncIterator[Shelve
 
 @pytest.fixture
 def subject(place: str | Settings, shelves: Shelves, tmp_path: Path) -> Subject:
-    store: PayloadStore = ContentStore(shelves, compression="zstd", known_s=0)
+    cipher = Shifted() if place == "sealed" else None
+    store: PayloadStore = ContentStore(shelves, compression="zstd", cipher=cipher, known_s=0)
     if place == "tiers":
         # Without tier 1, or nobody would notice a damaged store.
         store = TieredPayloads(store, node_caches(tmp_path), TierCounts())

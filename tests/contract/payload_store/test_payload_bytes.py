@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from streams.envelope.locator import BadLocator
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import JSON, PayloadStore, Scope
 from tests.payload_stores import ACME, Subject, pieces
@@ -54,6 +55,17 @@ async def test_names_with_signs_in_them_stay_apart(store: PayloadStore, data: by
     plain = await store.put(Scope("a", "b"), data, media_type=JSON)
     await store.delete(plain)
     assert await store.get(odd) == data
+
+
+async def test_a_name_that_is_too_long_for_a_folder_is_refused(
+    store: PayloadStore, data: bytes
+) -> None:
+    """Not as a store that is down: asking again would not help."""
+    with pytest.raises(BadLocator, match="at most 255"):
+        await store.put(Scope("acme", "病" * 29), data, media_type=JSON)
+    fits = await store.put(Scope("acme", "病" * 28), data, media_type=JSON)
+    assert await store.get(fits) == data
+    await store.delete(fits)
 
 
 async def test_a_deleted_payload_is_missing(store: PayloadStore, data: bytes) -> None:

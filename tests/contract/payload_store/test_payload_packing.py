@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from streams.envelope.locator import BadLocator
-from streams.payload.blocks import NoCipher, pack
+from streams.payload.blocks import BLOCK_BYTES, NoCipher, pack
 from streams.payload.content import key_of
 from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
+from streams.payload.objects import Shelves
 from streams.payload.port import JSON, Compression, PayloadStore
-from tests.payload_stores import ACME, COMPRESSIONS, Subject
+from streams.payload.store import ContentStore
+from tests.payload_stores import ACME, COMPRESSIONS, Shifted, Subject, alike, pieces
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4", "gzip"])
@@ -88,6 +91,43 @@ async def test_a_bomb_is_not_unpacked(subject: Subject, data: bytes) -> None:
             pass
     with pytest.raises(PayloadCorrupt):
         await subject.store.get(ref)
+
+
+async def test_what_packs_well_is_fetched_in_little_memory(subject: Subject, data: bytes) -> None:
+    """Its object is one small piece, which must not become all of the payload at once."""
+    ref = await subject.store.store(ACME, alike(data * 8192, 256), media_type=JSON)
+    assert ref.byte_length == 48 << 20
+    tracemalloc.start()
+    try:
+        length = 0
+        async for piece in subject.store.fetch(ref):
+            length += len(piece)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        await subject.store.delete(ref)
+    assert length == ref.byte_length
+    assert peak < 12 << 20
+
+
+async def test_a_store_with_a_cipher_keeps_nothing_that_is_not_sealed(
+    shelves: Shelves, data: bytes
+) -> None:
+    sealed = ContentStore(shelves, cipher=Shifted(), known_s=0)
+    open_to_all = ContentStore(shelves, known_s=0)
+    content = data * (BLOCK_BYTES // 12)
+    for ref in (
+        await sealed.put(ACME, data, media_type=JSON),
+        await sealed.store(ACME, pieces(content, 700_001), media_type=JSON, compression="none"),
+    ):
+        assert data not in await shelves.read(key_of(ref), at_most=2 * len(content))
+        whole = await sealed.get(ref)
+        assert b"".join([piece async for piece in sealed.fetch(ref)]) == whole
+        with pytest.raises(PayloadCorrupt, match="cipher 7"):
+            await open_to_all.get(ref)
+        with pytest.raises(PayloadCorrupt, match="cipher 7"):
+            async for _ in open_to_all.fetch(ref):
+                pass
 
 
 async def test_an_object_that_is_too_long_is_not_read(subject: Subject, data: bytes) -> None:

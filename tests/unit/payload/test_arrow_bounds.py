@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from streams.payload import arrow_bounds
 from streams.payload.errors import PayloadBomb
+from streams.payload.rendering import _slices
 from streams.payload.rows import decode_rows, read_table
 
 MANY = 50_000_000
@@ -79,3 +81,68 @@ def test_what_other_writers_make_is_read(codec: str | None) -> None:
 def test_many_rows_of_one_bit_are_read() -> None:
     table = pa.table({"b": pa.array([True] * 400_000)})
     assert read_table(stream(table)).num_rows == 400_000
+
+
+def alike(count: int, columns: int = 1) -> pa.Table:
+    """Return rows of bits that are all zero, so that they pack to nothing."""
+    bits = pa.BooleanArray.from_buffers(
+        pa.bool_(), count, [None, pa.py_buffer(bytes(count // 8 + 1))]
+    )
+    return pa.table({f"b{n}": bits for n in range(columns)})
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1 << 24, 1), (1 << 28, 1), (900_000, 1000)])
+def test_a_small_packed_stream_of_many_rows_is_refused(count: int, columns: int) -> None:
+    data = stream(alike(count, columns), compression="zstd")
+    assert len(data) < 300_000
+    with pytest.raises(PayloadBomb, match="claims"):
+        read_table(data)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(alike(1 << 24), id="rows of a bit"),
+        pytest.param(alike(900_000, 60), id="many columns of bits"),
+        pytest.param(pa.table({"n": pa.array(bytes(10_000_001), pa.int8())}), id="many rows"),
+        pytest.param(
+            pa.table(
+                {
+                    "l": pa.ListArray.from_arrays(
+                        pa.array([0, MANY + 8], pa.int32()), alike(MANY + 8)["b0"].chunk(0)
+                    )
+                }
+            ),
+            id="one list of bits",
+        ),
+    ],
+)
+def test_rows_that_would_take_all_memory_are_not_made(table: pa.Table) -> None:
+    """As a table they are fit to be read; a reader of columns may want them."""
+    data = stream(table)
+    assert read_table(data).num_rows == table.num_rows
+    tracemalloc.start()
+    try:
+        with pytest.raises(PayloadBomb, match="made into JSON"):
+            decode_rows(data)
+        with pytest.raises(PayloadBomb, match="made into JSON"):
+            next(_slices(data))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", ["zstd", None])
+def test_a_large_frame_of_rows_alike_is_read(codec: str | None) -> None:
+    rows = decode_rows(stream(alike(300_000, 3), compression=codec))
+    assert (len(rows), rows[-1]) == (300_000, {"b0": False, "b1": False, "b2": False})
+    assert read_table(stream(alike(1_000_000), compression=codec)).num_rows == 1_000_000
+
+
+def test_a_slice_counts_for_what_it_reaches() -> None:
+    lists = pa.array([[[n], None] for n in range(1000)])
+    table = pa.table({"l": lists, "m": pa.array([[("k", 1)]] * 1000, pa.map_("string", "int8"))})
+    part = table.slice(10, 5)
+    assert arrow_bounds._values(part) == 5 + 10 + 5 + 5 + 5 + 5
+    fixed = pa.table({"f": pa.array([[1, 2]] * 100, pa.list_(pa.int8(), 2))})
+    assert arrow_bounds._values(fixed.slice(7, 3)) == 3 + 6

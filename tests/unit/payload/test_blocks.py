@@ -24,25 +24,11 @@ from streams.payload.blocks import (
 from streams.payload.content import check, describe
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import JSON, Compression, Scope
+from tests.payload_stores import Shifted
 
 ACME = Scope("acme", "care")
 PLAIN = NoCipher()
 codecs = st.sampled_from(["none", "zstd", "lz4", "gzip"])
-
-
-class Shifted:
-    """A cipher that shows where it was asked, and undoes itself."""
-
-    number = 7
-
-    def seal(self, scope: Scope, index: int, block: bytes) -> bytes:
-        return bytes([index]) + scope.tenant_id.encode() + block[::-1]
-
-    def open(self, scope: Scope, index: int, block: bytes) -> bytes:
-        start = bytes([index]) + scope.tenant_id.encode()
-        if not block.startswith(start):
-            raise BadBlock("sealed for another place")
-        return block[len(start) :][::-1]
 
 
 @given(st.binary(max_size=300), codecs, st.integers(1, 50))

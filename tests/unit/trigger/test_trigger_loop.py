@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,7 +20,9 @@ from streams.feed.port import Place, Record
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
+from streams.payload.local import LocalObjects
 from streams.payload.memory import MemoryPayloadStore
+from streams.payload.store import ContentStore
 from streams.trigger import loop
 from streams.trigger.avro import TriggerReader
 from streams.trigger.loop import Ports, Trigger
@@ -99,6 +102,25 @@ async def test_a_record_delivered_again_after_a_crash_starts_nothing_new(house: 
     ]  # fmt: skip
     (letter,) = house.ports["dead_letters"].letters
     assert (letter.record.offset, letter.kind) == (1, "trigger")
+    assert house.topics.lag("t", TOPIC) == 0
+
+
+@pytest.mark.parametrize("name", ["病" * 29, "..", ".", "a\x85b"])
+@pytest.mark.parametrize("field", ["tenant", "organization"])
+@pytest.mark.parametrize("path", ["nope", "examples/hello"])
+async def test_a_record_whose_owner_can_own_nothing_is_set_aside_and_the_next_one_starts(
+    house: House, tmp_path: Path, name: str, field: str, path: str
+) -> None:
+    house.ports["payloads"] = ContentStore(LocalObjects(tmp_path))
+    house.write({"path": path, field: name}, hello())
+    async with asyncio.timeout(5):
+        assert await house.trigger().step() == 2
+    rejected, started = await house.events()
+    assert (rejected.type, rejected.tenant_id) == ("trigger.rejected", "acme")
+    assert field in (rejected.error or "")
+    assert started.type == "playbook.initialized"
+    (letter,) = house.ports["dead_letters"].letters
+    assert field in letter.reason
     assert house.topics.lag("t", TOPIC) == 0
 
 
