@@ -90,12 +90,8 @@ class PayloadStore(Section):
     @field_validator("threshold_bytes")
     @classmethod
     def _fits_an_event(cls, value: int) -> int:
-        if value > EVENT_BYTES:
-            raise ValueError(
-                f"must be at most {EVENT_BYTES}, not {value}: the log takes no event that carries "
-                "more; what is larger is stored as a payload in any case"
-            )
-        return value
+        """Take more as the most that an event carries: a file may be written for other logs."""
+        return min(value, EVENT_BYTES)
 
     @model_validator(mode="after")
     def _local_has_a_folder(self) -> Self:
