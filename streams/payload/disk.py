@@ -27,40 +27,62 @@ _UNFINISHED_S = 3600.0
 
 
 class Draft:
-    """A copy that is being written: counted from its first byte, found when it is whole."""
+    """A copy that is being written: as long as it will be from the first, found when it is whole.
 
-    def __init__(self, path: Path, give_back: Callable[[], None]) -> None:
-        self._path, self._give_back = path, give_back
+    So whoever counts the folder counts it, and gives back only what is still there.
+    """
+
+    def __init__(self, path: Path, size: int, ledger: Ledger, refused: Callable[[], None]) -> None:
+        self._path, self._size, self._left = path, size, size
+        self._ledger, self._refused = ledger, refused
         self._unfinished = path.with_name(f"{path.name}.{uuid4().hex}.new")
         self._file: BinaryIO | None = self._unfinished.open("xb")
+        try:
+            self._file.truncate(size)
+        except OSError:
+            self._file.close()
+            self._unfinished.unlink()
+            raise
 
     def write(self, data: bytes) -> None:
         """Add a piece; where that is not possible there will be no copy."""
         try:
             if self._file is not None:
                 self._file.write(data)
+                self._left -= len(data)
         except OSError:
             self.drop()
 
     def keep(self) -> None:
         """Let readers find it."""
+        if self._left:
+            self.drop()
         try:
             if self._file is not None:
                 self._file.close()
-                self._unfinished.rename(self._path)
+                with self._ledger.hold() as account:
+                    replaced = self._path.stat().st_size if self._path.exists() else 0
+                    self._unfinished.rename(self._path)
+                    account.used -= on_pages(replaced)
                 self._file = None
         except OSError:
             self.drop()
 
     def drop(self) -> None:
         """Leave nothing of it, unless it was kept."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-            with suppress(OSError):
+        if self._file is None:
+            return
+        with suppress(OSError):
+            self._file.close()
+        self._file = None
+        self._refused()
+        try:
+            with self._ledger.hold() as account:
                 self._unfinished.unlink()
-            self._file = None
-            self._give_back()
+                account.used -= on_pages(self._size)
+        except OSError:
+            with suppress(OSError):
+                self._unfinished.unlink()  # uncounted: the next count is lower
 
 
 class DiskCache:
@@ -71,6 +93,7 @@ class DiskCache:
         self._ledger = Ledger(
             folder / "ledger", lambda: sum(size for _, size, _ in self._files()), wait_s=1.0
         )
+        self._in_use = 0
 
     def get(self, ref: PayloadRef) -> bytes | None:
         """Return the bytes, checked; a damaged file is removed and not handed out."""
@@ -133,19 +156,19 @@ class DiskCache:
             with self._ledger.hold() as account:
                 if path.exists():
                     return None
-                self._make_room(account, size)
+                if not self._make_room(account, size):
+                    self._refuse()
+                    return None
+                draft = Draft(path, ref.byte_length, self._ledger, self._refuse)
                 account.used += size
-            return Draft(path, lambda: self._give_back(size))
+            return draft
         except OSError as error:
-            self._counts.events["disk refused"] += 1
+            self._refuse()
             _log.debug("%s is not kept on disk: %s", ref.uri, error)
             return None
 
-    def _give_back(self, size: int) -> None:
-        """Count a copy no more that could not be written, or was not wanted to its end."""
+    def _refuse(self) -> None:
         self._counts.events["disk refused"] += 1
-        with suppress(OSError), self._ledger.hold() as account:
-            account.used -= size
 
     def drop(self, ref: PayloadRef) -> None:
         """Remove the copy, if there is one."""
@@ -157,28 +180,29 @@ class DiskCache:
 
     @property
     def bytes_in_use(self) -> int:
-        """What all processes of the node keep here."""
+        """What all processes of the node keep here; what it was, where nobody can look now."""
         with suppress(OSError), self._ledger.hold() as account:
-            return account.used
-        return 0
+            self._in_use = account.used
+        return self._in_use
 
     def recount(self) -> None:
         """Count what is there, as a crash may have left another number; make it fit the bound."""
         with suppress(OSError), self._ledger.hold() as account:
             self._evict(account, self._max_bytes)
 
-    def _make_room(self, account: Account, size: int) -> None:
+    def _make_room(self, account: Account, size: int) -> bool:
         if account.used + size > self._max_bytes:
             # A tenth more than asked for, or a full folder would be counted for every file.
             self._evict(account, self._max_bytes - max(size, self._max_bytes // 10))
+        return account.used + size <= self._max_bytes
 
     def _evict(self, account: Account, bound: int) -> None:
-        """Remove the oldest files until what is left fits `bound`."""
+        """Remove the oldest files until what is left fits `bound`; not what is being written."""
         files = sorted(self._files())
         used, now = sum(size for _, size, _ in files), time.time()
         for at, size, path in files:
-            abandoned = path.endswith(".new") and at < now - _UNFINISHED_S
-            if used <= bound and not abandoned:
+            is_new = path.endswith(".new")
+            if at >= now - _UNFINISHED_S if is_new else used <= bound:
                 continue
             with suppress(FileNotFoundError):
                 os.unlink(path)

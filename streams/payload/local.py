@@ -81,7 +81,7 @@ class LocalObjects:
     def _write(self, key: str, source: BinaryIO) -> None:
         path = self._folder / key
         with _trouble(key):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(path.parent)
             unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
             try:
                 with unfinished.open("xb") as file:
@@ -95,11 +95,9 @@ class LocalObjects:
 
     def _read(self, key: str, at_most: int) -> bytes:
         with _trouble(key), (self._folder / key).open("rb") as file:
-            data = file.read(at_most + 1)
-            if len(data) > at_most:
-                length = os.fstat(file.fileno()).st_size
+            if (length := os.fstat(file.fileno()).st_size) > at_most:
                 raise ObjectTooLarge(f"{length} bytes, {at_most} are allowed")
-            return data
+            return file.read(length)
 
     def _stat(self, key: str) -> Stat:
         found = (self._folder / key).stat()
@@ -116,10 +114,18 @@ class LocalObjects:
 
     def _move(self, source: Path, target: Path) -> None:
         os.utime(source)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(target.parent)
         source.replace(target)
         _sync_folder(target.parent)
         _sync_folder(source.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those around it, each of them durable in the next."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:

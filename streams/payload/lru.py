@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+ENTRY_BYTES = 400
+"""What an entry takes beside its bytes: key, links, and Python's own."""
+
 
 class ByteLru:
     """Keeps bytes by key; what was not asked for longest goes first."""
@@ -25,12 +28,12 @@ class ByteLru:
             return
         self.drop(key)
         self._kept[key] = data
-        self.bytes_in_use += len(data)
+        self.bytes_in_use += ENTRY_BYTES + len(data)
         while self.bytes_in_use > self._max_bytes:
             _, oldest = self._kept.popitem(last=False)
-            self.bytes_in_use -= len(oldest)
+            self.bytes_in_use -= ENTRY_BYTES + len(oldest)
 
     def drop(self, key: str) -> None:
         """Forget what is kept under `key`."""
         if (data := self._kept.pop(key, None)) is not None:
-            self.bytes_in_use -= len(data)
+            self.bytes_in_use -= ENTRY_BYTES + len(data)

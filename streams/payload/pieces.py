@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -38,10 +38,18 @@ def cut(found: bytes | pa.Buffer) -> Iterator[bytes]:
         yield bytes(whole[start : start + PIECE_BYTES])
 
 
-async def kept(pieces: AsyncIterator[bytes], draft: Draft | None) -> AsyncGenerator[bytes, None]:
-    """Yield what comes from the store; at its end, which is checked there, the draft is whole."""
+async def kept(
+    pieces: AsyncIterator[bytes], begin: Callable[[], Draft | None]
+) -> AsyncGenerator[bytes, None]:
+    """Yield what comes from the store; at its end, which is checked there, the draft is whole.
+
+    It is begun with the first piece: what is not in the store must push nothing out.
+    """
+    draft, begun = None, False
     try:
         async for piece in pieces:
+            if not begun:
+                draft, begun = await asyncio.to_thread(begin), True
             if draft is not None:
                 await asyncio.to_thread(draft.write, piece)
             yield piece
@@ -49,6 +57,6 @@ async def kept(pieces: AsyncIterator[bytes], draft: Draft | None) -> AsyncGenera
             await asyncio.to_thread(draft.keep)
     finally:
         if draft is not None:
-            draft.drop()
+            await asyncio.to_thread(draft.drop)
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from streams.envelope.model import PayloadRef
 from streams.payload.content import key_of
 from streams.payload.counts import Tier, TierCounts
-from streams.payload.disk import DiskCache
+from streams.payload.disk import DiskCache, Draft
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.lru import ByteLru
 from streams.payload.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
@@ -166,10 +166,7 @@ class TieredPayloads:
                         yield piece
                 self._counts.read("2", ref.byte_length, own=own)
                 return
-        draft = None
-        if self._disk is not None:
-            draft = await asyncio.to_thread(self._disk.draft, ref)
-        async with aclosing(kept(self._durable.fetch(ref), draft)) as pieces:
+        async with aclosing(kept(self._durable.fetch(ref), lambda: self._draft(ref))) as pieces:
             async for piece in pieces:
                 yield piece
         self._counts.read("3", ref.byte_length, own=own)
@@ -250,6 +247,9 @@ class TieredPayloads:
         if self._memory is not None:
             self._memory.put(key, data)
         return data
+
+    def _draft(self, ref: PayloadRef) -> Draft | None:
+        return None if self._disk is None else self._disk.draft(ref)
 
     def _remember(self, key: str) -> None:
         self._mine[key] = None

@@ -39,14 +39,15 @@ async def telling(
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
-        _write(folder, said())
+        await asyncio.to_thread(lambda: _write(folder, said()))
 
 
 async def _tell_again_and_again(said: Callable[[], dict[str, Any]], folder: Path) -> None:
     told: dict[str, Any] = {}
     while True:
-        if (now := said()) != told:
-            _write(folder, now)
+        # In a thread: it waits for ledgers that other processes may hold.
+        if (now := await asyncio.to_thread(said)) != told:
+            await asyncio.to_thread(_write, folder, now)
             told = now
         await asyncio.sleep(TELL_S)
 

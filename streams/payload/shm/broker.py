@@ -185,7 +185,13 @@ class Broker:
         """Say how much is kept now; a broker that no longer says so keeps nothing."""
         self._renew_at = self._clock.monotonic() + _RENEW_S
         with suppress(OSError):
-            self._reserve(self._used)
+            if not self._reserve(self._used):
+                # Others have taken the room meanwhile: what is not counted is not kept.
+                for kept in self._kept.values():
+                    os.close(kept.number)
+                self._kept.clear()
+                self._used = 0
+                self._reserve(0)
 
     def _be_found(self) -> None:
         """Listen again where somebody has removed the socket."""

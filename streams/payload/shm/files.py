@@ -47,6 +47,7 @@ class FileRegions:
             lambda: sum(on_pages(found.st_size) for _, found in self._regions(self._prefix)),
         )
         self._own: dict[str, float] = {}
+        self._in_use = 0
         self._recounted_at = float("-inf")
 
     def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
@@ -99,8 +100,13 @@ class FileRegions:
         return 0
 
     def close(self) -> None:
-        """Remove the regions of this process; whoever reads one keeps what it has mapped."""
-        self._remove(list(self._own))
+        """Remove the regions of this process that nobody else gave more time.
+
+        Whoever reads one keeps what it has mapped.
+        """
+        self._remove(
+            [name for name, until in self._own.items() if not self._is_extended(name, until)]
+        )
         with suppress(OSError), self._ledger.hold() as account:
             if not account.used:
                 self._space.ledger.unlink()  # whoever comes next makes it anew
@@ -129,10 +135,10 @@ class FileRegions:
 
     @property
     def bytes_in_use(self) -> int:
-        """What all processes of the node have in regions now."""
+        """What all processes of the node have in regions; what it was, where that is unknown."""
         with suppress(OSError), self._ledger.hold() as account:
-            return account.used
-        return 0
+            self._in_use = account.used
+        return self._in_use
 
     def _share(self, name: str, header: Header, data: bytes, until: float) -> bool:
         size, path = SIZE + len(data), self._folder / name
@@ -176,6 +182,12 @@ class FileRegions:
             os.utime(path, (until, until))
         return True
 
+    def _is_extended(self, name: str, until: float) -> bool:
+        try:
+            return (self._folder / name).stat(follow_symlinks=False).st_mtime > until + 0.001
+        except OSError:
+            return False
+
     def _has_room(self, account: Account, size: int) -> bool:
         if account.used + size <= self._budget:
             return True
@@ -200,9 +212,9 @@ class FileRegions:
             if now < until <= now + _FAR_S:
                 used += on_pages(found.st_size)
                 continue
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # gone, or a folder, which nobody here has made
                 os.unlink(entry.path)
-            removed += 1
+                removed += 1
         account.used = used
         return removed
 
@@ -211,7 +223,7 @@ class FileRegions:
         before, removed = self._clock.now().timestamp() - _FORGOTTEN_S, 0
         for entry, found in self._regions(self._space.users):
             if found.st_mtime < before and "." not in entry.name:  # no ledger, no socket
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     os.unlink(entry.path)
                     removed += 1
         return removed

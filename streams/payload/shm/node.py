@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
+LONGEST_S = 80_000.0
+"""How long a region may live, whatever the lease: one that would live a day is not believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,9 @@ class SharedMemory:
         """Share `data`, which is stored already; None: there is no room, and nobody minds."""
         if ref.schema_digest is None:
             return None
-        until = from_millis(millis(self._clock.now() + timedelta(seconds=self._terms.life_s)))
+        until = from_millis(
+            millis(self._clock.now() + timedelta(seconds=min(self._terms.life_s, LONGEST_S)))
+        )
         header = Header(len(data), bytes.fromhex(ref.sha256))
         try:
             name = self._shared(_stem(ref), header, data, until.timestamp())

@@ -11,7 +11,7 @@ from streams.payload.content import describe
 from streams.payload.counts import TierCounts
 from streams.payload.disk import DiskCache, open_disk_cache
 from streams.payload.ledger import Ledger
-from streams.payload.lru import ByteLru
+from streams.payload.lru import ENTRY_BYTES, ByteLru
 from streams.payload.port import JSON
 from tests.tiers import ACME
 
@@ -22,22 +22,29 @@ def payload(number: int, size: int = 4096) -> tuple[PayloadRef, bytes]:
 
 
 def test_the_memory_keeps_what_was_used_last() -> None:
-    lru = ByteLru(40)
+    lru = ByteLru(4 * (ENTRY_BYTES + 10))
     for name in "abcd":
         lru.put(name, name.encode() * 10)
     assert lru.get("a") == b"a" * 10
     lru.put("e", b"e" * 10)
     assert lru.get("b") is None
     assert lru.get("a") is not None
-    assert lru.bytes_in_use == 40
+    assert lru.bytes_in_use == 4 * (ENTRY_BYTES + 10)
+
+
+def test_the_memory_counts_what_small_payloads_take_beside_their_bytes() -> None:
+    lru = ByteLru(1 << 20)
+    for number in range(10_000):
+        lru.put(str(number), b"x")
+    assert len(lru._kept) <= (1 << 20) // ENTRY_BYTES
 
 
 def test_the_memory_keeps_nothing_that_would_push_the_rest_out() -> None:
-    lru = ByteLru(40)
+    lru = ByteLru(4000)
     lru.put("a", b"a")
-    lru.put("b", b"b" * 11)
+    lru.put("b", b"b" * 1001)
     assert lru.get("b") is None
-    assert lru.bytes_in_use == 1
+    assert lru.bytes_in_use == ENTRY_BYTES + 1
 
 
 def test_the_disk_keeps_what_was_used_last(tmp_path: Path) -> None:
@@ -81,6 +88,60 @@ def test_a_file_that_was_never_finished_is_removed(tmp_path: Path) -> None:
     os.utime(left, (1, 1))
     assert open_disk_cache(tmp_path, 1 << 20, TierCounts()) is not None
     assert not left.exists()
+
+
+def held(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*/*"))
+
+
+def test_what_is_being_written_counts_in_full_and_is_not_pushed_out(tmp_path: Path) -> None:
+    bound = 10 * 4096
+    cache = DiskCache(tmp_path, bound, TierCounts())
+    refs = [payload(number, 8192) for number in range(20)]
+    drafts = [cache.draft(ref) for ref, _ in refs]
+    assert (held(tmp_path), cache.bytes_in_use) == (bound, bound)
+    assert [draft is not None for draft in drafts] == [True] * 5 + [False] * 15
+    for draft, (_, data) in zip(drafts[:2], refs, strict=False):
+        assert draft is not None
+        draft.write(data)
+        draft.keep()
+    for draft in drafts[2:5]:
+        assert draft is not None
+        draft.drop()
+    assert (held(tmp_path), cache.bytes_in_use) == (4 * 4096, 4 * 4096)
+    assert [cache.get(ref) is not None for ref, _ in refs[:3]] == [True, True, False]
+
+
+def test_a_draft_that_somebody_has_removed_is_given_back_once(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 1 << 20, TierCounts())
+    cache.put(*payload(1))
+    draft = cache.draft(payload(2)[0])
+    assert draft is not None
+    for path in tmp_path.glob("*/*.new"):
+        path.unlink()
+    cache.recount()
+    draft.drop()
+    assert cache.bytes_in_use == 4096
+
+
+def test_two_writers_of_the_same_copy_are_counted_once(tmp_path: Path) -> None:
+    cache, (ref, data) = DiskCache(tmp_path, 1 << 20, TierCounts()), payload(1)
+    drafts = [cache.draft(ref), cache.draft(ref)]
+    for draft in drafts:
+        assert draft is not None
+        draft.write(data)
+        draft.keep()
+    assert (held(tmp_path), cache.bytes_in_use) == (4096, 4096)
+
+
+def test_what_is_in_use_is_what_was_known_last_while_somebody_holds_the_ledger(
+    tmp_path: Path,
+) -> None:
+    cache = DiskCache(tmp_path, 1 << 20, TierCounts())
+    cache.put(*payload(1))
+    assert cache.bytes_in_use == 4096
+    with Ledger(tmp_path / "ledger", lambda: 0).hold():
+        assert cache.bytes_in_use == 4096
 
 
 def test_a_disk_that_cannot_be_used_is_done_without(tmp_path: Path) -> None:

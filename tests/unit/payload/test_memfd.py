@@ -336,3 +336,22 @@ def test_where_a_broker_cannot_listen_it_says_so(folder: Path, clock: SettableCl
     space(folder).socket.mkdir()
     with pytest.raises(NoBroker, match=r"cannot listen at .*tier_15_path"):
         Broker(space(folder), BUDGET, clock, TierCounts())
+
+
+def test_a_broker_keeps_nothing_that_is_no_longer_counted(
+    folder: Path, clock: SettableClock
+) -> None:
+    """A broker that stood still for long finds its room taken when it goes on."""
+    made = Broker(space(folder), BUDGET, clock, TierCounts())
+    try:
+        number = sealed_memory(Header(1, bytes(32)), bytes(20 * 4096))
+        until = clock.now().timestamp() + LIFE_S
+        assert made._give(f"{space(folder).sealed_prefix}{'a' * 40}", number, until) == b"ok"
+        (folder / space(folder).reserve).unlink()
+        others = shared_memory(folder, clock=clock, budget_bytes=BUDGET)
+        others.sweep()
+        assert shared(others, bytes(50 * 4096)) is not None
+        made._renew()
+        assert (made._kept, made._used) == ({}, 0)
+    finally:
+        made._close()

@@ -477,3 +477,36 @@ def test_a_link_under_a_regions_name_is_replaced_and_not_followed(tmp_path: Path
     assert victim.stat().st_mtime == 1
     assert not region.is_symlink()
     memory.attach(again)
+
+
+def test_a_folder_under_a_regions_name_does_not_end_the_sweep(tmp_path: Path) -> None:
+    memory, clock = shared_memory(tmp_path), SettableClock()
+    assert shared(shared_memory(tmp_path, clock=clock)) is not None
+    (tmp_path / f"{space(tmp_path).prefix}aaa").mkdir()
+    os.utime(tmp_path / f"{space(tmp_path).prefix}aaa", (1, 1))
+    (left,) = [path for path in regions(tmp_path) if path.is_file()]
+    os.utime(left, (1, 1))
+    assert memory.sweep() == 1
+    assert not left.exists()
+
+
+def test_a_region_that_another_process_gave_more_time_outlives_its_writer(tmp_path: Path) -> None:
+    clock = SettableClock()
+    first, second = (shared_memory(tmp_path, clock=clock) for _ in range(2))
+    assert shared(first) is not None
+    clock.advance(5)
+    ref = shared(second)
+    assert ref is not None
+    first.close()
+    assert second.attach(ref).size == len(DATA)
+    second.close()
+    assert not regions(tmp_path)
+
+
+def test_a_lease_of_days_makes_no_region_that_is_swept_at_once(tmp_path: Path) -> None:
+    terms = Terms(node_id="n", space=space(tmp_path), budget_bytes=1 << 20, life_s=1e6)
+    memory = SharedMemory(terms, SettableClock(), TierCounts())
+    ref = shared(memory)
+    assert ref is not None
+    memory.sweep()
+    assert memory.attach(ref).size == len(DATA)

@@ -12,7 +12,8 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.envelope.model import IpcHint, PayloadRef
-from streams.payload.content import key_of
+from streams.payload import content, pieces, rows
+from streams.payload.content import describe, key_of
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
@@ -333,3 +334,32 @@ async def test_a_region_that_holds_something_else_is_neither_copied_nor_streamed
     assert await fetched(reader, ref) == encoded().data
     assert reader.counts.fell_through == {"content": 2}
     assert reader.served_by() == {"3": 1, "2": 1}
+
+
+async def test_a_payload_that_is_missing_pushes_no_copy_out(
+    tmp_path: Path, writer: Process, store: MemoryPayloadStore
+) -> None:
+    ref = await put_far(writer)
+    await fetched(writer, ref)
+    before = on_disk(tmp_path)
+    assert before
+    assert writer.disk is not None
+    absent = describe(ACME, b"x" * 200_000, media_type=JSON)
+    for _ in range(10):
+        with pytest.raises(PayloadMissing):
+            await fetched(writer, absent)
+    assert on_disk(tmp_path) == before
+    assert "disk refused" not in writer.counts.events
+
+
+async def test_rows_in_shared_memory_are_not_hashed(
+    writer: Process, reader: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("hashed")
+
+    ref = await put_rows(writer)
+    for module in (content, pieces, rows):
+        monkeypatch.setattr(module, "sha256", refuse)
+    assert (await reader.payloads.table(ref)).num_rows == ref.row_count
+    assert reader.served_by() == {"1.5": 1}
