@@ -17,6 +17,7 @@ from streams.envelope.limits import MAX_ID, MAX_NAME_CHARS, MAX_SAFE_INT
 from streams.envelope.model import NewEvent, Root
 
 _DOTS = (".", "..")  # printable, and yet nobody's name
+_SHORT = 85  # bytes that have 255 characters at most once they are percent-encoded
 _MAX_DEPTH = 20  # deeper is not wrong, only no longer for a glance
 
 
@@ -33,8 +34,13 @@ def surely_right(event: NewEvent, kind: EventType) -> bool:
         or (index is not None and (not _is_number(index, 0) or index > MAX_SAFE_INT))
     ):
         return False
-    if event.tenant_id in _DOTS or event.organization_id in _DOTS or not _is_number(root.id, 1):
+    if not _is_number(root.id, 1):
         return False
+    for owner in (event.tenant_id, event.organization_id):
+        if type(owner) is not str or owner in _DOTS:
+            return False
+        if len(owner) > (_SHORT if owner.isascii() else _SHORT // 4):
+            return False
     for number in (event.causation_id, event.parent_execution_id, event.catalog_id):
         if number is not None and not _is_number(number, 1):
             return False

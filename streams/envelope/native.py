@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-INTERFACE = 2
+INTERFACE = 3
 """Which version of the module this code understands; another one is left alone."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import isfinite
+from urllib.parse import quote
 
 from streams.envelope.catalogue import Catalogue, EventType, MetaField
 from streams.envelope.errors import (
@@ -18,7 +19,13 @@ from streams.envelope.errors import (
     UnknownSchema,
 )
 from streams.envelope.glance import surely_right
-from streams.envelope.limits import MAX_ID, MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SAFE_INT
+from streams.envelope.limits import (
+    MAX_ID,
+    MAX_KEY_CHARS,
+    MAX_NAME_CHARS,
+    MAX_SAFE_INT,
+    MAX_SEGMENT_CHARS,
+)
 from streams.envelope.locator import SCHEME, BadLocator, Locator, parse
 from streams.envelope.model import IpcHint, NewEvent, PayloadRef, Root
 from streams.segments import wrong_segment
@@ -260,6 +267,9 @@ def _check_scope(event_type: str, field: str, name: str) -> None:
     _check_text(event_type, field, name, MAX_NAME_CHARS)
     if (wrong := wrong_segment(name)) is not None:
         raise BadField(event_type, field, wrong)
+    if len(quote(name, safe="")) > MAX_SEGMENT_CHARS:
+        why = f"must have at most {MAX_SEGMENT_CHARS} characters once it is percent-encoded"
+        raise BadField(event_type, field, why)
 
 
 def _check_text(event_type: str, field: str, text: str | None, limit: int) -> None:

@@ -12,9 +12,13 @@ pub fn is_plain(text: &str, limit: usize) -> bool {
             .fold(true, |plain, byte| plain & (byte >= 0x20) & (byte != 0x7f))
 }
 
-/// The name of a tenant or an organization: what a locator can hold (streams/segments.py).
+/// The name of a tenant or an organization: what a locator can hold (streams/segments.py), and
+/// so short that it surely has 255 characters at most once it is percent-encoded.
 pub fn is_segment(text: &str) -> bool {
-    text != "." && text != ".." && (text.is_ascii() || !text.chars().any(char::is_control))
+    text.len() <= 85
+        && text != "."
+        && text != ".."
+        && (text.is_ascii() || !text.chars().any(char::is_control))
 }
 
 /// A positive 63-bit number in its one spelling.

@@ -243,6 +243,8 @@ def test_a_choice_takes_only_what_the_catalogue_lists() -> None:
         ({"tenant_id": "a\x00"}, "tenant_id"),
         ({"tenant_id": "."}, "tenant_id"),
         ({"tenant_id": "..", "payload_ref": None}, "tenant_id"),
+        ({"tenant_id": "病" * 29, "payload_ref": None}, "tenant_id"),
+        ({"organization_id": " " * 86}, "organization_id"),
         ({"organization_id": ".."}, "organization_id"),
         ({"organization_id": "a\x85b"}, "organization_id"),
         ({"tenant_id": 5}, "tenant_id"),
