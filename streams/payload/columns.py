@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
+from streams.envelope.told import Told, was
 from streams.payload.times import Unfit, as_json, special_column
 
 MISSING: Any = object()
@@ -49,6 +50,8 @@ def column_of(values: Sequence[Any], depth: int = DEEPEST) -> tuple[pa.Array, Ma
     kinds.discard(object)
     nulls = type(None) in kinds
     kinds.discard(type(None))
+    if Told in kinds:
+        kinds, values = _as_told(kinds, values)
     if not (missing and nulls):
         plain = [None if v is MISSING else v for v in values] if missing else values
         try:
@@ -58,6 +61,20 @@ def column_of(values: Sequence[Any], depth: int = DEEPEST) -> tuple[pa.Array, Ma
         else:
             return array, {**(marks or {}), NULL: b"missing"} if missing else marks
     return as_text(values, missing)
+
+
+def _as_told(kinds: set[type], values: Sequence[Any]) -> tuple[set[type], Sequence[Any]]:
+    """Return what a database told as its values where all are of one kind, else as text.
+
+    A decimal comes back with the digits its column has, so all must have the same number.
+    """
+    given = [was(value) for value in values if type(value) is Told]
+    inner = set(map(type, given))
+    scales = {one.as_tuple().exponent for one in given} if inner == {Decimal} else {0}
+    if kinds == {Told} and len(inner) == 1 and inner <= _SPECIAL and len(scales) == 1:
+        return inner, [was(one) if type(one) is Told else one for one in values]
+    texts = [str(one) if type(one) is Told else one for one in values]
+    return (kinds - {Told}) | {str}, texts
 
 
 def as_text(values: Sequence[Any], missing: bool) -> tuple[pa.Array, Marks]:

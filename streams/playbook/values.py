@@ -11,7 +11,9 @@ from uuid import UUID
 
 from jinja2.runtime import Undefined
 
-_AS_THEY_ARE = frozenset({str, bool, type(None)})
+from streams.envelope.told import Told
+
+_AS_THEY_ARE = frozenset({str, Told, bool, type(None)})
 _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
 """Types of database rows; they pass through, so that they can be bound again."""
 _LEAST, _MOST = -(2**63), 2**64

@@ -9,6 +9,7 @@ From Postgres: numbers, truth values, text and json as they are; numeric, dates,
 uuid, network addresses as text (dates and times in ISO 8601, timestamptz in UTC, `infinity`
 for Postgres's infinities); bytea as `\\x…`; interval as Postgres writes it; arrays as lists,
 composite values as objects. NaN and the infinities of floats are text, since JSON has none.
+Decimals, dates and times in UTC remember what they were, so that a frame's columns have types.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import asyncpg
 import orjson
 
 from streams.envelope.model import Json
+from streams.envelope.told import told
 
 _PLAIN = frozenset({int, str, bool, type(None)})
 
@@ -61,7 +63,7 @@ def jsonable(value: Any) -> Json:
     if kind is float:
         return value if math.isfinite(value) else _no_number(value)
     if isinstance(value, Decimal):
-        return format(value, "f")
+        return told(value)
     if isinstance(value, date | time):
         return _iso(value)
     if isinstance(value, bytes):
@@ -91,4 +93,4 @@ def _iso(value: date | time) -> str:
             return "infinity" if naive == datetime.max else "-infinity"
     elif value in (date.max, date.min):
         return "infinity" if value == date.max else "-infinity"
-    return value.isoformat()
+    return value.isoformat() if isinstance(value, time) else told(value)

@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from streams.payload.rows import encode_rows, read_table
 from streams.worker.errors import TargetUnavailable
 from streams.worker.port import Call, Fence, Saved
 from streams.worker.tools.postgres import PostgresTool
@@ -201,3 +202,12 @@ async def test_rows_of_one_call_are_written_at_once(
     where = {"store": "db", "key": "t", "range": "rows:100"}
     assert data == {"rows": [], "row_count": 100, **where}
     assert await db.fetchval("SELECT count(*) FROM t WHERE v = 'same'") == 100
+
+
+async def test_columns_of_a_frame_have_the_types_of_the_query(
+    tool: PostgresTool, call: Call
+) -> None:
+    query = "SELECT 1.50::numeric(9,2) AS sum, '2026-01-31T12:00+02'::timestamptz AS at"
+    found = rows(await tool.run(sql(query), call))
+    schema = read_table(encode_rows(found).data).schema
+    assert [str(kind) for kind in schema.types] == ["decimal128(3, 2)", "timestamp[us, tz=UTC]"]
