@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import math
 from contextlib import aclosing
@@ -133,6 +134,36 @@ def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | 
 
     settings = _settings(file, data)
     asyncio.run(for_a_while())
+
+
+@mirror.command()
+@settings_options
+@click.option("--dry-run", is_flag=True, help="Name them; change nothing.")
+def mend(file: Path | None, data: Path | None, as_json: bool, dry_run: bool) -> None:
+    """End transactions on Kafka that hang, which hold up everybody who reads the mirror.
+
+    One can stay behind when a broker is killed. Its records count as aborted, and are
+    mirrored again. A stack of `streams up` does this by itself.
+
+    \b
+    Examples:
+      streams mirror mend --dry-run
+      streams mirror mend --json
+    """
+    from streams.mirror.hanging import end_hanging, find_hanging
+
+    bootstrap = _settings(file, data).event_store.connection.url
+    found = asyncio.run(find_hanging(bootstrap))
+    if found and not dry_run:
+        asyncio.run(end_hanging(bootstrap, found))
+    if as_json:
+        told = {"dry_run": dry_run, "hanging": [dataclasses.asdict(one) for one in found]}
+        click.echo(json.dumps(told))
+        return
+    for one in found:
+        click.echo(f"{one}" if dry_run else f"{one}; it was ended")
+    if not found:
+        click.echo("no transaction hangs")
 
 
 @mirror.command()

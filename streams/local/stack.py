@@ -26,6 +26,7 @@ _GUARD_PAUSE_S = 5.0
 _PARTITIONS_S, _PARTITIONS_RETRY_S = 6 * 3600.0, 60.0
 _NEEDED_BYTES = 1024 * 2**20
 _FOLDER_SECONDS = 2.0
+_MEND_S = 10.0
 Say = Callable[[str], None]
 Report = Callable[[PartReport], None]
 Prepare = Callable[[StackState, Say], Awaitable[None]]
@@ -73,6 +74,7 @@ class Stack:
         self._assembly: Assembly | None = None
         self._supervisor: Supervisor | None = None
         self._roles: Supervisor | None = None
+        self._mending: asyncio.Task[None] | None = None
         self._state: StackState | None = None
 
     async def start(self) -> StackState:
@@ -116,11 +118,27 @@ class Stack:
         self._supervisor = Supervisor(assembly.parts, self._note)
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
+        self._mending = asyncio.create_task(self._mend_mirror(), name="mend mirror")
         # Roles look for a ready stack. One that fails is told, and started again: whoever
         # mends it need not begin with the servers.
         self._enter(Phase.READY)
         self._roles = Supervisor(self._role_parts, self._note)
         await self._roles.start(patiently=True)
+
+    async def _mend_mirror(self) -> None:
+        """End transactions that hang since Kafka was killed, until cancelled."""
+        from streams.mirror.hanging import end_hanging, find_hanging
+
+        assert self._state is not None
+        bootstrap = self._state.kafka.bootstrap
+        while True:
+            await asyncio.sleep(_MEND_S)
+            # While Kafka is down there is nothing to mend; it comes back and is looked at again.
+            with suppress(StreamsError):
+                if found := await find_hanging(bootstrap):
+                    await end_hanging(bootstrap, found)
+                    for one in found:
+                        self._say(f"mirror: {one}; it was ended")
 
     async def _assemble(self) -> Assembly:
         """Assemble in a thread, which is told to end when nobody waits for it any more."""
@@ -169,6 +187,10 @@ class Stack:
 
     async def stop(self) -> None:
         """End every part in order and let go of the data folder; harmless when nothing runs."""
+        if self._mending is not None:
+            self._mending.cancel()
+            await asyncio.gather(self._mending, return_exceptions=True)
+            self._mending = None
         if self._supervisor is not None:
             # The folder may be gone; the parts are ended all the same.
             with suppress(OSError):

@@ -11,6 +11,7 @@ from streams.mirror.connect import Status
 from streams.mirror.watermark import lsn_text
 
 REBUILD = "run `streams mirror rebuild`"
+MEND = "run `streams mirror mend`; `streams up` does it by itself"
 
 
 class AlarmName(StrEnum):
@@ -31,6 +32,7 @@ class AlarmName(StrEnum):
     CONNECTOR_STOPPED = "connector_stopped"
     TASK_FAILED = "task_failed"
     MIRROR_BEHIND = "mirror_behind"
+    TRANSACTION_HANGING = "transaction_hanging"
     PARTITIONS_MISSING_AHEAD = "partitions_missing_ahead"
 
 
@@ -107,6 +109,8 @@ class Readings:
     round_trip_s: float | None = None
     """None where nobody asked because the mirror does not run; infinite once given up."""
     unreachable: Mapping[AlarmName, str] = field(default_factory=dict)
+    hanging: Sequence[str] = ()
+    """Transactions on Kafka that nobody will end, where the mirror does not get through."""
 
     @property
     def lag_bytes(self) -> int | None:
@@ -139,6 +143,10 @@ def judge(readings: Readings, limits: Limits) -> tuple[Alarm, ...]:
         *_slot_alarms(readings, limits),
         *_connector_alarms(readings),
         *_lag_alarms(readings, limits),
+        *(
+            Alarm(AlarmName.TRANSACTION_HANGING, f"{one}: readers wait before it", MEND)
+            for one in readings.hanging
+        ),
     ]
     database = readings.database
     if database is not None and database.is_rebuilding:

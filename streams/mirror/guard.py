@@ -20,6 +20,7 @@ from streams.errors import StreamsError
 from streams.mirror.alarms import Alarm, AlarmName, Database, Limits, Readings, Slot, judge
 from streams.mirror.connect import Connect, ConnectorUnknown, Status
 from streams.mirror.consumer import Reader
+from streams.mirror.hanging import OFFSETS_TOPIC, find_hanging
 from streams.mirror.setup import MIRROR
 from streams.mirror.watermark import MirrorBehind, Watermark
 from streams.resources import folder
@@ -27,7 +28,6 @@ from streams.settings import Settings
 from streams.topology import event_topic, load
 
 SLOT = "noetl_mirror"
-OFFSETS_TOPIC = "noetl.connect.offsets"
 REBUILD_LOCK = (7237477, 1)
 """The advisory lock that a rebuild holds, so that everybody can see it."""
 
@@ -123,6 +123,11 @@ class Guard:
             readings = replace(
                 readings, round_trip_s=await self._round_trip(unreachable, patience_s)
             )
+        if not unreachable and (readings.round_trip_s or math.inf) > self.limits.lag_s:
+            # What holds up readers of Kafka holds up Connect, too: it cannot read its offsets.
+            with _Noting(unreachable, AlarmName.KAFKA_UNREACHABLE):
+                hanging = await find_hanging(self._bootstrap)
+                return replace(readings, hanging=tuple(map(str, hanging)))
         return readings
 
     async def _database(self, unreachable: dict[AlarmName, str]) -> Database | None:

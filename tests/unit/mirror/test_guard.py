@@ -189,3 +189,10 @@ def test_a_stored_offset_is_as_far_as_its_furthest_lsn(
     value: bytes | None, lsn: int | None
 ) -> None:
     assert stored_lsn(value) == lsn
+
+
+def test_a_transaction_that_hangs_is_an_alarm_with_its_place() -> None:
+    (alarm,) = judge(replace(WELL, hanging=("one hangs on topic-0 at offset 7",)), Limits())
+    assert alarm.name is AlarmName.TRANSACTION_HANGING
+    assert "topic-0 at offset 7" in alarm.what
+    assert "streams mirror mend" in alarm.remedy

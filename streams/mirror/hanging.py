@@ -1,0 +1,128 @@
+"""Transactions that hang: a broker that was killed may forget one whose records it kept.
+
+Then nobody will ever end it: its producer has a new epoch, its coordinator knows nothing of it,
+and whoever reads committed records waits before it, Connect itself included. Only a marker
+written by hand ends it, as Kafka's own `kafka-transactions abort` does. The mirror's producers
+have 10 s for a transaction, so one that is much older hangs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
+
+from streams.mirror.broker import BrokerUnavailable
+from streams.mirror.markers import AbortMarkers, DescribeProducers
+from streams.resources import folder
+from streams.topology import event_topic, load
+
+OFFSETS_TOPIC = "noetl.connect.offsets"
+HANGS_AFTER_S = 40.0
+# A broker that is down is told by an error of ours; aiokafka would also write to the terminal.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+
+
+def written_topics() -> tuple[str, ...]:
+    """Return the topics that the mirror writes in transactions."""
+    return (*(event_topic(root) for root in load(folder("topics")).roots), OFFSETS_TOPIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Hanging:
+    """One transaction that nobody will end, on one partition."""
+
+    topic: str
+    partition: int
+    offset: int
+    """Readers of committed records wait before this one."""
+    age_s: float
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+
+    def __str__(self) -> str:
+        place = f"{self.topic}-{self.partition} at offset {self.offset}"
+        return (
+            f"a transaction of producer {self.producer_id} hangs on {place} for {self.age_s:.0f} s"
+        )
+
+
+async def find_hanging(
+    bootstrap: str, topics: Iterable[str] | None = None, *, after_s: float = HANGS_AFTER_S
+) -> tuple[Hanging, ...]:
+    """Return the transactions on the mirror's topics that are open for longer than `after_s`.
+
+    Raises:
+        BrokerUnavailable: a broker does not answer.
+    """
+    async with _client(bootstrap) as client:
+        found: list[Hanging] = []
+        for node, places in (await _leaders(client, set(topics or written_topics()))).items():
+            answer = await client.send(node, DescribeProducers(places))
+            found += _open_since(answer, time.time() - after_s)
+        return tuple(found)
+
+
+async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
+    """Write the marker that ends each of them as aborted; its records are read by nobody.
+
+    Raises:
+        BrokerUnavailable: a broker does not answer, or refuses.
+    """
+    async with _client(bootstrap) as client:
+        leaders = await _leaders(client, {one.topic for one in hanging})
+        for one in hanging:
+            place = TopicPartition(one.topic, one.partition)
+            node = next(node for node, places in leaders.items() if place in places)
+            epochs = one.producer_epoch, one.coordinator_epoch
+            answer = await client.send(node, AbortMarkers(place, one.producer_id, *epochs))
+            [(_, [(_, [(_, error, *_)], *_)], *_)] = answer.markers
+            if error:
+                raise BrokerUnavailable(f"{one}, and cannot be ended: Kafka says error {error}")
+
+
+@asynccontextmanager
+async def _client(bootstrap: str) -> AsyncIterator[Any]:
+    client = AIOKafkaClient(bootstrap_servers=bootstrap, client_id="streams-mirror")
+    try:
+        await client.bootstrap()
+        yield client
+    except (KafkaError, OSError) as error:
+        raise BrokerUnavailable(f"{bootstrap}: {error}") from error
+    finally:
+        await client.close()
+
+
+async def _leaders(client: Any, topics: set[str]) -> dict[int, list[TopicPartition]]:
+    cluster = await client.fetch_all_metadata()
+    leaders: dict[int, list[TopicPartition]] = {}
+    for topic in sorted(topics & cluster.topics(exclude_internal_topics=False)):
+        for partition in sorted(cluster.partitions_for_topic(topic) or ()):
+            place = TopicPartition(topic, partition)
+            if (node := cluster.leader_for_partition(place)) not in (None, -1):
+                leaders.setdefault(node, []).append(place)
+    return leaders
+
+
+def _open_since(answer: Any, before: float) -> Iterable[Hanging]:
+    for topic, partitions, _ in answer.topics:
+        for partition, _error, _message, producers, _ in partitions:
+            for producer, epoch, _sequence, at_ms, coordinator, offset, _ in producers or ():
+                if offset >= 0 and at_ms / 1000 < before:
+                    yield Hanging(
+                        topic=topic,
+                        partition=partition,
+                        offset=offset,
+                        age_s=time.time() - at_ms / 1000,
+                        producer_id=producer,
+                        producer_epoch=epoch,
+                        coordinator_epoch=max(coordinator, 0),
+                    )
