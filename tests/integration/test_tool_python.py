@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from streams.worker.port import Call, Outcome
@@ -165,3 +168,22 @@ async def test_native_output_does_not_get_among_the_answers(child: PythonTool) -
 
 async def test_code_is_needed(child: PythonTool) -> None:
     assert kind(await child.run({}, CALL)) == "python.config"
+
+
+async def test_code_ends_with_the_worker_that_was_killed(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    program = (
+        "import asyncio\nfrom streams.worker.tools.python import PythonTool\n"
+        "from tests.integration.test_tool_python import CALL\n"
+        f"run = PythonTool(processes=1).run({{'code': {code!r}, 'timeout': 600}}, CALL)\n"
+        "asyncio.run(run)\n"
+    )
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    async with asyncio.timeout(30):
+        while not (told.exists() and told.read_text()):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        worker.kill()
+        await worker.wait()
+        while psutil.pid_exists(int(told.read_text())):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
