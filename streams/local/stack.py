@@ -127,15 +127,16 @@ class Stack:
 
     async def _mend_mirror(self) -> None:
         """End transactions that hang since Kafka was killed, until cancelled."""
-        from streams.mirror.hanging import end_hanging, find_hanging
+        from streams.mirror.hanging import Lookout, end_hanging
 
         assert self._state is not None
         bootstrap = self._state.kafka.bootstrap
+        lookout = Lookout(bootstrap)
         while True:
             await asyncio.sleep(_MEND_S)
             # While Kafka is down there is nothing to mend; it comes back and is looked at again.
             with suppress(StreamsError):
-                if found := await find_hanging(bootstrap):
+                if found := await lookout.look():
                     await end_hanging(bootstrap, found)
                     for one in found:
                         self._say(f"mirror: {one}; it was ended")

@@ -20,7 +20,7 @@ from streams.errors import StreamsError
 from streams.mirror.alarms import Alarm, AlarmName, Database, Limits, Readings, Slot, judge
 from streams.mirror.connect import Connect, ConnectorUnknown, Status
 from streams.mirror.consumer import Reader
-from streams.mirror.hanging import OFFSETS_TOPIC, find_hanging
+from streams.mirror.hanging import OFFSETS_TOPIC, Lookout
 from streams.mirror.setup import MIRROR
 from streams.mirror.watermark import MirrorBehind, Watermark
 from streams.resources import folder
@@ -80,6 +80,7 @@ class Guard:
         self._settings, self.limits = settings, limits or Limits()
         self._bootstrap = settings.event_store.connection.url
         self._offset = _StoredOffset(self._bootstrap)
+        self._lookout = Lookout(self._bootstrap)
         self._mark: Watermark | None = None
         self._trip: asyncio.Task[float] | None = None
         self._trip_began = 0.0
@@ -126,8 +127,7 @@ class Guard:
         if not unreachable and (readings.round_trip_s or math.inf) > self.limits.lag_s:
             # What holds up readers of Kafka holds up Connect, too: it cannot read its offsets.
             with _Noting(unreachable, AlarmName.KAFKA_UNREACHABLE):
-                hanging = await find_hanging(self._bootstrap)
-                return replace(readings, hanging=tuple(map(str, hanging)))
+                return replace(readings, hanging=tuple(map(str, await self._lookout.look())))
         return readings
 
     async def _database(self, unreachable: dict[AlarmName, str]) -> Database | None:

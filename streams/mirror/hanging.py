@@ -3,7 +3,7 @@
 Then nobody will ever end it: its producer has a new epoch, its coordinator knows nothing of it,
 and whoever reads committed records waits before it, Connect itself included. Only a marker
 written by hand ends it, as Kafka's own `kafka-transactions abort` does. The mirror's producers
-have 10 s for a transaction, so one that is much older hangs.
+have 10 s for a transaction, so one that is open for much longer hangs.
 """
 
 from __future__ import annotations
@@ -43,32 +43,54 @@ class Hanging:
     partition: int
     offset: int
     """Readers of committed records wait before this one."""
-    age_s: float
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
 
     def __str__(self) -> str:
         place = f"{self.topic}-{self.partition} at offset {self.offset}"
-        return (
-            f"a transaction of producer {self.producer_id} hangs on {place} for {self.age_s:.0f} s"
-        )
+        return f"a transaction of producer {self.producer_id} hangs on {place}"
 
 
-async def find_hanging(
-    bootstrap: str, topics: Iterable[str] | None = None, *, after_s: float = HANGS_AFTER_S
-) -> tuple[Hanging, ...]:
-    """Return the transactions on the mirror's topics that are open for longer than `after_s`.
+class Lookout:
+    """Looks for transactions that hang: those it has seen open for longer than any may be.
 
-    Raises:
-        BrokerUnavailable: a broker does not answer.
+    What the broker tells of their age is the time in their records, and a mirror that catches
+    up writes old ones. So one look alone finds nothing, whatever there is.
     """
-    async with _client(bootstrap) as client:
-        found: list[Hanging] = []
-        for node, places in (await _leaders(client, set(topics or written_topics()))).items():
-            answer = await client.send(node, DescribeProducers(places))
-            found += _open_since(answer, time.time() - after_s)
-        return tuple(found)
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Iterable[str] | None = None,
+        *,
+        after_s: float = HANGS_AFTER_S,
+    ) -> None:
+        self._bootstrap, self._after_s = bootstrap, after_s
+        self._topics = set(written_topics() if topics is None else topics)
+        self._since: dict[Hanging, float] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether transactions were open at the last look: some of them may hang."""
+        return bool(self._since)
+
+    async def look(self) -> tuple[Hanging, ...]:
+        """Return those that hang.
+
+        Raises:
+            BrokerUnavailable: a broker does not answer.
+        """
+        now, found = time.monotonic(), await self._open()
+        self._since = {one: self._since.get(one, now) for one in found}
+        return tuple(one for one, since in self._since.items() if now - since >= self._after_s)
+
+    async def _open(self) -> list[Hanging]:
+        async with _client(self._bootstrap) as client:
+            found: list[Hanging] = []
+            for node, places in (await _leaders(client, self._topics)).items():
+                found += _in_transaction(await client.send(node, DescribeProducers(places)))
+            return found
 
 
 async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
@@ -112,16 +134,15 @@ async def _leaders(client: Any, topics: set[str]) -> dict[int, list[TopicPartiti
     return leaders
 
 
-def _open_since(answer: Any, before: float) -> Iterable[Hanging]:
+def _in_transaction(answer: Any) -> Iterable[Hanging]:
     for topic, partitions, _ in answer.topics:
         for partition, _error, _message, producers, _ in partitions:
-            for producer, epoch, _sequence, at_ms, coordinator, offset, _ in producers or ():
-                if offset >= 0 and at_ms / 1000 < before:
+            for producer, epoch, _sequence, _at_ms, coordinator, offset, _ in producers or ():
+                if offset >= 0:
                     yield Hanging(
                         topic=topic,
                         partition=partition,
                         offset=offset,
-                        age_s=time.time() - at_ms / 1000,
                         producer_id=producer,
                         producer_epoch=epoch,
                         coordinator_epoch=max(coordinator, 0),

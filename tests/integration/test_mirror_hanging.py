@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.mirror.broker import BrokerUnavailable
-from streams.mirror.hanging import end_hanging, find_hanging, written_topics
+from streams.mirror.hanging import Lookout, end_hanging, written_topics
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack
@@ -36,29 +36,30 @@ async def test_a_transaction_that_hangs_is_found_and_ended(settings: Settings) -
     hung = Producer({**config, "transactional.id": uuid4().hex})
     hung.init_transactions()
     hung.begin_transaction()
-    hung.produce(topic, b"never committed")
+    hung.produce(topic, b"never committed", timestamp=1)  # as old as what a refill writes
     hung.flush()
     plain = Producer({"bootstrap.servers": bootstrap})
     plain.produce(topic, b"behind it")
     plain.flush()
     assert read(bootstrap, topic) == []
-    assert await find_hanging(bootstrap, [topic]) == ()  # it may still be at work
+    patient = Lookout(bootstrap, [topic])
+    assert (await patient.look(), patient.is_waiting) == ((), True)  # it may be at work
 
-    [found] = await find_hanging(bootstrap, [topic], after_s=0)
+    [found] = await Lookout(bootstrap, [topic], after_s=0).look()
     assert (found.topic, found.partition, found.offset) == (topic, 0, 0)
     assert f"hangs on {topic}-0 at offset 0" in str(found)
     await end_hanging(bootstrap, [found])
 
     assert read(bootstrap, topic) == [b"behind it"]
-    assert await find_hanging(bootstrap, [topic], after_s=0) == ()
+    assert (await patient.look(), patient.is_waiting) == ((), False)
     admin.delete_topics([topic])[topic].result()
 
 
 async def test_a_mirror_at_work_has_none(settings: Settings) -> None:
     assert "noetl.events.execution" in written_topics()
-    assert await find_hanging(settings.event_store.connection.url) == ()
+    assert await Lookout(settings.event_store.connection.url).look() == ()
 
 
 async def test_a_broker_that_is_down_is_said() -> None:
     with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:9"):
-        await find_hanging("127.0.0.1:9")
+        await Lookout("127.0.0.1:9").look()
