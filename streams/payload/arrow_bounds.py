@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from struct import unpack_from
+from sys import byteorder
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ MOST_OBJECTS, MOST_VALUES = 10_000_000, 50_000_000
 _PACKED_BITS = 64
 """Values for which a packed stream has at least a byte; rows that differ take far more."""
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_ORDERS = {"little": 0, "big": 1}
 _VIEWS = (pa.types.is_string_view, pa.types.is_binary_view)
 _UNBOUNDED = (
     pa.types.is_run_end_encoded,
@@ -49,19 +51,26 @@ class Grows(ValueError):
     """A stream that would take more memory than it may."""
 
 
-def check_packed(data: bytes | pa.Buffer, most_bytes: int | None = None) -> None:
-    """Add up what the compressed buffers of a stream unpack to.
+def unpacked(data: bytes | pa.Buffer, most_bytes: int | None = None) -> pa.Table:
+    """Return the table of a stream, when it is known what its compressed buffers unpack to.
 
     Raises:
         Grows: it is too much.
         pa.ArrowException: it is no Arrow stream.
     """
     total, most_bytes = 0, MOST_UNPACKED_BYTES if most_bytes is None else most_bytes
-    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(data)):
+    messages = list(pa.ipc.MessageReader.open_stream(pa.py_buffer(data)))
+    for message in messages:
         if message.type in ("record batch", "dictionary"):
             total += sum(_unpacked(message))
         if total > most_bytes:
             raise Grows(f"its buffers unpack to {total} bytes, {most_bytes} are allowed")
+    if not _is_plain(messages):
+        return pa.ipc.open_stream(data).read_all()
+    # The messages are used as they are: parsing them again would take as long as all the rest.
+    schema = pa.ipc.read_schema(messages[0])
+    batches = [pa.ipc.read_record_batch(one, schema) for one in messages[1:]]
+    return pa.Table.from_batches(batches, schema)
 
 
 def check_table(table: pa.Table, byte_length: int) -> None:
@@ -76,7 +85,9 @@ def check_table(table: pa.Table, byte_length: int) -> None:
         bits = min(8 * held, _PACKED_BITS * byte_length + FREE_OBJECTS)
     if table.num_rows > bits + FREE_ROWS:
         raise Grows(f"it claims {table.num_rows} rows in {byte_length} bytes")
-    if not is_packed and all(_is_dense(kind) for kind in table.schema.types):
+    if not is_packed and all(
+        pa.types.is_primitive(kind) or _is_dense(kind) for kind in table.schema.types
+    ):
         return
     if (values := _values(table)) > bits + FREE_VALUES:
         raise Grows(f"it claims {values} values in {byte_length} bytes")
@@ -148,6 +159,18 @@ def _check_texts(array: pa.Array) -> None:
         longest = int(pc.max(pc.binary_length(texts)).as_py() or 0)
     if len(array) * max(longest, 0) > MOST_UNPACKED_BYTES:
         raise Grows(f"its {len(array)} values have up to {longest} bytes each")
+
+
+def _is_plain(messages: list[pa.ipc.Message]) -> bool:
+    """Say whether a stream is a schema and its batches, in the order of bytes that we have."""
+    if not messages or messages[0].type != "schema":
+        return False
+    if any(message.type != "record batch" for message in messages[1:]):
+        return False
+    data = memoryview(messages[0].metadata)
+    schema = _table(data, unpack_from("<I", data, 0)[0], 2)
+    order = None if schema is None else _field(data, schema, 0)
+    return schema is not None and (order is None or data[order] == _ORDERS[byteorder])
 
 
 def _unpacked(message: pa.ipc.Message) -> Iterator[int]:

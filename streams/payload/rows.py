@@ -28,7 +28,7 @@ import orjson
 import pyarrow as pa
 
 from streams.envelope.model import Json
-from streams.payload.arrow_bounds import Grows, check_objects, check_packed, check_table
+from streams.payload.arrow_bounds import Grows, check_objects, check_table, unpacked
 from streams.payload.columns import NULL, column_of, keyed
 from streams.payload.errors import PayloadBomb, PayloadCorrupt
 from streams.payload.times import as_json
@@ -94,8 +94,7 @@ def read_table(
         PayloadCorrupt: it is no Arrow stream, or has another number of rows.
     """
     try:
-        check_packed(data, unpacked_bytes)
-        table = pa.ipc.open_stream(data).read_all()
+        table = unpacked(data, unpacked_bytes)
         table.validate(full=True)
         check_table(table, len(data))
     except Grows as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from struct import pack_into, unpack_from
 from typing import Any
 
 import pyarrow as pa
@@ -146,3 +147,36 @@ def test_a_slice_counts_for_what_it_reaches() -> None:
     assert arrow_bounds._values(part) == 5 + 10 + 5 + 5 + 5 + 5
     fixed = pa.table({"f": pa.array([[1, 2]] * 100, pa.list_(pa.int8(), 2))})
     assert arrow_bounds._values(fixed.slice(7, 3)) == 3 + 6
+
+
+def test_a_stream_from_a_machine_with_the_other_byte_order_is_read_as_arrow_reads_it() -> None:
+    data = bytearray(stream(pa.table({"n": pa.array([1, 2, 3], pa.int32())})))
+    meta = memoryview(data)[8:]
+    schema = arrow_bounds._table(meta, unpack_from("<I", meta, 0)[0], 2) or 0
+    vtable = schema - unpack_from("<i", meta, schema)[0]
+    # The order is left out where it is ours: let it be found in bytes that are not zero.
+    pack_into("<H", meta, vtable + 4, unpack_from("<H", meta, vtable + 6)[0])
+    assert read_table(bytes(data))["n"].to_pylist() == [1 << 24, 2 << 24, 3 << 24]
+
+
+def test_every_batch_and_every_mark_of_a_schema_is_there() -> None:
+    marked = pa.schema([pa.field("n", pa.int64(), metadata={"a": "b"})], metadata={"c": "d"})
+    table = pa.Table.from_batches(
+        [pa.record_batch([pa.array([n, n + 1])], schema=marked) for n in range(3)]
+    )
+    found = read_table(stream(table))
+    assert found.equals(table, check_metadata=True)
+    assert found["n"].num_chunks == 3
+
+
+def test_dictionaries_that_grow_between_batches_are_read() -> None:
+    batches = [
+        pa.record_batch([pa.array(words).dictionary_encode()], names=["w"])
+        for words in (["a"], ["a", "b"])
+    ]
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    with pa.ipc.new_stream(sink, batches[0].schema, options=options) as out:
+        for batch in batches:
+            out.write_batch(batch)
+    assert read_table(sink.getvalue())["w"].to_pylist() == ["a", "a", "b"]
