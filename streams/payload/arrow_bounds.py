@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from struct import unpack_from
 from sys import byteorder
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +27,7 @@ MOST_OBJECTS, MOST_VALUES = 10_000_000, 50_000_000
 """What anybody may make of one table as objects: rows, and the values in them."""
 _PACKED_BITS = 64
 """Values for which a packed stream has at least a byte; rows that differ take far more."""
-_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_END_MARK = 8
 _ORDERS = {"little": 0, "big": 1}
 _VIEWS = (pa.types.is_string_view, pa.types.is_binary_view)
 _UNBOUNDED = (
@@ -59,10 +58,9 @@ def unpacked(data: bytes | pa.Buffer, most_bytes: int | None = None) -> pa.Table
         pa.ArrowException: it is no Arrow stream.
     """
     total, most_bytes = 0, MOST_UNPACKED_BYTES if most_bytes is None else most_bytes
-    messages = list(pa.ipc.MessageReader.open_stream(pa.py_buffer(data)))
+    messages = list(_messages(pa.BufferReader(data), len(data)))
     for message in messages:
-        if message.type in ("record batch", "dictionary"):
-            total += sum(_unpacked(message))
+        total += _unpacked(message)
         if total > most_bytes:
             raise Grows(f"its buffers unpack to {total} bytes, {most_bytes} are allowed")
     if not _is_plain(messages):
@@ -161,6 +159,20 @@ def _check_texts(array: pa.Array) -> None:
         raise Grows(f"its {len(array)} values have up to {longest} bytes each")
 
 
+def _messages(source: pa.BufferReader, length: int) -> Iterator[pa.ipc.Message]:
+    """Yield the messages of a stream.
+
+    The mark at its end, which may be missing, is left alone: in shared memory, where it lies on a
+    page of its own, looking at it would take as long as a message.
+    """
+    reader = pa.ipc.MessageReader.open_stream(source)
+    while length - source.tell() > _END_MARK:
+        try:
+            yield reader.read_next_message()
+        except StopIteration:
+            return
+
+
 def _is_plain(messages: list[pa.ipc.Message]) -> bool:
     """Say whether a stream is a schema and its batches, in the order of bytes that we have."""
     if not messages or messages[0].type != "schema":
@@ -173,25 +185,22 @@ def _is_plain(messages: list[pa.ipc.Message]) -> bool:
     return schema is not None and (order is None or data[order] == _ORDERS[byteorder])
 
 
-def _unpacked(message: pa.ipc.Message) -> Iterator[int]:
-    """Yield what each compressed buffer of a batch says that it unpacks to."""
-    meta, body = message.metadata, message.body
-    data = memoryview(meta)
-    root: Any = unpack_from("<I", data, 0)[0]
-    kind = data[_field(data, root, 1) or 0]
-    batch = _table(data, root, 2)
-    if kind == _DICTIONARY_BATCH and batch is not None:
+def _unpacked(message: pa.ipc.Message) -> int:
+    """Add up what each compressed buffer of a batch says that it unpacks to."""
+    if (kind := message.type) not in ("record batch", "dictionary"):
+        return 0
+    data = memoryview(message.metadata)
+    batch = _table(data, unpack_from("<I", data, 0)[0], 2)
+    if batch is not None and kind == "dictionary":
         batch = _table(data, batch, 1)
-    elif kind != _RECORD_BATCH:
-        return
-    if batch is None or _table(data, batch, 3) is None or body is None:
-        return
-    buffers = _table(data, batch, 2)
-    whole = memoryview(body)
+    if batch is None or _table(data, batch, 3) is None or message.body is None:
+        return 0
+    buffers, whole, total = _table(data, batch, 2), memoryview(message.body), 0
     for n in range(0 if buffers is None else unpack_from("<I", data, buffers)[0]):
         at, length = unpack_from("<qq", data, (buffers or 0) + 4 + 16 * n)
         if length >= 8 and 0 <= at <= len(whole) - 8:
-            yield max(0, unpack_from("<q", whole, at)[0])
+            total += max(0, unpack_from("<q", whole, at)[0])
+    return total
 
 
 def _field(data: memoryview, table: int, slot: int) -> int | None:
