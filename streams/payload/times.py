@@ -25,15 +25,15 @@ def special_column(values: Sequence[Any]) -> pa.Array:
     """Return decimals, dates or times (and nulls) as a column of their kind.
 
     Raises:
-        Unfit: a time has no zone, or a decimal is no number or has too many digits.
+        Unfit: a time has no zone, or none in UTC, or a decimal is no number or has too many digits.
     """
     given = [value for value in values if value is not None]
     if isinstance(given[0], Decimal):
         return pa.array(values, decimal_type(given))
     if not isinstance(given[0], datetime):
         return pa.array(values, pa.date32())
-    if any(value.tzinfo is None for value in given):
-        raise Unfit("a time without a zone")
+    if any(value.tzinfo is None or _in_utc(value).tzinfo is not UTC for value in given):
+        raise Unfit("a time without a zone, or beyond the years that UTC has")
     return pa.array(values, pa.timestamp("us", tz="UTC"))
 
 
@@ -61,7 +61,7 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):
-        return (value if value.tzinfo is None else value.astimezone(UTC)).isoformat()
+        return (value if value.tzinfo is None else _in_utc(value)).isoformat()
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -73,6 +73,14 @@ def as_json(value: Any) -> Any:
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {name: as_json(one) for name, one in value.items()}
     raise TypeError(f"not JSON: {value!r:.200}")
+
+
+def _in_utc(value: datetime) -> datetime:
+    """Return a time in UTC, or as it is where that would be in the year 0 or 10000."""
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        return value
 
 
 def _decimal(precision: int, scale: int) -> pa.DataType:

@@ -91,6 +91,11 @@ def test_a_time_without_a_zone_is_given_none() -> None:
     assert decode_rows(encode_rows(rows).data) == [{"at": "2026-03-01T12:00:00"}]
 
 
+def test_a_time_that_utc_does_not_have_is_text_in_its_own_zone() -> None:
+    rows = [{"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))}]
+    assert decode_rows(encode_rows(rows).data) == [{"at": "9999-12-31T23:59:59.999999-05:00"}]
+
+
 def test_times_and_decimals_inside_others_are_text() -> None:
     rows = [{"x": [Decimal("1.10"), datetime(2026, 3, 1, tzinfo=UTC), date(2026, 3, 1)]}]
     assert decode_rows(encode_rows(rows).data) == [
