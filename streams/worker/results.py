@@ -18,7 +18,7 @@ from streams.execution.elsewhere import Group, group_of
 from streams.ids import derive_id
 from streams.log.port import EventStore
 from streams.payload.copies.port import Copies, Copy
-from streams.payload.inline import NUL, is_inline
+from streams.payload.inline import is_for_events, is_inline
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.payload.results import payload_of, preview_of, result_reference, result_uri
 from streams.playbook.model import Task
@@ -211,7 +211,7 @@ async def _selected(policy: ResultPolicy, data: Json, size: int) -> dict[str, Js
 
 def _look(data: Json, limit: int) -> Json:
     look = encode(preview_of(data, limit))
-    found: Json = orjson.loads(look) if NUL not in look else None
+    found: Json = orjson.loads(look) if is_for_events(look) else None
     return found
 
 
@@ -222,7 +222,8 @@ def _small(extracted: dict[str, Json]) -> dict[str, Json]:
     if len(data) > EXTRACTED_BYTES:
         why = f"the selected fields have {len(data)} bytes, {EXTRACTED_BYTES} are allowed"
         raise NotInEvents(f"{why}; select less of the result")
-    if NUL in data:
-        raise NotInEvents("a selected field holds a NUL character, which no event can carry")
+    if not is_for_events(data):
+        why = "a selected field holds a NUL character or is nested too deep"
+        raise NotInEvents(f"{why}, and no event can carry it")
     found: dict[str, Json] = orjson.loads(data)
     return found

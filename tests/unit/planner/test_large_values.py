@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from tests.whole import Whole, whole
 
 LARGE = "x" * 200_000
 NUL = "a\0b"
+DEEP: Any = reduce(lambda inner, _: [inner, 1, 2], range(220), [1, 2, 3])
+
+ODD = [pytest.param(LARGE, id="large"), pytest.param(NUL, id="nul"), pytest.param(DEEP, id="deep")]
 
 
 def book(first: str, then: str = "", returns: str = "{{ use.data }}") -> str:
@@ -38,16 +42,16 @@ async def ran(text: str, data: Any) -> tuple[Plan, Whole]:
         return await made.result(), made
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_arguments_of_an_arc_can_be_anything(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_arguments_of_an_arc_can_be_anything(value: Any) -> None:
     first = 'next: [{step: use, args: {text: "{{ fetch.data }}", n: 1}}]'
     for said in ("args.text", "text"):
         plan, _ = await ran(book(first, use(f"{{{{ [{said} | length, args.n] }}}}")), value)
         assert (plan.status, plan.result["data"]) == (COMPLETED, [len(value), 1])
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_what_a_step_sets_can_be_anything(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_what_a_step_sets_can_be_anything(value: Any) -> None:
     first = 'set: {text: "{{ fetch.data }}", n: 1}\n    next: use'
     plan, made = await ran(book(first, use("{{ [ctx.text | length, ctx.n] }}")), value)
     assert (plan.status, plan.result["data"]) == (COMPLETED, [len(value), 1])
@@ -57,8 +61,8 @@ async def test_what_a_step_sets_can_be_anything(value: str) -> None:
     assert left.result["ctx_elsewhere"][0]["sha256"] in stored
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_the_planner_itself_reads_what_it_has_put_elsewhere(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_the_planner_itself_reads_what_it_has_put_elsewhere(value: Any) -> None:
     first = (
         'set: {text: "{{ fetch.data }}"}\n    next: [{step: route, args: {same: "{{ ctx.text }}"}}]'
     )
@@ -77,16 +81,16 @@ async def test_a_value_set_again_is_in_its_new_place_only() -> None:
     assert (plan.status, plan.result["data"], plan.ctx_elsewhere) == (COMPLETED, "small", [])
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_a_playbook_returns_anything(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_a_playbook_returns_anything(value: Any) -> None:
     plan, made = await ran(book("", returns="{{ fetch.data }}"), value)
     assert (plan.status, plan.result) == (COMPLETED, {"status": "success"})
     assert plan.output is not None
     assert await read_value(made.world.payloads, plan.output) == value
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_a_loop_goes_over_anything(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_a_loop_goes_over_anything(value: Any) -> None:
     then = """  - step: each
     loop: {in: "{{ [fetch.data] }}"}
     tool: {kind: noop, data: "{{ iter.item | length }}"}
@@ -96,8 +100,8 @@ async def test_a_loop_goes_over_anything(value: str) -> None:
     assert (plan.status, plan.result["data"]) == (COMPLETED, [len(value)])
 
 
-@pytest.mark.parametrize("value", [LARGE, NUL])
-async def test_tasks_set_anything_in_a_step_and_in_the_rows_of_a_loop(value: str) -> None:
+@pytest.mark.parametrize("value", ODD)
+async def test_tasks_set_anything_in_a_step_and_in_the_rows_of_a_loop(value: Any) -> None:
     rule = '{else: {do: continue, set_ctx: {text: "{{ outcome.data }}"}}}'
     task = f"[{{a: {{kind: http, eval: [{rule}]}}}}]"
     alone = f"""
