@@ -167,6 +167,22 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
     )
 
 
+def tell_what_put_leaves_out(
+    draft: Draft, kind: str, config: Mapping[str, Any], policy: ResultPolicy | None, path: Path
+) -> None:
+    """Say what an artifact that is put has no part in: its data passes nobody who could look."""
+    if policy is None or kind not in ("artifact", "result") or config.get("action") != "put":
+        return
+    path = (*path, "spec", "result")
+    if policy.kind not in (AUTO, *PLACES):
+        what = f"what is put goes to the payload store, with no copy in {policy.kind}"
+        draft.report((*path, "store", "kind"), what, "leave it out", Severity.WARNING)
+    if policy.select:
+        what = "nothing is selected from what is put"
+        hint = "select it in the task that makes the data"
+        draft.report((*path, "select"), what, hint, Severity.WARNING)
+
+
 def _number(value: Any, usual: int) -> int:
     return value if isinstance(value, int) else usual
 

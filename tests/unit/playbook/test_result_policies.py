@@ -314,3 +314,15 @@ def test_a_reference_shows_its_names_whether_or_not_its_data_was_fetched(whole: 
     for view in (result_view(envelope), result_view(of_step)["page"]):
         assert (view["_ref"], view["_store"]) == ("noetl://x", "kv")
         assert (view["_meta"], view["_preview"]) == ({"bytes": 5}, {"a": 1})
+
+
+@pytest.mark.parametrize("kind", ["artifact", "result"])
+def test_check_says_what_an_artifact_that_is_put_leaves_out(kind: str) -> None:
+    result = {"store": {"kind": "db"}, "select": [{"path": "$.a", "as": "a"}]}
+    task = {"kind": kind, "action": "put", "data": "x", "spec": {"result": result}}
+    made, problems = check(text(tool=[{"page": task}]))
+    assert made is not None
+    assert sorted(one.message for one in problems) == [
+        "nothing is selected from what is put",
+        "what is put goes to the payload store, with no copy in db",
+    ]
