@@ -12,20 +12,12 @@ from aiohttp import web
 
 from streams.clock import SettableClock
 from streams.work.item import WorkItem
-from streams.worker.port import Call, Outcome
+from streams.worker.port import Outcome
 from streams.worker.secrets import LeasedCredentials, holding
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.http import HttpTool
+from tests.calls import CALL
 
-CALL = Call(
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    step="s",
-    task="t",
-    entity_id=2,
-    attempt=1,
-)
 ITEM = WorkItem(
     kind="frame",
     tenant_id="acme",

@@ -23,24 +23,15 @@ from streams.settings import Settings
 from streams.worker.children import Children
 from streams.worker.endings import Endings
 from streams.worker.errors import BadConfig, TargetUnavailable, UnknownTool
-from streams.worker.port import Call, Config, Outcome, Tool
+from streams.worker.port import Config, Outcome, Tool
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.registry import Surroundings, open_tools, tool_of
+from tests.calls import CALL
 from tests.events import PRODUCER, codec
-
-CALL = Call(
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    step="s",
-    task="t",
-    entity_id=2,
-    attempt=1,
-)
 
 
 async def run(tool: Tool, **config: Any) -> Outcome:

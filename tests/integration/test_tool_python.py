@@ -11,18 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
-from streams.worker.port import Call, Outcome
+from streams.worker.port import Outcome
 from streams.worker.tools.python import PythonTool
-
-CALL = Call(
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    step="s",
-    task="t",
-    entity_id=2,
-    attempt=1,
-)
+from tests.calls import CALL
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +166,7 @@ async def test_code_ends_with_the_worker_that_was_killed(tmp_path: Path) -> None
     code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     program = (
         "import asyncio\nfrom streams.worker.tools.python import PythonTool\n"
-        "from tests.integration.test_tool_python import CALL\n"
+        "from tests.calls import CALL\n"
         f"run = PythonTool(processes=1).run({{'code': {code!r}, 'timeout': 600}}, CALL)\n"
         "asyncio.run(run)\n"
     )

@@ -6,19 +6,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from streams.worker.port import Call
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.download import Downloads
+from tests.calls import CALL
 
-CALL = Call(
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    step="s",
-    task="t",
-    entity_id=2,
-    attempt=1,
-)
 LOGINS = {"key": {"header": "X-Key", "value": "k"}, "api": {"token": "t"}}
 
 
