@@ -32,7 +32,7 @@ test: check
 	@$(BIN)/pytest tests
 
 test-fast: setup
-	@$(BIN)/pytest tests/unit tests/contract -m "not stack"
+	@$(BIN)/pytest tests/unit tests/contract -m "not stack" -n 2
 
 check: setup
 	@$(BIN)/ruff format --check .
