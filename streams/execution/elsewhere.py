@@ -12,6 +12,7 @@ from typing import Any
 from streams.envelope.locator import Locator
 from streams.envelope.model import PayloadRef
 from streams.payload.port import JSON, Scope
+from streams.playbook.views import METHODS
 
 Group = dict[str, Any]
 """`names`, and `sha256` and `bytes` of the payload: a JSON mapping that has them."""
@@ -51,8 +52,14 @@ def sought(
 
 def names_read(name: str, ways: Collection[Sequence[str]]) -> set[str] | None:
     """Return which values under `name` templates go into; None: any of them."""
-    keys = [way[1:] for way in ways if way[0] == name]
-    return None if any(not key for key in keys) else {key[0] for key in keys}
+    return names_in([way[1:] for way in ways if way[0] == name])
+
+
+def names_in(keys: Collection[Sequence[str]]) -> set[str] | None:
+    """Return the names that these ways into a mapping begin with; None: it may be any."""
+    if any(not key or key[0] in METHODS for key in keys):
+        return None
+    return {key[0] for key in keys}
 
 
 def _payload(group: Group, owner: Scope) -> PayloadRef:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streams.envelope.model import PayloadRef
-from streams.execution.elsewhere import sought
+from streams.execution.elsewhere import names_in, sought
 from streams.payload.port import Scope
 from streams.payload.results import data_of
 from streams.playbook.compiled import place_in
@@ -48,8 +48,7 @@ def tasks_sought(
     """Yield the payloads that hold what a result tells of tasks which these ways lead to."""
     groups = envelope.get("tasks_elsewhere") or ()
     inner = [key[1:] if key and key[0] == "result" else key for key in keys]
-    labels = None if any(not key for key in inner) else {key[0] for key in inner}
-    return sought(groups, labels, owner)
+    return sought(groups, names_in(inner), owner)
 
 
 def with_tasks(envelope: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

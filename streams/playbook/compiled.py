@@ -80,8 +80,12 @@ def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[Way]]:
     return namespace["root"], ways
 
 
-def keys_of(node: nodes.Node) -> Way:
-    """Return the way that a node is, or nothing where it is something else."""
+def keys_of(node: nodes.Node, *, or_got: bool = False) -> Way:
+    """Return the way that a node is, or nothing where it is something else.
+
+    With `or_got` keys may be followed by `.get("key")` as well, which gives something else where
+    there is no such key.
+    """
     keys: list[str] = []
     while not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Getattr):
@@ -90,10 +94,21 @@ def keys_of(node: nodes.Node) -> Way:
             if not isinstance(node.arg.value, str):
                 return ()
             keys.append(node.arg.value)
+        elif or_got and (key := _got(node)) is not None:
+            keys.append(key)
+            node = node.node  # type: ignore[attr-defined]
         else:
             return ()
-        node = node.node
+        node = node.node  # type: ignore[attr-defined]
     return (node.name, *reversed(keys))
+
+
+def _got(node: nodes.Node) -> str | None:
+    """Return the key of `.get("key")`, with a default or without."""
+    if not isinstance(node, nodes.Call) or not isinstance(node.node, nodes.Getattr):
+        return None
+    key = node.args[0] if node.node.attr == "get" and node.args else None
+    return key.value if isinstance(key, nodes.Const) and isinstance(key.value, str) else None
 
 
 def place_in(key: str) -> tuple[int, ...] | None:
@@ -116,14 +131,23 @@ def _into_list(node: nodes.Node) -> Way:
         mark = _ONE_OF.get(node.name)
     else:
         return ()
-    way = keys_of(node.node) if mark is not None and node.node is not None else ()
+    way = keys_of(node.node, or_got=True) if mark is not None and node.node is not None else ()
     return (*way, mark) if mark is not None and len(way) > 1 else ()
 
 
 def _ways(node: nodes.Node) -> Iterator[Way]:
     """Yield every way in a tree, each as far as its keys are known beforehand."""
-    if way := keys_of(node) or _into_list(node):
+    if way := keys_of(node, or_got=True) or _into_list(node):
         yield way
+        yield from _defaults(node)
         return
     for child in node.iter_child_nodes():
         yield from _ways(child)
+
+
+def _defaults(node: nodes.Node) -> Iterator[Way]:
+    """Yield the ways in what `.get("key", …)` gives where there is no such key."""
+    for call in (node, *node.find_all(nodes.Call)):
+        if isinstance(call, nodes.Call) and _got(call) is not None:
+            for default in call.args[1:]:
+                yield from _ways(default)

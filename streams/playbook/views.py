@@ -13,7 +13,8 @@ _OF_REFERENCE = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": 
 _INSIDE = frozenset(("ref", "_ref", "tasks"))
 """What an envelope says to us and to no template."""
 _OF_LOOP = frozenset(("status", "meta", "error", "counts", *_OF_REFERENCE))
-_METHODS = frozenset(("get", "items", "values"))
+METHODS = frozenset(("get", "items", "values", "keys", "copy", "pop"))
+"""What a template calls of a mapping: whichever of its names is meant, the way does not say."""
 RESERVED = _OF_LOOP | {"extracted", "data", "result"}
 """What no selected field and no task may be called: templates would find something else."""
 
@@ -108,7 +109,7 @@ def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> 
 
     Whoever takes the step as a whole takes its tasks with it.
     """
-    if not keys or keys[0] in _METHODS:
+    if not keys or keys[0] in METHODS:
         return True
     return keys[0] == label and wants_data(keys[1:], envelope)
 

@@ -74,6 +74,25 @@ async def test_the_planner_itself_reads_what_it_has_put_elsewhere(value: Any) ->
     assert (plan.status, plan.result["data"]) == (COMPLETED, len(value))
 
 
+@pytest.mark.parametrize("name", ["ctx", "args"])
+@pytest.mark.parametrize(
+    ("called", "found"),
+    [
+        ("get('text', 'LOST') | length", len(LARGE)),
+        ("items() | map('first') | sort", ["n", "text"]),
+        ("keys() | sort", ["n", "text"]),
+        ("values() | map('string') | map('length') | sort", [1, len(LARGE)]),
+    ],
+)
+async def test_the_methods_of_a_mapping_find_values_that_are_elsewhere(
+    name: str, called: str, found: Any
+) -> None:
+    said = '{text: "{{ fetch.data }}", n: 1}'
+    first = f"set: {said}\n    next: [{{step: use, args: {said}}}]"
+    plan, _ = await ran(book(first, use(f"{{{{ {name}.{called} }}}}")), LARGE)
+    assert (plan.status, plan.result["data"]) == (COMPLETED, found)
+
+
 async def test_a_value_set_again_is_in_its_new_place_only() -> None:
     first = 'set: {text: "{{ fetch.data }}"}\n    next: small'
     then = "  - step: small\n    set: {text: small}\n    next: use\n" + use("{{ ctx.text }}")

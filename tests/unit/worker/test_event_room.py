@@ -66,6 +66,25 @@ async def test_selected_fields_of_many_tasks_are_read_wherever_they_are(count: i
     assert len(encode(told.result)) <= INLINE_MAX_BYTES
 
 
+@pytest.mark.parametrize(
+    ("reads", "found"),
+    [
+        ("fetch.get('t0', {}).get('a', 'LOST') | length", 7_000),
+        ("fetch.keys() | select('equalto', 't0') | list", ["t0"]),
+        ("(fetch.items() | selectattr(0, 'equalto', 't0') | list)[0][1].a | length", 7_000),
+        ("(fetch.values() | selectattr('a', 'defined') | list | length)", 40),
+    ],
+)
+async def test_the_methods_of_a_mapping_find_tasks_wherever_they_are(
+    reads: str, found: Any
+) -> None:
+    every = ", ".join(f"fetch.t{n}.status" for n in range(40))
+    text = pipeline(40, STORED, reads).replace("fetch.t1.a | length == 7000", f"[{every}]")
+    async with whole(text, http=FakeTool(lambda *_: ok(WIDE))) as made:
+        plan = await made.result()
+    assert (plan.status, plan.result["data"]) == ("COMPLETED", found), plan.error
+
+
 async def test_only_tasks_that_are_read_are_told() -> None:
     tasks = [task(f"t{n}", "t", {}, spec={"result": {"store": "s3"}}) for n in range(60)]
     here = world(*tasks, replace(task("last", "t"), is_read=True))
