@@ -10,9 +10,8 @@ from typing import Any
 from streams.errors import StreamsError, Unavailable
 from streams.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt import Attempt, begin
-from streams.worker.completion import completed
+from streams.worker.completion import completed, failed, failure
 from streams.worker.cursors import plan
-from streams.worker.facts import fit
 from streams.worker.lease import Lease, LeaseLost
 from streams.worker.options import Options, Ports
 from streams.worker.pipeline import Ran, Row
@@ -56,11 +55,11 @@ class CommandRunner:
             # Not the command's fault: its lease runs out, and somebody tries again.
             _log.warning("command %s: given up for now: %s", lease.item.entity_id, error)
         except StreamsError as error:
-            await lease.end("failed", **_failure("refused", str(error)))
+            await lease.end("failed", **failure("refused", str(error)))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
             # A bug ends the command with its text; nobody is left waiting.
             _log.exception("command %s failed", lease.item.entity_id)
-            await lease.end("failed", **_failure("internal", f"{type(error).__name__}: {error}"))
+            await lease.end("failed", **failure("internal", f"{type(error).__name__}: {error}"))
 
 
 async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
@@ -70,9 +69,8 @@ async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
         ran = await _plan(attempt)
     else:
         ran = await attempt.pipeline().run(row)
-    if ran.status == "error":
-        return "failed", _failed(ran)
-    return "completed", await attempt.insist(lambda: completed(attempt, ran, row))
+    what, tell = ("failed", failed) if ran.status == "error" else ("completed", completed)
+    return what, await attempt.insist(lambda: tell(attempt, ran, row))
 
 
 async def _plan(attempt: Attempt) -> Ran:
@@ -85,16 +83,3 @@ async def _plan(attempt: Attempt) -> Ran:
         lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
     )
     return Ran("success", data, {})
-
-
-def _failed(ran: Ran) -> dict[str, Any]:
-    error = ran.error or {}
-    return _failure(str(error.get("kind")), str(error.get("message")), str(error.get("task") or ""))
-
-
-def _failure(kind: str, message: str, task: str = "") -> dict[str, Any]:
-    said = fit(message)
-    error = {"kind": fit(kind, 100), "message": said, "task": task}
-    text = f"{task}: {error['kind']}: {said}" if task else said
-    result = {"status": "error", "error": error, "meta": {}}
-    return {"status": "error", "error": fit(text), "result": result}

@@ -1,17 +1,20 @@
-"""What `command.completed` carries: small results themselves, references of the others."""
+"""What the last event of a command carries: small results themselves, references of others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from streams.envelope.model import Json, PayloadRef
+from streams.errors import Refused
 from streams.payload.inline import is_inline, leaving
 from streams.payload.port import Scope
 from streams.payload.results import payload_of
 from streams.playbook.results import USUAL
 from streams.worker.attempt import Attempt
 from streams.worker.changes import told_changes
+from streams.worker.facts import fit
 from streams.worker.meta import told_meta
 from streams.worker.pipeline import Left, Ran, Row
 from streams.worker.results import encode, plain
@@ -24,44 +27,80 @@ TASKS_BYTES = 12 * 1024
 
 
 async def completed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
-    """Return the fields of the event; whatever they refer to is durable by then."""
+    """Return the fields of `command.completed`; whatever they refer to is durable by then."""
     result: dict[str, Any] = {"status": "success", "meta": told_meta(ran.meta)}
     result |= await told_changes(attempt, row.ctx)
+    kept = await _tell(attempt, ran, row, result)
+    return {"status": "success", "result": result, "payload_ref": _lasting(attempt, kept)}
+
+
+async def failed(attempt: Attempt, ran: Ran, row: Row) -> dict[str, Any]:
+    """Return the fields of `command.failed`: why, and what the tasks left until then."""
+    error = ran.error or {}
+    fields = failure(
+        str(error.get("kind")), str(error.get("message")), str(error.get("task") or "")
+    )
+    try:
+        result = fields["result"] | {"meta": told_meta(ran.meta)}
+        kept = await _tell(attempt, ran, row, result)
+    except Refused:
+        return fields  # the reason matters more than what else there would be to tell
+    return {**fields, "result": result, "payload_ref": _lasting(attempt, kept)}
+
+
+def failure(kind: str, message: str, task: str = "") -> dict[str, Any]:
+    """Return the fields of `command.failed` where there is nothing to tell but why."""
+    said = fit(message)
+    error = {"kind": fit(kind, 100), "message": said, "task": task}
+    text = f"{task}: {error['kind']}: {said}" if task else said
+    result = {"status": "error", "error": error, "meta": {}}
+    return {"status": "error", "error": fit(text), "result": result}
+
+
+async def _tell(attempt: Attempt, ran: Ran, row: Row, result: dict[str, Any]) -> Kept:
+    """Put the data, and what other steps read of the tasks, into a result."""
     left = row.left or {}
     label = ran.task or attempt.item.tool
     last = left.get(label)
     room = min(_room(result), attempt.options.inline_bytes)
     kept = await _placed(attempt, label, ran.data, last, room)
-    result |= _fitting(_shown(ran.data, kept, last), _room(result))
-    if tasks := await _tasks(attempt, left, label):
+    shown = _shown(ran.data, kept, last)
+    result |= _fitting(shown, _room(result))
+    if tasks := await _tasks(attempt, left, label, {"status": ran.status, **shown}):
         result |= await _told_tasks(attempt, tasks, _room(result))
     await attempt.results.tell()
-    return {"status": "success", "result": result, "payload_ref": _lasting(attempt, kept)}
+    return kept
 
 
 def _room(result: Mapping[str, Any]) -> int:
     return max(0, EVENT_BYTES - len(encode(result)))
 
 
-async def _tasks(attempt: Attempt, left: Mapping[str, Left], last: str) -> dict[str, Any]:
-    """Return the results of the tasks that other steps name; None stands for the step's own."""
+async def _tasks(
+    attempt: Attempt, left: Mapping[str, Left], last: str, own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the results of the tasks that other steps name; None stands for the step's own.
+
+    A step can do well whose last task failed, where a rule goes on all the same; and fail where
+    it did well, and its sink did not.
+    """
     room = min(TASKS_BYTES, attempt.options.inline_bytes)
     told: dict[str, Any] = {}
     for label in [task.label for task in attempt.step.tasks if task.is_read]:
         if (one := left.get(label)) is None:
             continue
-        if label == last:
+        outcome = one.outcome
+        if label == last and outcome.status == own["status"]:
             told[label] = None
             continue
-        data = one.outcome.data
-        kept = await _placed(attempt, label, data, one, room)
-        if kept.ref is None:
-            room -= len(encode(data))
-        told[label] = {
-            "status": one.outcome.status,
-            "meta": told_meta(one.outcome.meta),
-            **_shown(data, kept, one),
-        }
+        here = own
+        if label != last:
+            kept = await _placed(attempt, label, outcome.data, one, room)
+            room -= len(encode(outcome.data)) if kept.ref is None else 0
+            here = _shown(outcome.data, kept, one)
+        told[label] = {**here, "status": outcome.status, "meta": told_meta(outcome.meta)}
+        if outcome.error is not None:
+            told[label]["error"] = told_meta(outcome.error)
     return told
 
 
@@ -88,8 +127,9 @@ async def _placed(attempt: Attempt, label: str, data: Json, left: Left | None, r
     if is_told or is_inline(encode(data), room):
         return kept or Kept({})
     policy = USUAL
-    if left is not None and left.policy is not None and left.outcome.status == "success":
-        policy = left.policy.outside()
+    if left is not None and left.policy is not None:
+        is_well = left.outcome.status == "success"  # of what failed, nothing is selected
+        policy = left.policy.outside() if is_well else replace(left.policy.outside(), select=())
     return await attempt.results.store(label, policy, data, "end")
 
 

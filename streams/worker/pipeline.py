@@ -168,7 +168,9 @@ class Pipeline:
                     break
                 else:
                     error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
-                    return Ran("error", outcome.data, outcome.meta, {**error, "task": task.label})
+                    return Ran(
+                        "error", outcome.data, outcome.meta, {**error, "task": task.label}, label
+                    )
             except _Stuck as stuck:
                 return _failed(task, "jump", str(stuck))
             except Refused as refused:
@@ -212,7 +214,7 @@ class Pipeline:
         if do is not Do.FAIL:
             return Ran("success", outcome.data, outcome.meta)
         error = outcome.error or {"kind": "fail", "message": "the playbook said fail"}
-        return Ran("error", ran.data, ran.meta, {**error, "task": label})
+        return Ran("error", ran.data, ran.meta, {**error, "task": label}, ran.task)
 
     async def _jump(self, rule: Rule, row: Row) -> int:
         """Return the place to go on from; let others run now and then."""

@@ -71,7 +71,7 @@ async def test_a_failure_names_kind_message_and_task() -> None:
     assert (last.type, last.status) == ("command.failed", "error")
     assert last.error == "fetch: http.status: the server said 404"
     error = {"kind": "http.status", "message": "the server said 404", "task": "fetch"}
-    assert last.result == {"status": "error", "error": error, "meta": {}}
+    assert last.result == {"status": "error", "error": error, "meta": {}, "data": None}
 
 
 async def test_a_large_result_goes_to_the_payload_store_with_a_first_look() -> None:
