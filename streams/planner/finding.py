@@ -30,7 +30,8 @@ async def result_of(ports: Ports, ref: PayloadRef) -> Any:
         return await read_value(ports.payloads, ref, LARGEST_EXPRESSION_PAYLOAD_BYTES)
     except TooLargeToRead as error:
         why = f"has {error.found} bytes, too many to be read between steps"
-        return Unreadable(f"{why}; select the fields you need, or name the result in the task that needs it")
+        hint = "select the fields you need, or name the result in the task that needs it"
+        return Unreadable(f"{why}; {hint}")
     except (PoisonRecord, Refused) as error:
         return Unreadable(f"cannot be read: {error}")
 
