@@ -6,19 +6,28 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from streams.api.bodies import Cancel, Resume, Suspend, id_of, number, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, event_json, row_json, shown_reference
+from streams.api.shown import answer, event_json, row_json
 from streams.api.steering import Next, steer
 from streams.collector.core import retained_id
 from streams.envelope.model import Event, NewEvent, Root
 from streams.execution.cancelling import cancelled
 from streams.execution.steering import resumed, suspended
 from streams.log.errors import RootEnded
-from streams.payload.envelopes import Expired, resolve_envelope, without_data
+from streams.payload.content import reference_from, reference_json
+from streams.payload.envelopes import (
+    Expired,
+    absence,
+    resolve_envelope,
+    tombstone,
+    without_data,
+)
 from streams.payload.errors import PayloadMissing
+from streams.payload.port import JSON
 from streams.projector.core import View, absorb
 
 PATIENCE_S = 2.0
@@ -39,7 +48,27 @@ async def show(runtime: Runtime, request: web.Request) -> web.Response:
         row = await _folded(runtime, execution_id)
     parts = await runtime.seen.parts(execution_id)
     shown = {name: [row_json(one) for one in rows] for name, rows in parts.items()}
+    if "resolve" in request.query:
+        row |= {"result": await _result(runtime, execution_id, row)}
     return answer({**row, "head_seq": head.seq, **shown})
+
+
+async def _result(runtime: Runtime, execution_id: int, row: dict[str, Any]) -> Any:
+    """Return an execution's result with data that is elsewhere, where that can be had."""
+    told, given = row["result"], row.get("result_ref")
+    ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
+    if ref is None or ref.media_type != JSON or ref.byte_length > RESOLVED_BYTES:
+        return told
+    data: Any
+    expired = await _expired(runtime, Root("execution", execution_id), ref.sha256)
+    if ref.sha256 in expired:
+        data = tombstone(ref, expired[ref.sha256])
+    else:
+        try:
+            data = orjson.loads(await runtime.payloads.get(ref))
+        except PayloadMissing:
+            data = absence(ref)
+    return {**(told or {}), "data": data}
 
 
 async def _caught_up(runtime: Runtime, execution_id: int, seq: int) -> dict[str, Any] | None:
@@ -63,7 +92,7 @@ async def _folded(runtime: Runtime, execution_id: int) -> dict[str, Any]:
     assert row is not None, "a root that has a head has a first event"
     fields = {name: getattr(row, name) for name in row.__slots__}
     if row.result_ref is not None:
-        fields["result_ref"] = shown_reference(row.result_ref)
+        fields["result_ref"] = reference_json(row.result_ref)
     return row_json({name: value for name, value in fields.items() if name not in _INNER})
 
 

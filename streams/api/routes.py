@@ -49,6 +49,7 @@ class Route:
 
 _LEASED = {200: "the lease begins again", 404: "not there", 409: "somebody else's"}
 _ENDED = {200: "taken", 404: "not there", 409: "somebody else's, or the execution has ended"}
+_RESOLVE = "with data of up to 1 MiB that is elsewhere; a tombstone where it expired"
 
 ROUTES = (
     Route(
@@ -76,6 +77,7 @@ ROUTES = (
         path="/api/executions/{id}",
         handle=executions.show,
         summary="Show an execution, no older than the log is now",
+        query={"resolve": _RESOLVE},
         answers={200: "the execution", 404: "not there"},
     ),
     Route(
@@ -86,7 +88,7 @@ ROUTES = (
         query={
             "after": "only later ones than this seq",
             "limit": "how many, at most 1000",
-            "resolve": "with data of up to 1 MiB that is elsewhere; a tombstone where it expired",
+            "resolve": _RESOLVE,
         },
         answers={200: "events", 404: "not there"},
     ),

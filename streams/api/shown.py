@@ -11,9 +11,8 @@ from aiohttp import web
 from streams.envelope.model import Event, PayloadRef
 from streams.payload.content import reference_json
 
-_JSON_COLUMNS = frozenset(
-    ("state", "result", "result_ref", "frame_policy", "cursor", "output_ref", "content_ref")
-)
+_REFERENCES = frozenset(("result_ref", "output_ref", "content_ref"))
+_JSON_COLUMNS = _REFERENCES | {"state", "result", "frame_policy", "cursor"}
 
 
 def answer(body: object, status: int = 200) -> web.Response:
@@ -28,7 +27,9 @@ def row_json(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     if name in _JSON_COLUMNS and isinstance(value, str):
-        return orjson.loads(value)
+        value = orjson.loads(value)
+    if name in _REFERENCES and isinstance(value, dict) and "sha256" in value:
+        return {**value, "url": _url(value["sha256"], value["byte_length"])}
     if name.endswith("_id") and isinstance(value, int):
         return str(value)
     return value
@@ -63,7 +64,8 @@ def event_json(event: Event) -> dict[str, Any]:
 
 def shown_reference(ref: PayloadRef) -> dict[str, Any]:
     """Return a payload reference and where this server hands its bytes out."""
-    return {
-        **reference_json(ref),
-        "url": f"/api/payloads/{ref.sha256}?byte_length={ref.byte_length}",
-    }
+    return {**reference_json(ref), "url": _url(ref.sha256, ref.byte_length)}
+
+
+def _url(digest: str, byte_length: int) -> str:
+    return f"/api/payloads/{digest}?byte_length={byte_length}"

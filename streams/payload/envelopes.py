@@ -111,7 +111,12 @@ def without_data(event: Event) -> Event:
     ref = event.payload_ref
     if ref is None or not is_elsewhere(event):
         return event
-    return replace(event, **_put_back(event, *PLACES[event.type], _stand_in(MISSING, ref)))
+    return replace(event, **_put_back(event, *PLACES[event.type], absence(ref)))
+
+
+def absence(ref: PayloadRef) -> dict[str, Json]:
+    """Return what stands for a payload that is missing though it has not expired."""
+    return _stand_in(MISSING, ref)
 
 
 def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:

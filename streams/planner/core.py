@@ -234,7 +234,7 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     if "ref" in whole:
         return whole, None
     inline, ref = draft.externalize(whole.get("data"))
-    return (whole, None) if ref is None else ({**whole, "data": None}, ref)
+    return (whole, None) if ref is None else ({k: whole[k] for k in whole if k != "data"}, ref)
 
 
 def _check_small(draft: Draft, given: dict[str, Any], name: str) -> None:

@@ -77,6 +77,34 @@ async def test_data_that_has_expired_is_told_by_its_tombstone(client: Client, st
     assert told[0]["payload_ref"]["sha256"] == event.payload_ref.sha256
 
 
+async def test_a_result_that_its_event_did_not_carry_is_shown_where_it_is_asked_for(
+    client: Client, stand: Stand
+) -> None:
+    _, made = await post(client, "/api/executions", {"path": "examples/load"})
+    execution_id = int(made["execution_id"])
+    ref = await stand.runtime.payloads.put(SCOPE, b'{"x": 1}', media_type="application/json")
+    ended = make_event(
+        execution_id,
+        "playbook.completed",
+        status="COMPLETED",
+        result={"status": "success", "meta": {}},
+        payload_ref=ref,
+    )
+    await stand.log.store.append([ended])
+    path = f"/api/executions/{execution_id}"
+    for _ in ("folded", "projected"):
+        _, shown = await get(client, path)
+        assert "data" not in shown["result"]
+        async with client.get(shown["result_ref"]["url"]) as answer:
+            assert await answer.json(content_type=None) == {"x": 1}
+        _, shown = await get(client, f"{path}?resolve=1")
+        assert shown["result"] == {"status": "success", "meta": {}, "data": {"x": 1}}
+        await stand.project()
+    await stand.runtime.payloads.delete(ref)
+    _, shown = await get(client, f"{path}?resolve=1")
+    assert shown["result"]["data"]["kind"] == "missing"
+
+
 async def test_every_problem_of_a_start_is_named(client: Client) -> None:
     async with client.post("/api/executions", json={"pth": "x", "workload": []}) as answer:
         told = await answer.json(content_type=None)
