@@ -88,12 +88,12 @@ async def test_mistakes_are_named(tool: PythonTool, code: str, said: str) -> Non
     assert said in str(outcome.error)
 
 
-async def test_dates_and_decimals_come_as_text(tool: PythonTool) -> None:
+async def test_dates_decimals_and_wide_integers_come_as_text(tool: PythonTool) -> None:
     code = (
         "import datetime, decimal\n"
-        "def main(): return [datetime.date(2026, 1, 31), decimal.Decimal('1.10')]"
+        "def main(): return [datetime.date(2026, 1, 31), decimal.Decimal('1.10'), 10**22]"
     )
-    assert (await run(tool, code)).data == ["2026-01-31", "1.10"]
+    assert (await run(tool, code)).data == ["2026-01-31", "1.10", "10000000000000000000000"]
 
 
 async def test_one_call_sees_nothing_of_another(tool: PythonTool) -> None:

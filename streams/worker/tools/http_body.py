@@ -14,6 +14,7 @@ from streams.payload.media import is_json, kind_of, text_of
 from streams.payload.port import JSON
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
+from streams.worker.tools import exact
 
 
 class TooLarge(Refused):
@@ -84,7 +85,7 @@ def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
     if not is_json(content_type):
         return text_of(content, content_type)
     try:
-        return orjson.loads(content), {}
+        return exact.loads(content), {}
     except orjson.JSONDecodeError as error:
         kind, _ = kind_of(content_type)
         raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error

@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 import asyncpg
-import orjson
 
 from streams.log.lane import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
+from streams.worker.tools import exact
 
 MAX_CONNECTIONS = 3
 ACQUIRE_S = 30.0
@@ -205,8 +205,8 @@ async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
 
 async def _prepare_connection(connection: asyncpg.Connection) -> None:
     codecs: tuple[tuple[str, Any], ...] = (
-        ("json", orjson.loads),
-        ("jsonb", orjson.loads),
+        ("json", exact.loads),
+        ("jsonb", exact.loads),
         ("interval", str),
     )
     for name, read in codecs:

@@ -7,11 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from streams.envelope.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
+from streams.worker.tools import exact
 from streams.worker.tools.failure import failed, mapping, seconds, text
 from streams.worker.tools.python_child import execute
 from streams.worker.tools.python_pool import ChildDied, PythonPool
@@ -71,7 +70,7 @@ class PythonTool:
         if self._alone is None:
             return await self._pool.call(code, args, limit)
         async with self._alone, asyncio.timeout(limit):
-            answer: dict[str, Any] = orjson.loads(await asyncio.to_thread(execute, code, args))
+            answer: dict[str, Any] = exact.loads(await asyncio.to_thread(execute, code, args))
             return answer
 
 
