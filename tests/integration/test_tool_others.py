@@ -55,10 +55,11 @@ async def test_noop_does_nothing_and_says_its_data() -> None:
 
 
 async def test_duckdb_answers_rows_as_json() -> None:
-    command = "SELECT :a AS a, DATE '2026-01-31' AS d, 1.10::DECIMAL(5,2) AS n, [1, 2] AS l"
+    command = "SELECT :a AS a, DATE '2026-01-31' AS d, 1.10::DECIMAL(5,2) AS n, [1, 2] AS l, "
+    command += "[170141183460469231731687303715884105727] AS h"
     outcome = await run(DuckdbTool(), command=command, params={"a": "1e5"})
     assert outcome.data == {
-        "rows": [{"a": "1e5", "d": "2026-01-31", "n": "1.10", "l": [1, 2]}],
+        "rows": [{"a": "1e5", "d": "2026-01-31", "n": "1.10", "l": [1, 2], "h": [str(2**127 - 1)]}],
         "row_count": 1,
     }
 

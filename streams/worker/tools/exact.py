@@ -13,7 +13,7 @@ import orjson
 
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _LONG = b"0" * 19
-_LEAST, _MOST = -(2**63), 2**64 - 1
+LEAST_WHOLE, MOST_WHOLE = -(2**63), 2**64 - 1
 _MOST_DIGITS = 20
 
 
@@ -34,4 +34,4 @@ def _whole(digits: str) -> int | str:
     if len(digits.lstrip("-")) > _MOST_DIGITS:
         return digits
     number = int(digits)
-    return number if _LEAST <= number <= _MOST else digits
+    return number if LEAST_WHOLE <= number <= MOST_WHOLE else digits

@@ -25,8 +25,9 @@ import orjson
 
 from streams.envelope.model import Json
 from streams.envelope.told import told
+from streams.worker.tools.exact import LEAST_WHOLE, MOST_WHOLE
 
-_PLAIN = frozenset({int, str, bool, type(None)})
+_PLAIN = frozenset({str, bool, type(None)})
 
 
 def as_text(value: Any, is_array: bool = False) -> str | None:
@@ -60,6 +61,8 @@ def jsonable(value: Any) -> Json:
     kind = type(value)
     if kind in _PLAIN:
         return value  # type: ignore[no-any-return]
+    if kind is int:
+        return value if LEAST_WHOLE <= value <= MOST_WHOLE else str(value)
     if kind is float:
         return value if math.isfinite(value) else _no_number(value)
     if isinstance(value, Decimal):
