@@ -30,10 +30,8 @@ def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found
     """Say what is missing, or would be refused for certain when it runs."""
     given = block.get("spec")
     spec = given if isinstance(given, dict) else {}
-    what, keys = _NEEDS.get(f"{storage}.{driver}" if driver else storage, ("", ()))
-    if what and not any(key in spec for key in keys) and not any(key in block for key in AUTH_KEYS):
-        hint = f"give spec: {{{keys[0]}: …}}, or `auth` with a credential that has it"
-        yield (), f"a {storage} sink needs {what}", hint
+    if (lacking := lacks(storage, driver, block)) is not None:
+        yield lacking
     if storage in ("file", "s3", "gcs", "duckdb"):
         yield from _of_place(storage, spec)
     if storage == "kv":
@@ -41,6 +39,17 @@ def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found
     if storage == "file" and (block.get("mode"), block.get("format")) == ("append", "parquet"):
         hint = "use mode overwrite, or format json or csv"
         yield ("format",), "nothing can be appended to a parquet file", hint
+
+
+def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> Found | None:
+    """Say what neither `spec` tells nor a credential could."""
+    given = block.get("spec")
+    spec = given if isinstance(given, dict) else {}
+    what, keys = _NEEDS.get(f"{storage}.{driver}" if driver else storage, ("", ()))
+    if not what or any(key in spec for key in keys) or any(key in block for key in AUTH_KEYS):
+        return None
+    hint = f"give spec: {{{keys[0]}: …}}, or `auth` with a credential that has it"
+    return (), f"a {storage} sink needs {what}", hint
 
 
 def without_effect(storage: str, block: Mapping[str, Any]) -> Iterator[Found]:
