@@ -11,9 +11,18 @@ from streams.playbook.draft import Draft
 from streams.playbook.model import Do
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.sink_needs import needs, without_effect
+from streams.playbook.sink_needs import needs
+from streams.playbook.sink_unheeded import misleading, unheeded_by_ours, without_effect
 from streams.playbook.source import Path
-from streams.playbook.storages import DIALECTS, MODES, STORAGES, Storage, missing, usual_driver
+from streams.playbook.storages import (
+    DIALECTS,
+    MODES,
+    STORAGES,
+    Storage,
+    missing,
+    plugged,
+    usual_driver,
+)
 
 _SQL_QUOTED = re.compile(
     r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
@@ -25,7 +34,8 @@ _CYPHER_QUOTED = re.compile(
 )
 _SQL_NAME = re.compile(r":([A-Za-z_]\w*)")
 _CYPHER_NAME = re.compile(r"\$([A-Za-z_]\w*)")
-_NAMED = {"file": "path", "s3": "key", "gcs": "key"}
+_NAMED = {"file": ("path",), "s3": ("key", "path"), "gcs": ("key", "path")}
+"""Keys of `spec` that say what is written to; the first that is there counts."""
 _ONE_OF = (("storage", "tool"), ("data", "args"))
 
 
@@ -84,8 +94,8 @@ def check_sink(
         *needs(storage, driver_of(storage, block), block),
     ):
         draft.report((*path, *where), message, hint, at_key=True)
-    for where, message, hint in without_effect(storage, block):
-        draft.report((*path, *where), message, hint, Severity.WARNING, at_key=True)
+    _check_effect(draft, storage, block, path)
+    _check_dialect(draft, storage, known, block, path)
     _check_names(draft, storage, known, block, path)
     statement = statement_of(block)
     if statement is not None and known.dialects and is_ours(storage, block):
@@ -95,6 +105,37 @@ def check_sink(
     if "credentialRef" in block:
         what = "'credentialRef' is deprecated"
         draft.report((*path, "credentialRef"), what, "write `auth`", Severity.NOTE, at_key=True)
+
+
+def _check_effect(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+    """Warn of what is not heeded, and refuse it where data would not be as it was meant."""
+    mode = mode_of(storage, block)
+    harmless = [*without_effect(storage, mode, block)]
+    if is_ours(storage, block):
+        harmless += unheeded_by_ours(storage, mode, block)
+        severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
+        for where, what, hint in misleading(storage, driver_of(storage, block), mode, block):
+            draft.report((*path, *where), what, hint, severity, at_key=True)
+    for where, what, hint in harmless:
+        draft.report((*path, *where), what, hint, Severity.WARNING, at_key=True)
+
+
+def _check_dialect(
+    draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
+) -> None:
+    """Report a language that the driver does not speak; one of another package may."""
+    dialect, driver = spec_of(block).get("dialect"), str(spec_of(block).get("driver"))
+    if dialect is None or not known.dialects or f"{storage}.{driver}" in plugged():
+        return
+    severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
+    at = (*path, "spec", "dialect")
+    if dialect not in DIALECTS:
+        hint = nearest(str(dialect), DIALECTS) or f"there are {', '.join(DIALECTS)}"
+        draft.report(at, f"there is no dialect {dialect!r}", hint, severity, at_key=True)
+    elif dialect not in known.dialects and driver in known.drivers:  # else it names the driver
+        what = f"{driver} speaks {' and '.join(known.dialects)}, not {dialect}"
+        hint = f"a package can bring a driver for it: {storage}.{dialect}"
+        draft.report(at, what, hint, severity, at_key=True)
 
 
 def check_rules(draft: Draft, rules: Any, path: Path) -> None:
@@ -144,12 +185,6 @@ def _of_statement(
     if "{{" in statement or "{%" in statement:
         hint = "bind values: name them in the statement and give them in `params`"
         yield ("statement",), "is a template, and values are never put into a statement", hint
-    dialect = spec_of(block).get("dialect")
-    if dialect is not None and dialect not in DIALECTS:
-        hint = nearest(str(dialect), DIALECTS) or f"there are {', '.join(DIALECTS)}"
-        yield ("spec", "dialect"), f"there is no dialect {dialect!r}", hint
-    elif dialect == "sql" and "sql" not in known.dialects and known.dialects:
-        yield ("spec", "dialect"), f"{storage} does not speak sql", None
 
 
 def _of_data(
@@ -229,12 +264,13 @@ def _check_parameters(
 
 def _check_place(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
     """Warn of a name that all rows of a loop share."""
-    name = spec_of(block).get(_NAMED[storage])
+    spec = spec_of(block)
+    key = next((one for one in _NAMED[storage] if one in spec), "")
+    name = spec.get(key)
     if isinstance(name, str) and "{{" not in name:
         what = f"every row would write {name!r}, and the last one stays"
         hint = "put the row into the name: {{ iter.… }}, leave it out, or use mode append"
-        at = (*path, "spec", _NAMED[storage])
-        draft.report(at, what, hint, Severity.WARNING)
+        draft.report((*path, "spec", key), what, hint, Severity.WARNING)
 
 
 def _has_table(block: Mapping[str, Any]) -> bool:

@@ -22,8 +22,6 @@ _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What storages of ours need, and the keys of `spec` that say it where no credential does."""
 _PAIR = ("key", "value", "ttl")
-_IN_PARTS = ("file", "s3", "gcs", "kv")
-_HEEDS = {"chunk_size": _IN_PARTS, "batch": _IN_PARTS, "concurrency": _IN_PARTS[1:]}
 
 
 def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found]:
@@ -50,16 +48,6 @@ def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> Found | None:
         return None
     hint = f"give spec: {{{keys[0]}: …}}, or `auth` with a credential that has it"
     return (), f"a {storage} sink needs {what}", hint
-
-
-def without_effect(storage: str, block: Mapping[str, Any]) -> Iterator[Found]:
-    """Name what a block says and this storage does not heed."""
-    for key, heeding in _HEEDS.items():
-        if key not in block or storage in heeding:
-            continue
-        hint = f"it is for {', '.join(heeding)}: leave it out"
-        how = "one part after the other" if storage in _IN_PARTS else "all rows together"
-        yield (key,), f"{key!r} has no effect: {storage} writes {how}", hint
 
 
 def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[Found]:
