@@ -17,8 +17,9 @@ from streams.playbook.expressions import Template, compile_value
 from streams.playbook.model import Arc, Loop, Step, Task
 from streams.playbook.readers import ways_of
 from streams.playbook.returned import enveloped
+from streams.playbook.sink_auth import with_auth
 from streams.playbook.source import Path
-from streams.playbook.tasks import step_sink
+from streams.playbook.tasks import configs_of, step_sink
 
 
 def comes_after(loop: Loop | None, tasks: Sequence[Task]) -> bool:
@@ -31,17 +32,21 @@ def with_sinks(
     top: Mapping[str, Any],
     steps: Mapping[str, Step],
     places: Mapping[str, Path],
+    workbook: Mapping[str, Any],
     returns: Template | None,
 ) -> tuple[dict[str, Step], str | None]:
     """Return all steps, those of sinks included, and the one of the playbook's own sink."""
     made: dict[str, Step] = {}
     for name, step in steps.items():
         path = places[name]
-        block = top["workflow"][path[1]].get("sink")
+        written = top["workflow"][path[1]]
+        block = written.get("sink")
         if not isinstance(block, dict) or not comes_after(step.loop, step.tasks):
             made[name] = step
             continue
-        before, after = _followed(draft, step, block, (*path, "sink"), _free(name, steps))
+        path = (*path, "sink")
+        block = with_auth(draft, block, configs_of(written, workbook), path, is_later=True)
+        before, after = _followed(draft, step, block, path, _free(name, steps))
         made |= {name: before, after.name: after}
     block = top.get("sink")
     if not isinstance(block, dict) or not steps:

@@ -19,8 +19,9 @@ from streams.playbook.problem import Problem, Severity
 from streams.playbook.readers import check_loops, check_scopes, ways_of, with_readers
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
+from streams.playbook.sink_auth import with_auth
 from streams.playbook.source import Document, Path, read
-from streams.playbook.tasks import configs_of, step_sink, tasks_of, with_auth
+from streams.playbook.tasks import configs_of, step_sink, tasks_of
 
 
 def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playbook:
@@ -69,7 +70,7 @@ def _playbook(document: Document, clients: bool) -> Playbook:
     returns = _returns(draft, top)
     check_loops(draft, steps, places)
     check_scopes(draft, steps, places)
-    steps, last = with_sinks(draft, top, steps, places, returns)
+    steps, last = with_sinks(draft, top, steps, places, workbook, returns)
     steps = with_readers(steps, returns)
     draft.steps = tuple(steps)  # templates can name the steps of sinks, too
     draft.check_names(_names_by_step(draft, own, places))
@@ -122,7 +123,7 @@ def _step(
     check_jumps(draft, [task for task in tasks if task.sink is None], (*path, "tool"))
     if isinstance(sink := step.get("sink"), dict) and not comes_after(loop, tasks):
         labels = [task.label for task in tasks]
-        sink = with_auth(sink, configs_of(step))
+        sink = with_auth(draft, sink, configs_of(step, workbook), (*path, "sink"))
         tasks = (*tasks, step_sink(draft, sink, (*path, "sink"), labels))
     tasks = unread(tasks, outside)
     if loop is not None and not tasks:

@@ -6,14 +6,23 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streams.playbook.auth import AUTH_KEYS, usual_credential
+from streams.playbook.auth import AUTH_KEYS
 from streams.playbook.draft import Draft
 from streams.playbook.model import Do
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.sink_needs import needs, without_effect
+from streams.playbook.sink_needs import needs
+from streams.playbook.sink_unheeded import misleading, unheeded_by_ours, without_effect
 from streams.playbook.source import Path
-from streams.playbook.storages import DIALECTS, MODES, STORAGES, Storage, missing, usual_driver
+from streams.playbook.storages import (
+    DIALECTS,
+    MODES,
+    STORAGES,
+    Storage,
+    missing,
+    plugged,
+    usual_driver,
+)
 
 _SQL_QUOTED = re.compile(
     r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
@@ -25,8 +34,21 @@ _CYPHER_QUOTED = re.compile(
 )
 _SQL_NAME = re.compile(r":([A-Za-z_]\w*)")
 _CYPHER_NAME = re.compile(r"\$([A-Za-z_]\w*)")
-_NAMED = {"file": "path", "s3": "key", "gcs": "key"}
+_NAMED = {"file": ("path",), "s3": ("key", "path"), "gcs": ("key", "path")}
+"""Keys of `spec` that say what is written to; the first that is there counts."""
 _ONE_OF = (("storage", "tool"), ("data", "args"))
+
+
+def storage_of(block: Mapping[str, Any]) -> str:
+    """Return the storage that a block names; the log where it names none that is known."""
+    named = block.get("storage") or block.get("tool") or "event_log"
+    return named if isinstance(named, str) and named in STORAGES else "event_log"
+
+
+def spec_of(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a block tells its storage."""
+    spec = block.get("spec")
+    return spec if isinstance(spec, dict) else {}
 
 
 def mode_of(storage: str, block: Mapping[str, Any]) -> str:
@@ -43,8 +65,14 @@ def statement_of(block: Mapping[str, Any]) -> str | None:
 
 def driver_of(storage: str, block: Mapping[str, Any]) -> str:
     """Return the driver a block says, or the usual one for its storage and dialect."""
-    spec = _spec(block)
+    spec = spec_of(block)
     return str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
+
+
+def is_ours(storage: str, block: Mapping[str, Any]) -> bool:
+    """Say whether we know what its driver understands: those of other packages may differ."""
+    driver = driver_of(storage, block)
+    return not driver or driver in STORAGES[storage].drivers
 
 
 def again(storage: str) -> str:
@@ -66,17 +94,48 @@ def check_sink(
         *needs(storage, driver_of(storage, block), block),
     ):
         draft.report((*path, *where), message, hint, at_key=True)
-    for where, message, hint in without_effect(storage, block):
-        draft.report((*path, *where), message, hint, Severity.WARNING, at_key=True)
+    _check_effect(draft, storage, block, path)
+    _check_dialect(draft, storage, known, block, path)
     _check_names(draft, storage, known, block, path)
     statement = statement_of(block)
-    if statement is not None and known.dialects and _is_ours(storage, block):
+    if statement is not None and known.dialects and is_ours(storage, block):
         _check_parameters(draft, known, statement, block, path)
     if is_per_row and storage in _NAMED and mode_of(storage, block) == "overwrite":
         _check_place(draft, storage, block, path)
     if "credentialRef" in block:
         what = "'credentialRef' is deprecated"
         draft.report((*path, "credentialRef"), what, "write `auth`", Severity.NOTE, at_key=True)
+
+
+def _check_effect(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+    """Warn of what is not heeded, and refuse it where data would not be as it was meant."""
+    mode = mode_of(storage, block)
+    harmless = [*without_effect(storage, mode, block)]
+    if is_ours(storage, block):
+        harmless += unheeded_by_ours(storage, mode, block)
+        severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
+        for where, what, hint in misleading(storage, driver_of(storage, block), mode, block):
+            draft.report((*path, *where), what, hint, severity, at_key=True)
+    for where, what, hint in harmless:
+        draft.report((*path, *where), what, hint, Severity.WARNING, at_key=True)
+
+
+def _check_dialect(
+    draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
+) -> None:
+    """Report a language that the driver does not speak; one of another package may."""
+    dialect, driver = spec_of(block).get("dialect"), str(spec_of(block).get("driver"))
+    if dialect is None or not known.dialects or f"{storage}.{driver}" in plugged():
+        return
+    severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
+    at = (*path, "spec", "dialect")
+    if dialect not in DIALECTS:
+        hint = nearest(str(dialect), DIALECTS) or f"there are {', '.join(DIALECTS)}"
+        draft.report(at, f"there is no dialect {dialect!r}", hint, severity, at_key=True)
+    elif dialect not in known.dialects and driver in known.drivers:  # else it names the driver
+        what = f"{driver} speaks {' and '.join(known.dialects)}, not {dialect}"
+        hint = f"a package can bring a driver for it: {storage}.{dialect}"
+        draft.report(at, what, hint, severity, at_key=True)
 
 
 def check_rules(draft: Draft, rules: Any, path: Path) -> None:
@@ -126,12 +185,6 @@ def _of_statement(
     if "{{" in statement or "{%" in statement:
         hint = "bind values: name them in the statement and give them in `params`"
         yield ("statement",), "is a template, and values are never put into a statement", hint
-    dialect = _spec(block).get("dialect")
-    if dialect is not None and dialect not in DIALECTS:
-        hint = nearest(str(dialect), DIALECTS) or f"there are {', '.join(DIALECTS)}"
-        yield ("spec", "dialect"), f"there is no dialect {dialect!r}", hint
-    elif dialect == "sql" and "sql" not in known.dialects and known.dialects:
-        yield ("spec", "dialect"), f"{storage} does not speak sql", None
 
 
 def _of_data(
@@ -145,7 +198,7 @@ def _of_data(
     if mode in MODES and mode not in known.modes:
         there = ", ".join(known.modes) or "none"
         yield ("mode",), f"{storage} has no mode {mode!r}", f"there are {there}"
-    is_vector = storage == "vector" and _is_ours(storage, block)
+    is_vector = storage == "vector" and is_ours(storage, block)
     if (known.is_table or is_vector) and not _has_table(block):
         yield (), f"a {storage} sink needs a table", "add `table`, which must be there already"
     if not known.is_table:
@@ -174,7 +227,7 @@ def _check_names(
     draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
 ) -> None:
     """Look at what the storage needs to know of itself: keys of `spec`, driver, address."""
-    spec = _spec(block)
+    spec = spec_of(block)
     for key in spec:
         if key not in (*known.spec, "driver", "timeout") and known.spec:
             hint = nearest(key, known.spec) or f"usual are {', '.join(known.spec)}"
@@ -184,8 +237,8 @@ def _check_names(
     if draft.clients and (why := missing(storage, driver)) is not None:
         at = next((key for key in ("driver", "dialect") if key in spec), None)
         draft.report((*path, "spec", at) if at else path, why, at_key=True)
-    named = set(AUTH_KEYS) & block.keys() or usual_credential(draft, block)
-    if storage in ("postgres", "vector") and not named and "dsn" not in spec:
+    is_named = not block.keys().isdisjoint(AUTH_KEYS)
+    if storage in ("postgres", "vector") and not is_named and "dsn" not in spec:
         hint = "name a credential, or give spec: {dsn: …}"
         draft.report(path, f"a {storage} sink needs `auth`", hint, at_key=True)
 
@@ -211,24 +264,14 @@ def _check_parameters(
 
 def _check_place(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
     """Warn of a name that all rows of a loop share."""
-    name = _spec(block).get(_NAMED[storage])
+    spec = spec_of(block)
+    key = next((one for one in _NAMED[storage] if one in spec), "")
+    name = spec.get(key)
     if isinstance(name, str) and "{{" not in name:
         what = f"every row would write {name!r}, and the last one stays"
         hint = "put the row into the name: {{ iter.… }}, leave it out, or use mode append"
-        at = (*path, "spec", _NAMED[storage])
-        draft.report(at, what, hint, Severity.WARNING)
-
-
-def _is_ours(storage: str, block: Mapping[str, Any]) -> bool:
-    """Say whether we know what its driver understands: those of other packages may differ."""
-    driver = driver_of(storage, block)
-    return not driver or driver in STORAGES[storage].drivers
+        draft.report((*path, "spec", key), what, hint, Severity.WARNING)
 
 
 def _has_table(block: Mapping[str, Any]) -> bool:
-    return "table" in block or "table" in _spec(block)
-
-
-def _spec(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = block.get("spec")
-    return spec if isinstance(spec, dict) else {}
+    return "table" in block or "table" in spec_of(block)

@@ -22,18 +22,14 @@ _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What storages of ours need, and the keys of `spec` that say it where no credential does."""
 _PAIR = ("key", "value", "ttl")
-_IN_PARTS = ("file", "s3", "gcs", "kv")
-_HEEDS = {"chunk_size": _IN_PARTS, "batch": _IN_PARTS, "concurrency": _IN_PARTS[1:]}
 
 
 def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found]:
     """Say what is missing, or would be refused for certain when it runs."""
     given = block.get("spec")
     spec = given if isinstance(given, dict) else {}
-    what, keys = _NEEDS.get(f"{storage}.{driver}" if driver else storage, ("", ()))
-    if what and not any(key in spec for key in keys) and not any(key in block for key in AUTH_KEYS):
-        hint = f"give spec: {{{keys[0]}: …}}, or `auth` with a credential that has it"
-        yield (), f"a {storage} sink needs {what}", hint
+    if (lacking := lacks(storage, driver, block)) is not None:
+        yield lacking
     if storage in ("file", "s3", "gcs", "duckdb"):
         yield from _of_place(storage, spec)
     if storage == "kv":
@@ -43,14 +39,15 @@ def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found
         yield ("format",), "nothing can be appended to a parquet file", hint
 
 
-def without_effect(storage: str, block: Mapping[str, Any]) -> Iterator[Found]:
-    """Name what a block says and this storage does not heed."""
-    for key, heeding in _HEEDS.items():
-        if key not in block or storage in heeding:
-            continue
-        hint = f"it is for {', '.join(heeding)}: leave it out"
-        how = "one part after the other" if storage in _IN_PARTS else "all rows together"
-        yield (key,), f"{key!r} has no effect: {storage} writes {how}", hint
+def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> Found | None:
+    """Say what neither `spec` tells nor a credential could."""
+    given = block.get("spec")
+    spec = given if isinstance(given, dict) else {}
+    what, keys = _NEEDS.get(f"{storage}.{driver}" if driver else storage, ("", ()))
+    if not what or any(key in spec for key in keys) or any(key in block for key in AUTH_KEYS):
+        return None
+    hint = f"give spec: {{{keys[0]}: …}}, or `auth` with a credential that has it"
+    return (), f"a {storage} sink needs {what}", hint
 
 
 def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[Found]:

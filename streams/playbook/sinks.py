@@ -6,16 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
+from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth
 from streams.playbook.deferrable import is_lone_insert
 from streams.playbook.draft import Draft
 from streams.playbook.expressions import Constant, Template, compile_value, mapping
 from streams.playbook.model import Rule, Sink, Task
 from streams.playbook.problem import Severity
-from streams.playbook.sink_check import again, check_sink, driver_of, mode_of, statement_of
+from streams.playbook.sink_auth import tell_of_machine, with_only
+from streams.playbook.sink_check import (
+    again,
+    check_sink,
+    driver_of,
+    mode_of,
+    statement_of,
+    storage_of,
+)
 from streams.playbook.sink_rows import ReferenceTo, RowsToPostgres, VectorsToPostgres
 from streams.playbook.source import Path
-from streams.playbook.storages import STORAGES, is_exact
+from streams.playbook.storages import is_exact
 
 _RESULT = "{{ result }}"
 _REST = ("batch", "chunk_size", "concurrency", "format")
@@ -36,9 +44,10 @@ def sink_task(
     draft: Draft, block: Mapping[str, Any], path: Path, place: Place, rules: tuple[Rule, ...]
 ) -> Task:
     """Return the task that a block stands for; what is wrong with it is reported."""
-    storage = storage_of(block)
+    storage, block = storage_of(block), with_only(draft, block)
+    tell_of_machine(draft, storage, block, path)
     check_sink(draft, storage, block, path, is_per_row=place.is_per_row)
-    address = _address(draft, storage, block, path)
+    address = _address(draft, block, path)
     kind, config = _config(draft, storage, block, path, address)
     when = block.get("when")
     mark = draft.document.keys.get(path) or draft.document.marks.get(path)
@@ -65,12 +74,6 @@ def sink_task(
     )
 
 
-def storage_of(block: Mapping[str, Any]) -> str:
-    """Return the storage that a block names; the log where it names none that is known."""
-    named = block.get("storage") or block.get("tool") or "event_log"
-    return named if isinstance(named, str) and named in STORAGES else "event_log"
-
-
 def _may_wait(storage: str, block: Mapping[str, Any], rules: tuple[Rule, ...]) -> bool:
     """Say whether a frame may gather these saves; the words of ours that insert may.
 
@@ -85,7 +88,7 @@ def _may_wait(storage: str, block: Mapping[str, Any], rules: tuple[Rule, ...]) -
     return is_lone_insert("postgres", {"command": statement}, rules)
 
 
-def _address(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> Template:
+def _address(draft: Draft, block: Mapping[str, Any], path: Path) -> Template:
     parts: dict[str, Template] = {}
     spec = block.get("spec") if isinstance(block.get("spec"), dict) else {}
     assert isinstance(spec, dict)
@@ -95,9 +98,6 @@ def _address(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -
             parts.setdefault(AUTH, draft.template((*path, key), block[key]))
     if AUTH not in parts and "dsn" in spec:
         parts["dsn"] = draft.template((*path, "spec", "dsn"), spec["dsn"])
-    only = usual_credential(draft, block) if storage in ("postgres", "vector") else None
-    if only is not None and not parts:
-        parts[AUTH] = Constant(only)
     return mapping(parts)
 
 

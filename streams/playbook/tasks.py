@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
 from streams.playbook.results import policy_of, tell_what_put_leaves_out
 from streams.playbook.shape import nearest
+from streams.playbook.sink_auth import with_auth
 from streams.playbook.sink_check import check_rules
-from streams.playbook.sinks import Place, sink_task, storage_of
+from streams.playbook.sinks import Place, sink_task
 from streams.playbook.source import Path
 from streams.playbook.views import RESERVED
 
@@ -59,36 +60,15 @@ def step_sink(
     return _sink(draft, block, path, Place(of=None, label=label, **place))
 
 
-def with_auth(block: Mapping[str, Any], tasks: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return a sink's block with the credential of the tasks it stands behind, if it names none.
-
-    Only of those that speak to the same kind of database, and only where they agree.
-    """
-    spec = block.get("spec")
-    if any(key in block for key in AUTH_KEYS) or (isinstance(spec, dict) and "dsn" in spec):
-        return block
-    found = {
-        config[key]
-        for config in tasks
-        for key in AUTH_KEYS
-        if config.get("kind") == storage_of(block) and isinstance(config.get(key), str)
-    }
-    return {**block, AUTH: found.pop()} if len(found) == 1 else block
-
-
-def configs_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the configurations of a step's tasks as they are written."""
-    if is_flat(step):
-        return [{**step, "kind": step.get("tool") or step.get("type")}]
+def configs_of(step: Mapping[str, Any], workbook: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the configurations of a step's tasks, with what the workbook says of them."""
     tool = step.get("tool")
-    if isinstance(tool, dict):
-        return [tool]
-    inner = (
-        [one for item in tool if isinstance(item, dict) for one in item.values()]
-        if isinstance(tool, list)
-        else []
-    )
-    return [one for one in inner if isinstance(one, dict)]
+    found: list[Any] = [tool]
+    if is_flat(step):
+        found = [_as_task(step)]
+    elif isinstance(tool, list):
+        found = [one for item in tool if isinstance(item, dict) for one in item.values()]
+    return [_with_action(one, workbook) or {} for one in found if isinstance(one, dict)]
 
 
 def _sink(draft: Draft, block: Mapping[str, Any], path: Path, place: Place) -> Task:
@@ -111,6 +91,12 @@ class _Label:
 def _flat(
     draft: Draft, step: Mapping[str, Any], path: Path, label: _Label, workbook: Mapping[str, Any]
 ) -> tuple[Task, ...]:
+    where = "tool" if "tool" in step else "type"
+    return _task(draft, label, _as_task(step), path, workbook, kind_key=where)
+
+
+def _as_task(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the task that a flat step is."""
     kind = step.get("tool") or step.get("type")
     config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
     config |= {key: step[key] for key in ("eval", "action", "spec") if key in step}
@@ -118,8 +104,7 @@ def _flat(
         config["kind"] = kind
     if kind == "python" and config.keys().isdisjoint(("args", "input")):
         config["args"] = "{{ args }}"  # what the arc gave, as the first version has it
-    where = "tool" if "tool" in step else "type"
-    return _task(draft, label, config, path, workbook, kind_key=where)
+    return config
 
 
 def _pipeline(
@@ -196,22 +181,37 @@ def _task(
     while own in label.all:
         own += "_"
     place = Place(of=label.name, label=own, is_per_row=label.is_row)
-    return task, _sink(draft, with_auth(block, [config]), (*path, "sink"), place)
+    at = (*path, "sink")
+    return task, _sink(draft, with_auth(draft, block, [config], at), at, place)
 
 
 def _resolved(
     draft: Draft, config: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Put the workbook's action in, where the task names one; the task's own keys win."""
+    """Put the workbook's action in, where the task names one that is there."""
+    if (found := _with_action(config, workbook)) is not None:
+        return found
+    name = _action_of(config)
+    hint = nearest(str(name), tuple(workbook)) or "name one of `workbook`"
+    draft.report(path, f"there is no action {name!r} in the workbook", hint)
+    return {"kind": "noop"}
+
+
+def _action_of(config: Mapping[str, Any]) -> Any:
+    return config.get("action") or config.get("name")
+
+
+def _with_action(
+    config: Mapping[str, Any], workbook: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return a task with the workbook's action, if it names one; its own keys win."""
     named = config.get("kind") == "workbook" or ("action" in config and "kind" not in config)
     if not named:
         return config
-    name = config.get("action") or config.get("name")
+    name = _action_of(config)
     action = workbook.get(name) if isinstance(name, str) else None
     if action is None:
-        hint = nearest(str(name), tuple(workbook)) or "name one of `workbook`"
-        draft.report(path, f"there is no action {name!r} in the workbook", hint)
-        return {"kind": "noop"}
+        return None
     own = {k: v for k, v in config.items() if k not in ("kind", "action", "name")}
     if isinstance(own.get("args"), dict) and isinstance(action.get("args"), dict):
         own["args"] = {**action["args"], **own["args"]}

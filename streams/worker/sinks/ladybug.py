@@ -15,13 +15,16 @@ from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 _LOCKED = "Could not set lock"
 _QUOTED = re.compile(
-    r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL
+    r"//[^\n]*|/\*(?:[^*]|\*[^/])*\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL
 )
 _FILES = re.compile(
-    r"(?:^|;)\s*(?:(?:explain|profile|logical)\s+)*(copy|export|import|install|load|attach)\b"
+    r"(?:^|;)\s*(?:(?:explain|profile|logical)\s+)*"
+    r"((?:force\s+)?(?:copy|export|import|install|load|attach)|update|uninstall)\b"
     r"|\b(load)\s+(?:from|csv|with|extension)\b",
     re.IGNORECASE,
 )
+_SPACES = str.maketrans("\u180e\ufeff", "  ")
+"""Spaces of the engine's that are none of Python's."""
 
 
 class LadybugDriver:
@@ -42,8 +45,7 @@ class LadybugDriver:
         if named is None and not known:
             raise BadConfig("a graph sink with ladybug needs a file: spec: {path: …}")
         place = below(self._folder, str(named)) if named is not None else Path(str(known))
-        if (found := _FILES.search(_QUOTED.sub(" ", job.statement or ""))) is not None:
-            word = str(found[1] or found[2]).upper()
+        if (word := _reaching(job.statement or "")) is not None:
             raise BadConfig(f"{word} is refused: a statement for ladybug reaches no other file")
         async with self._turns[place]:
             try:
@@ -59,6 +61,12 @@ class LadybugDriver:
 
     async def close(self) -> None:
         """Hold nothing between writes."""
+
+
+def _reaching(statement: str) -> str | None:
+    """Return the word by which a statement would reach other files or fetch code."""
+    found = _FILES.search(_QUOTED.sub(" ", statement).translate(_SPACES))
+    return None if found is None else " ".join(str(found[1] or found[2]).upper().split())
 
 
 def _run(place: Path, job: Job) -> None:

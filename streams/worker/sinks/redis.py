@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 
 CHUNK = 1000
 CONNECTIONS = 16
+Pair = tuple[str, bytes, int | None]
 
 
 class RedisDriver:
@@ -39,20 +40,10 @@ class RedisDriver:
     async def write(self, job: Job) -> Reference:
         """Write all pairs, each chunk of them in one transaction."""
         pairs = [_pair(row, job) for row in rows_in(job.data, "kv")]
-        size = job.chunk_size or CHUNK
-        at_once = asyncio.Semaphore(job.concurrency)
-
-        async def send(client: redis.Redis, chunk: list[tuple[str, bytes, int | None]]) -> None:
-            async with at_once, client.pipeline(transaction=True) as batch:
-                for key, value, ttl in chunk:
-                    _queue(batch, job.mode, key, value, ttl)
-                await batch.execute()
-
-        chunks = [pairs[begin : begin + size] for begin in range(0, len(pairs), size)]
         url = job.setting("url", "dsn") or _url(job.secret)
         try:
             async with self._clients.use((url,), lambda: _opened(url)) as client:
-                await asyncio.gather(*(send(client, chunk) for chunk in chunks))
+                await _send_all(client, job, pairs)
         except (AuthenticationError, AuthorizationError) as error:
             raise SinkRefused("auth", str(error)) from error
         except (ConnectionError, TimeoutError, OSError) as error:
@@ -66,6 +57,36 @@ class RedisDriver:
     async def close(self) -> None:
         """Close the connections."""
         await self._clients.close()
+
+
+async def _send_all(client: redis.Redis, job: Job, pairs: Sequence[Pair]) -> None:
+    """Send the chunks, as many at the same time as the job wants, those with one key in order.
+
+    When one fails the rest are ended and waited for: what still went on would write after the
+    attempt that comes next.
+    """
+    at_once, size = asyncio.Semaphore(job.concurrency), job.chunk_size or CHUNK
+
+    async def send(chunk: Sequence[Pair], before: set[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*before)
+        async with at_once, client.pipeline(transaction=True) as batch:
+            for key, value, ttl in chunk:
+                _queue(batch, job.mode, key, value, ttl)
+            await batch.execute()
+
+    sent: list[asyncio.Task[None]] = []
+    last: dict[str, asyncio.Task[None]] = {}
+    for begin in range(0, len(pairs), size):
+        chunk = pairs[begin : begin + size]
+        before = {last[key] for key, _, _ in chunk if key in last}
+        sent.append(asyncio.create_task(send(chunk, before)))
+        last |= {key: sent[-1] for key, _, _ in chunk}
+    try:
+        await asyncio.gather(*sent)
+    finally:
+        for one in sent:
+            one.cancel()
+        await asyncio.gather(*sent, return_exceptions=True)
 
 
 def _opened(url: str) -> redis.Redis:
@@ -88,7 +109,8 @@ def _opened(url: str) -> redis.Redis:
 def _url(secret: Mapping[str, str]) -> str:
     if "host" not in secret:
         raise BadConfig("a kv sink needs `auth` whose credential has `url`, or `host` …")
-    user, password = (quote(secret.get(part, ""), safe="") for part in ("username", "password"))
+    named = secret.get("username") or secret.get("user") or ""
+    user, password = (quote(part, safe="") for part in (named, secret.get("password", "")))
     login = f"{user}:{password}@" if password else ""
     scheme = "rediss" if secret.get("tls", "").lower() in ("1", "true", "yes") else "redis"
     return (
@@ -96,7 +118,7 @@ def _url(secret: Mapping[str, str]) -> str:
     )
 
 
-def _pair(row: Mapping[str, Any], job: Job) -> tuple[str, bytes, int | None]:
+def _pair(row: Mapping[str, Any], job: Job) -> Pair:
     if not {"key", "value"} <= row.keys():
         raise BadConfig(f"a kv sink takes `key` and `value`: there is {', '.join(row)}")
     if unknown := row.keys() - {"key", "value", "ttl"}:

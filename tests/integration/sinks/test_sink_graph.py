@@ -69,6 +69,14 @@ async def test_a_credential_names_the_driver_unless_the_block_does(tmp_path: Pat
         "EXPORT DATABASE '{}'",
         "MATCH (n) LOAD FROM '{}' RETURN 1",
         "INSTALL json",
+        "FORCE INSTALL json",
+        "RETURN 1; explain force /* a */ install json",
+        "UPDATE json",
+        "UNINSTALL json",
+        "\u180eCOPY (RETURN 1 AS a) TO '{}'",
+        "\ufeffCOPY (RETURN 1 AS a) TO '{}'",
+        "MATCH (n) LOAD\u180eFROM '{}' RETURN 1",
+        "/* a **/ RETURN 1 /* b */ COPY (RETURN 1 AS a) TO '{}'",
     ],
 )
 async def test_a_statement_reaches_no_other_file(

