@@ -13,7 +13,7 @@ from streams.clock import SettableClock
 from streams.collector.collect import Report, collect
 from streams.collector.core import Fact, Holding, Names, Root, hold
 from streams.collector.errors import LockLost
-from streams.collector.port import Ports
+from streams.collector.port import NO_ENDS, Ends, Ports
 from streams.envelope.model import PayloadRef
 from streams.log.memory import MemoryEventStore
 from streams.payload.memory import MemoryObjects
@@ -32,14 +32,18 @@ class MemorySnapshot:
     roots: Mapping[int, tuple[Root, list[Fact]]]
 
     async def holdings(
-        self, execution_ids: Collection[int] | None = None
+        self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
     ) -> AsyncIterator[Holding]:
         for root, facts in self.roots.values():
             if execution_ids is None or root.id in execution_ids:
-                yield hold(root, facts)
+                yield hold(root, facts, ended.get(root.id, ()))
 
-    async def holding(self, execution_id: int) -> Holding | None:
-        return hold(*self.roots[execution_id]) if execution_id in self.roots else None
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
+        return (
+            hold(*self.roots[execution_id], ended.get(execution_id, ()))
+            if execution_id in self.roots
+            else None
+        )
 
     async def perhaps_due(self, grace: timedelta) -> Collection[int]:
         return list(self.roots)

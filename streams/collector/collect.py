@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from streams.collector.errors import BucketOfAnother, BucketOfNobody, GraceTooShort
-from streams.collector.expiry import counts, expire, find_due, find_due_soon
-from streams.collector.port import Ports
+from streams.collector.expiry import by_root, counts, expire, find_due, find_due_soon
+from streams.collector.port import NO_ENDS, Ports
 from streams.collector.sweep import Plan, Survey, carry_out, plan, survey
 from streams.payload.objects import NoSuchObject
 from streams.payload.store import KNOWN_S
@@ -83,7 +83,9 @@ async def collect(
         found, now = await find_due(ports, grace=grace, retention=retention)
         if not dry_run:
             found = await expire(ports, found, now)
-        seen = await survey(ports, verify=verify)
+        # In a dry run the log does not tell of the ends, which are what frees most objects.
+        ended = by_root(found) if dry_run else NO_ENDS
+        seen = await survey(ports, verify=verify, ended=ended)
         if not dry_run and not is_ours:
             await _claim(ports, seen, anyway=claim)
         wanted = plan(seen, grace=grace)

@@ -8,7 +8,7 @@ A payload is live while it is live in any root.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -142,14 +142,14 @@ def key_in(root: Root, digest: str) -> str:
     return f"{folder_of(root.tenant_id, root.organization_id)}sha256/{digest}"
 
 
-def hold(root: Root, facts: Iterable[Fact]) -> Holding:
-    """Fold the events of one root, in their order."""
+def hold(root: Root, facts: Iterable[Fact], ended: Collection[int] = ()) -> Holding:
+    """Fold the events of one root, in their order, as if these results had expired, too."""
     named: set[str] = set()
     sure: set[str] = set()
     carried: set[str | None] = set()
     stored: dict[int, Result] = {}
     governed: dict[str, set[int]] = {}
-    expired: set[int] = set()
+    expired: set[int] = set(ended)
     exits: dict[str, int] = {}
     for fact in facts:
         named |= fact.digests
@@ -198,11 +198,12 @@ def due(
     """Return the references of a root that have come to their end.
 
     An execution counts as ended a grace after its end, because until then it may be redriven.
+    Retention waits for the outermost execution as well, which may read what one in it stored.
     """
     root = holding.root
     if root.type != "execution":
         return []
-    if retention is not None and _before(root.ended_at, now - retention):
+    if retention is not None and _ended_before(root, workflow_ended_at, now - retention):
         ids = [result.result_id for result in holding.results]
         ids += [retained_id(root.id, digest) for digest in sorted(holding.live)]
         return [Due(root, id_, "retention") for id_ in ids]
@@ -215,6 +216,18 @@ def due(
         elif _scope_is_over(result, holding, now - grace, workflow_ended_at):
             found.append(Due(root, result.result_id, "scope"))
     return found
+
+
+def depends_on_workflow(holding: Holding, *, now: datetime, retention: timedelta | None) -> bool:
+    """Say whether `due` must know when the outermost execution around a root ended."""
+    if any(result.scope == "workflow" for result in holding.results):
+        return True
+    is_old = retention is not None and _before(holding.root.ended_at, now - retention)
+    return is_old and bool(holding.live or holding.results)
+
+
+def _ended_before(root: Root, workflow_ended_at: datetime | None, limit: datetime) -> bool:
+    return _before(root.ended_at, limit) and _before(workflow_ended_at, limit)
 
 
 def _scope_is_over(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from streams.collector.core import Due, Holding, due
+from streams.collector.core import Due, Holding, depends_on_workflow, due
 from streams.collector.port import Ports, Snapshot
 from streams.envelope.model import NewEvent, Root
 from streams.log.errors import IdempotencyConflict
@@ -45,7 +45,7 @@ async def _found(
     inside = {
         holding.root.id
         for holding in holdings
-        if any(result.scope == "workflow" for result in holding.results)
+        if depends_on_workflow(holding, now=snapshot.now, retention=retention)
     }
     ended = await snapshot.workflows_ended(inside)
     return [one for each in holdings for one in _due(each, snapshot.now, grace, ended, retention)]
@@ -84,6 +84,14 @@ async def expire(ports: Ports, found: Sequence[Due], now: datetime) -> list[Due]
                     await ports.log.append([_event(one, now)])
                     ended.append(one)
     return ended
+
+
+def by_root(found: Sequence[Due]) -> dict[int, set[int]]:
+    """Return the ids of the ends by their roots."""
+    ids: dict[int, set[int]] = {}
+    for one in found:
+        ids.setdefault(one.root.id, set()).add(one.result_id)
+    return ids
 
 
 def counts(found: Sequence[Due]) -> dict[str, int]:

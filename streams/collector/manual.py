@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streams.collector.core import Due, Holding, retained_id
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
-from streams.collector.expiry import expire
+from streams.collector.expiry import by_root, expire
 from streams.collector.port import Ports
 from streams.envelope.locator import ResultUri, parse
 from streams.envelope.model import Root
@@ -93,7 +93,7 @@ async def _end(ports: Ports, holding: Holding, ids: Sequence[int], *, dry_run: b
     if not ended:
         raise EndedAlready(f"what execution {execution_id} stored", now, "meanwhile")
     async with ports.ledger.snapshot() as snapshot:
-        after = await snapshot.holding(execution_id)
+        after = await snapshot.holding(execution_id, by_root(ended))
     stored = {result.result_id for result in holding.results}
     return Ended(
         dry_run=dry_run,

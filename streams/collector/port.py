@@ -6,11 +6,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Protocol
 
 from streams.collector.core import Holding, Names
 from streams.log.port import EventStore
 from streams.payload.objects import Shelves
+
+Ends = Mapping[int, Collection[int]]
+"""Results that are to expire, by their roots."""
+NO_ENDS: Ends = MappingProxyType({})
 
 
 class Snapshot(Protocol):
@@ -21,11 +26,16 @@ class Snapshot(Protocol):
         """The database's time, taken before the moment."""
         ...
 
-    def holdings(self, execution_ids: Collection[int] | None = None) -> AsyncIterator[Holding]:
-        """Yield what each root, or each of these, holds that names payloads or results."""
+    def holdings(
+        self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
+    ) -> AsyncIterator[Holding]:
+        """Yield what each root, or each of these, holds that names payloads or results.
+
+        The results in `ended` count as expired though the log does not say so.
+        """
         ...
 
-    async def holding(self, execution_id: int) -> Holding | None:
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
         """Return what one execution holds; None where it names no payload and no result."""
         ...
 

@@ -24,6 +24,7 @@ from streams.collector.core import (
     located_in,
 )
 from streams.collector.errors import CollectorBusy, LockLost
+from streams.collector.port import NO_ENDS, Ends
 from streams.envelope.catalogue import catalogue
 from streams.log.errors import LogUnavailable
 from streams.log.lane import CONNECTION_LOST
@@ -64,7 +65,7 @@ class PostgresSnapshot:
     connection: asyncpg.Connection
 
     async def holdings(
-        self, execution_ids: Collection[int] | None = None
+        self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
     ) -> AsyncIterator[Holding]:
         """Yield what each root holds; the events come sorted by root."""
         root: Root | None = None
@@ -75,15 +76,15 @@ class PostgresSnapshot:
         ):
             if root is None or row["root_id"] != root.id:
                 if root is not None:
-                    yield hold(root, facts)
+                    yield hold(root, facts, ended.get(root.id, ()))
                 root, facts = _root(row), []
             facts.append(_fact(row))
         if root is not None:
-            yield hold(root, facts)
+            yield hold(root, facts, ended.get(root.id, ()))
 
-    async def holding(self, execution_id: int) -> Holding | None:
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
         """Return what one execution holds."""
-        found = [holding async for holding in self.holdings([execution_id])]
+        found = [holding async for holding in self.holdings([execution_id], ended)]
         return found[0] if found else None
 
     async def perhaps_due(self, grace: timedelta) -> list[int]:

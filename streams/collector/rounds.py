@@ -33,12 +33,15 @@ class Rounds:
     retention: timedelta | None
     monotonic: Callable[[], float]
     _sweep_from: float = float("-inf")
+    """After a sweep that failed: when another may be tried."""
+    _look_at: float = float("-inf")
+    """When a sweep may be due, as far as the last round knows."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Make rounds until told to stop; one that is under way is broken off, which harms none."""
         stopping = asyncio.create_task(stop.wait())
         try:
-            while not stop.is_set() and self._pause_s > 0:
+            while not stop.is_set() and (self.end_every_s or self.sweep_every_s):
                 going = asyncio.create_task(self.once())
                 await asyncio.wait({going, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 going.cancel()
@@ -56,9 +59,11 @@ class Rounds:
                 sweeping = await self._sweep_is_due(ports)
                 if sweeping:
                     _tell(await collect(ports, retention=self.retention))
+                    self._look_in(self.sweep_every_s)
                 elif self.end_every_s and (ended := await end_results(ports)):
                     _log.info("results ended: %s", _counted(ended))
         except CollectorBusy as error:
+            self._look_in(RETRY_S)
             _log.info("%s", error)
         except StreamsError as error:
             self._failed(sweeping)
@@ -69,18 +74,27 @@ class Rounds:
 
     @property
     def _pause_s(self) -> float:
-        """Seconds between rounds; 0 where nothing is ever to be done."""
-        return min([s for s in (self.end_every_s, self.sweep_every_s) if s], default=0.0)
+        """Seconds until the next round: to end results, or because a sweep may be due."""
+        until_sweep = max(self._look_at - self.monotonic(), 0.0)
+        waits = ((self.end_every_s, self.end_every_s), (self.sweep_every_s, until_sweep))
+        return min(wait for every, wait in waits if every)
+
+    def _look_in(self, seconds: float) -> None:
+        self._look_at = self.monotonic() + min(seconds, self.sweep_every_s)
 
     async def _sweep_is_due(self, ports: Ports) -> bool:
         if not self.sweep_every_s or self.monotonic() < self._sweep_from:
             return False
         age = await ports.ledger.swept_ago()
-        return age is None or age >= timedelta(seconds=self.sweep_every_s)
+        if age is None or age >= timedelta(seconds=self.sweep_every_s):
+            return True
+        self._look_in(self.sweep_every_s - age.total_seconds())
+        return False
 
     def _failed(self, sweeping: bool) -> None:
+        self._look_in(RETRY_S)
         if sweeping:
-            self._sweep_from = self.monotonic() + min(RETRY_S, self.sweep_every_s)
+            self._sweep_from = self._look_at
 
 
 def _tell(report: Report) -> None:

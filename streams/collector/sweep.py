@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from streams.collector.core import key_in
 from streams.collector.links import MANY, follow
-from streams.collector.port import Ports
+from streams.collector.port import NO_ENDS, Ends, Ports
 from streams.payload.content import live_key, trash_key
 from streams.payload.objects import Shelves, Stat
 
@@ -59,13 +59,16 @@ class Plan:
     """In the trash, and also in their place, and live; or files that a writer left behind."""
 
 
-async def survey(ports: Ports, *, verify: bool = False) -> Survey:
-    """Read the log, then list the objects: whatever the log names was stored before."""
+async def survey(ports: Ports, *, verify: bool = False, ended: Ends = NO_ENDS) -> Survey:
+    """Read the log, then list the objects: whatever the log names was stored before.
+
+    The results in `ended` count as expired though the log does not say so.
+    """
     holders: dict[str, int] = {}
     over: dict[str, set[int]] = {}
     sure: set[str] = set()
     async with ports.ledger.snapshot() as snapshot:
-        async for holding in snapshot.holdings():
+        async for holding in snapshot.holdings(ended=ended):
             root = holding.root
             for key in (key_in(root, digest) for digest in holding.live):
                 holders[key] = root.id if holders.get(key, root.id) == root.id else MANY

@@ -34,7 +34,8 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields as texts.
 
     Raises:
-        BadCredential: there are none, a name is odd, or a value is a structure or too long.
+        BadCredential: there are none, a name is odd, or a value is a structure, no UTF-8, or
+            too long.
     """
     if not fields:
         raise BadCredential("a credential needs at least one field, such as dsn or token")
@@ -45,6 +46,8 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise BadCredential(f"field {name!r} must be text or a number")
         made[name] = str(value)
+        if any("\ud800" <= one <= "\udfff" for one in made[name]):
+            raise BadCredential(f"field {name!r} is not UTF-8")
     if sum(len(value.encode()) for value in made.values()) > MAX_BYTES:
         raise BadCredential(f"the fields are longer than {MAX_BYTES} bytes together")
     return made

@@ -297,14 +297,17 @@ class Pipeline:
             if saver is not None and self._deferral is not None:
                 self._deferral.add(row.number, self._tasks[place], saver, config)
                 return DEFERRED
-            outcome = await tool.run(config, call)
+            outcome = await self._run_tool(tool, config, call)
         except Refused as error:
             return _error("refused", concealed(str(error)))
-        except Unavailable:
-            outcome = await self._run_again(tool, config, call)
         return _shown(outcome, config)
 
-    async def _run_again(self, tool: Tool, config: Config, call: Call) -> Outcome:
+    async def _run_tool(self, tool: Tool, config: Config, call: Call) -> Outcome:
+        """Run a tool, and for a while again where what it needs is away."""
+        try:
+            return await tool.run(config, call)
+        except Unavailable:
+            pass
         until = self._clock.monotonic() + self._patience_s
         return await patiently(lambda: tool.run(config, call), clock=self._clock, until=until)
 

@@ -128,11 +128,13 @@ async def test_a_dry_run_changes_nothing(house: House) -> None:
     await house.execution(house.stored(ended, expires_at="2020-01-01T00:00:00.000Z"))
     for _ in range(2):
         report = await house.collect(dry_run=True)
-        assert (report.expired, report.trashed) == ({"ttl": 1}, 1)
+        assert (report.expired, report.orphans, report.trashed) == ({"ttl": 1}, 2, 2)
     assert sorted(str(p.relative_to(house.folder)) for p in house.folder.rglob("*/sha256/*")) == (
         sorted([key_of(orphan), key_of(ended)])
     )
     assert not (house.folder / OWNER_KEY).exists()
+    report = await house.collect()
+    assert (report.expired, report.orphans, report.trashed) == ({"ttl": 1}, 2, 2)
 
 
 async def test_references_anywhere_in_an_event_keep_a_payload(house: House) -> None:
@@ -209,6 +211,17 @@ async def test_retention_ends_what_old_executions_named(house: House) -> None:
     assert (await house.collect(retention=timedelta(days=1))).expired == {}
     report = await house.collect(grace=nothing, known=nothing, retention=nothing)
     assert (report.expired, report.trashed) == ({"retention": 1}, 1)
+
+
+async def test_retention_waits_for_the_execution_around(house: House) -> None:
+    ref, outermost = await house.put(b"of a child"), await house.execution(end=False)
+    stored = house.stored(ref, scope="workflow")
+    await house.execution(stored, completed(ref), parent_execution_id=outermost)
+    now = {"grace": timedelta(0), "known": timedelta(0), "retention": timedelta(0)}
+    assert (await house.collect(**now)).expired == {}
+    await house.log.store.append([make_event(outermost, "playbook.completed", status="OK")])
+    report = await house.collect(**now)
+    assert (report.expired, report.trashed) == ({"retention": 2}, 1)
 
 
 async def test_a_payload_named_again_comes_back_from_the_trash(house: House) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -68,6 +69,53 @@ async def test_the_lock_is_gone_with_its_connection(fresh_database: Settings) ->
                 await ledger.check_alone()
 
 
+async def project(
+    settings: Settings, root: int, stored: dict[str, Any], scope: str, *, ended: bool = True
+) -> None:
+    """Write the rows that the projector makes of an execution and its result."""
+    dsn = settings.event_store.canonical_connection.dsn("project")
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "INSERT INTO noetl.execution (execution_id, tenant_id, organization_id, end_time) "
+        "VALUES ($1, 'acme', 'care', CASE WHEN $2 THEN now() END)",
+        root,
+        ended,
+    )
+    await connection.execute(
+        "INSERT INTO noetl.result_ref (ref_id, ref, execution_id, tenant_id, organization_id, "
+        "store_tier, scope, expires_at) "
+        "VALUES ($1, 'a', $2, 'acme', 'care', 'object', $3, $4::text::timestamptz)",
+        int(stored["meta"]["result_id"]),
+        root,
+        scope,
+        stored["meta"].get("expires_at"),
+    )
+    await connection.close()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_step_s_results_end_soon_though_its_execution_has_ended_meanwhile(
+    house: House, fresh_database: Settings, ended: bool
+) -> None:
+    stored = house.stored(await house.put(b"of a step"), scope="step")
+    left = {"type": "step.exit", "node_name": "fetch", "meta": {"activation": 1}, "status": "OK"}
+    root = await house.execution(stored, left, end=ended)
+    await settled(house.log.pool)
+    await project(fresh_database, root, stored, "step", ended=ended)
+    assert await end_results(house.ports, grace=HOUR) == {"scope": 1}
+    assert await ends(house, root) == ["scope"]
+
+
+async def test_results_of_a_step_that_nobody_left_wait_for_the_grace(
+    house: House, fresh_database: Settings
+) -> None:
+    stored = house.stored(await house.put(b"of a step"), scope="step")
+    root = await house.execution(stored)
+    await settled(house.log.pool)
+    await project(fresh_database, root, stored, "step")
+    assert await end_results(house.ports, grace=HOUR) == {}
+
+
 async def test_results_are_ended_without_reading_the_whole_log(
     house: House, fresh_database: Settings
 ) -> None:
@@ -76,21 +124,7 @@ async def test_results_are_ended_without_reading_the_whole_log(
     root = await house.execution(first, house.stored(young))
     await settled(house.log.pool)
     assert await end_results(house.ports, grace=HOUR) == {}, "nothing was projected"
-    project = fresh_database.event_store.canonical_connection.dsn("project")
-    connection = await asyncpg.connect(project)
-    await connection.execute(
-        "INSERT INTO noetl.execution (execution_id, tenant_id, organization_id, end_time) "
-        "VALUES ($1, 'acme', 'care', now())",
-        root,
-    )
-    await connection.execute(
-        "INSERT INTO noetl.result_ref (ref_id, ref, execution_id, tenant_id, organization_id, "
-        "store_tier, scope, expires_at) "
-        "VALUES ($1, 'a', $2, 'acme', 'care', 'object', 'execution', '2020-01-01Z')",
-        int(first["meta"]["result_id"]),
-        root,
-    )
-    await connection.close()
+    await project(fresh_database, root, first, "execution")
     assert await end_results(house.ports, grace=HOUR) == {"ttl": 1}
     await settled(house.log.pool)
     assert await end_results(house.ports, grace=HOUR) == {}

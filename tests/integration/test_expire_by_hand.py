@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ async def test_a_result_is_ended_and_its_payload_collected(house: House) -> None
     await results.find(name, ACME)
 
     would = await end_result(house.ports, name, dry_run=True)
-    assert (would.results, would.payloads) == ((stored["meta"]["result_id"],), 0)
+    assert (would.results, would.payloads) == ((stored["meta"]["result_id"],), 1)
     await results.find(name, ACME)
     ended = await end_result(house.ports, name)
     assert (ended.results, ended.payloads) == ((stored["meta"]["result_id"],), 1)
@@ -64,7 +65,9 @@ async def test_all_of_an_execution_is_ended_and_what_another_names_stays(house: 
         completed(own),
     )
     await house.execution(completed(shared))
+    would = await end_execution(house.ports, execution, dry_run=True)
     ended = await end_execution(house.ports, execution)
+    assert ended == replace(would, dry_run=False)
     assert (len(ended.results), ended.payloads) == (2, 3)
     with pytest.raises(NothingToEnd):
         await end_execution(house.ports, execution)
@@ -80,6 +83,7 @@ async def test_a_payload_that_an_event_carries_outlives_its_result(house: House)
     stored = house.stored(ref, scope="permanent")
     execution = await house.execution(stored, completed(ref))
     name = result_uri(execution, "fetch", "fetch", int(stored["meta"]["result_id"]))
+    assert (await end_result(house.ports, name, dry_run=True)).payloads == 0
     assert (await end_result(house.ports, name)).payloads == 0
     assert (await house.collect()).trashed == 0
 
@@ -129,7 +133,7 @@ async def test_the_command_ends_what_it_is_told(
     for words in ((), ("noetl://execution/1/step/a/task/b/7", "--execution", "1")):
         assert (await said(*words)).exit_code == 2
     would = orjson.loads((await said("--execution", str(execution), "--dry-run")).output)
-    assert (would["dry_run"], len(would["results"])) == (True, 1)
+    assert (would["dry_run"], len(would["results"]), would["payloads"]) == (True, 1, 1)
     ended = await said("--execution", str(execution))
     assert (ended.exit_code, orjson.loads(ended.output)["payloads"]) == (0, 1)
     again = await said("--execution", str(execution))

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from streams.redact import Formatter, InUse, in_use
-from streams.redact.forms import OPEN
+from streams.redact.fields import OPEN
 
 DSN = "postgresql://ada:p%40ss-c4nary@db.local:5432/care"
 HOSTILE = "c4n\"a\\r/y<&'+ä€\n😀 x"
@@ -77,6 +77,31 @@ def test_a_secret_is_found_however_it_is_escaped(quoted: str):
         ({"endpoint": "https://c4nary-1@h/x"}, "c4nary-1"),
         ({"key": json.dumps({"type": "x", "private_key": "--c4\nnary--"})}, "--c4\\nnary--"),
         ({"pin": "1234567890123456"}, "1234567890123456"),
+        ({"token": "tok://c4nary-1234"}, "tok://c4nary-1234"),
+        ({"user": "ada", "password": "x7://c4nary-1"}, "x7://c4nary-1"),
+        ({"dsn": "postgresql://u:c4n#ary-12@h:5432/x"}, "c4n#ary-12"),
+        ({"dsn": "postgresql://u:c4n/ary-12@h:5432/x"}, "c4n/ary-12"),
+        ({"dsn": "postgresql://u:c4n?ary-12@h:5432/x"}, "c4n?ary-12"),
+        ({"dsn": "postgresql://u:12#c4nary@h:5432/x"}, "12#c4nary"),
+        ({"dsn": "postgresql://u:12/c4nary@h:5432/x"}, "12/c4nary"),
+        ({"dsn": "postgresql://u:c4n[ary-1@h:5432/x"}, "c4n[ary-1"),
+        ({"dsn": "postgresql://u:c4nary-12#xY@h:5432/x"}, "c4nary-12"),
+        ({"dsn": "host=h password=c4nary-12 dbname=x"}, "c4nary-12"),
+        ({"dsn": "host=h password='c4 nary\\'12' dbname=x"}, "c4 nary'12"),
+        ({"dsn": "Driver=x;Server=y;Pwd=c4 nary-12;Db=z"}, "c4 nary-12"),
+        ({"dsn": "Server=y;Password={c4;nary-12};Db=z"}, "c4;nary-12"),
+        ({"url": "jdbc:postgresql://h/db?user=u&password=c4nary-12"}, "c4nary-12"),
+        ({"url": "jdbc:sqlserver://h:1433;user=u;password=c4nary-12;"}, "c4nary-12"),
+        ({"sas": "sv=2024-01-01&sp=r&sig=c4nary%2F12"}, "c4nary%2F12"),
+        ({"connection": "BlobEndpoint=https://h/;AccountKey=c4nary-1=="}, "c4nary-1=="),
+        ({"key": json.dumps({"web": {"client_secret": "c4nary-12"}})}, "c4nary-12"),
+        ({"keys": json.dumps([["c4nary-12"]])}, "c4nary-12"),
+        ({"header": "Authorization", "value": "Bearer c4nary-12"}, "c4nary-12"),
+        ({"header": "Authorization", "value": "GenieKey c4nary-12"}, "c4nary-12"),
+        (
+            {"authorization": "Basic " + b64encode(b"u:c4nary-12").decode()},
+            "c4nary-12",
+        ),
     ],
 )
 def test_what_is_secret_is_found_inside_a_field(fields: dict[str, str], secret: str):
@@ -156,6 +181,47 @@ def test_an_address_without_a_login_is_no_secret():
     assert using(url="http://api.local/v1").text("http://api.local/v1 is down") == (
         "http://api.local/v1 is down"
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"url": "redis://cache:6379/0?client=a@b"}, "cache:6379 is down, database 0"),
+        ({"url": "http://api.local:8080/users/a@b"}, "port 8080/users/a is down"),
+        ({"dsn": "postgresql://[::1]:5432/db?user=a@b"}, "[::1]:5432 is down"),
+        ({"url": "mongodb://h1:27017,h2:27017/db?app=a@b"}, "h1:27017,h2:27017 is down"),
+        ({"dsn": "host=db.local user=ada password=c4nary-12"}, "ada cannot reach db.local"),
+        ({"dsn": "Server=db.local;Uid=ada;Pwd=c4nary-12"}, "ada cannot reach db.local"),
+        ({"dsn": "host=db.local passive=true"}, "true"),
+        (
+            {"key": json.dumps({"web": {"auth_uri": "https://a.local/o", "scopes": ["read"]}})},
+            "https://a.local/o gave nobody the right to read",
+        ),
+    ],
+)
+def test_who_and_where_stay_readable_inside_a_field(fields: dict[str, str], text: str):
+    use = InUse()
+    use.add("one", fields)
+    assert use.text(text) == text
+    row = {"a": [text]}
+    assert use.value(row) is row
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dsn": "host=h password=secret"},
+        {"dsn": "Server=h;Pwd=Wednesday"},
+        {"key": json.dumps({"web": {"client_secret": "password"}})},
+        {"header": "Authorization", "value": "Bearer demo"},
+        {"dsn": "postgresql://u:production/#demo@h/x"},
+    ],
+)
+def test_a_weak_secret_inside_a_field_changes_no_data(fields: dict[str, str]):
+    use = InUse()
+    use.add("one", fields)
+    row = {"secret": "demo password", "a": ["Wednesday", "production", "demo"]}
+    assert use.value(row) is row
 
 
 def test_log_lines_and_tracebacks_are_written_without_secrets():

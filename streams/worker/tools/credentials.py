@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import orjson
 
+from streams.credential.errors import BadCredential
+from streams.credential.fields import check_fields
 from streams.worker.errors import BadConfig, UnknownCredential
 
 PREFIX = "NOETL_CREDENTIAL_"
@@ -52,4 +54,11 @@ def _fields(variable: str, value: str) -> Mapping[str, str]:
     except orjson.JSONDecodeError:
         # Without the parser's words: they would show a piece of the secret.
         raise BadConfig(f"{variable} begins like a JSON object but cannot be read as one") from None
-    return {name: str(field) for name, field in fields.items()}
+    # A truth value, such as that of `tls`, is taken for its word: here it always was.
+    words = {
+        name: str(one).lower() if isinstance(one, bool) else one for name, one in fields.items()
+    }
+    try:
+        return check_fields(words)
+    except BadCredential as error:
+        raise BadConfig(f"{variable}: {error}") from error

@@ -43,10 +43,16 @@ class Database:
         """Lend a connection; with `tidy`, its settings are put back afterwards.
 
         Raises:
+            BadConfig: the connection string can never be used.
             TargetUnavailable: the database is down, or went down meanwhile.
         """
         try:
             connection = await self.pool.acquire(timeout=ACQUIRE_S)
+        except asyncpg.ClientConfigurationError as error:
+            raise BadConfig(f"the connection string cannot be used: {error}") from error
+        except (ValueError, OverflowError):
+            # Without its words: what is read as a port or a name may be half a password.
+            raise BadConfig(_UNREADABLE) from None
         except CONNECTION_LOST as error:  # a connect that takes too long is an OSError as well
             raise self._down(error) from error
         try:
@@ -93,8 +99,17 @@ class Database:
         return known
 
 
-_DSN = re.compile(r"postgres(?:ql)?://(?:[^/?]*@)?(?P<hosts>[^/?]*)")
+_DSN = re.compile(r"postgres(?:ql)?://(?P<who>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 _PORT = re.compile(r":([^:,\]]*)(?=,|$)")
+_LAST_PORT = 65535
+_ESCAPE = (
+    "the connection string's login cannot be read; percent-encode what is special in a user or a "
+    "password: %23 for #, %2F for /, %3F for ?, %40 for @"
+)
+_UNREADABLE = (
+    "the connection string cannot be read; look at its host, its port and its options, and "
+    "percent-encode what is special in its user, its password and its database"
+)
 
 
 class PostgresPools:
@@ -171,8 +186,17 @@ def _check_dsn(dsn: str) -> None:
     found = _DSN.match(dsn) if isinstance(dsn, str) else None
     if found is None:
         raise BadConfig("the connection string does not begin with postgresql://")
-    if any(port and not port.isdecimal() for port in _PORT.findall(found["hosts"])):
-        raise BadConfig("the connection string has a port that is no number")
+    login, _, hosts = found["who"].rpartition("@")
+    is_cut = not login and "@" in found["rest"]  # perhaps inside a login
+    if "@" in login or (is_cut and found["rest"].startswith("#")):
+        raise BadConfig(_ESCAPE)
+    for port in filter(None, _PORT.findall(hosts)):
+        if not (port.isascii() and port.isdecimal()):
+            raise BadConfig(
+                _ESCAPE if is_cut else "the connection string has a port that is no number"
+            )
+        if not 0 < int(port) <= _LAST_PORT:
+            raise BadConfig(f"the connection string has a port that is not 1 to {_LAST_PORT}")
 
 
 def target_of(config: Config) -> str:

@@ -87,6 +87,8 @@ class PostgresTool:
             async with database.connection() as connection:
                 await pg_fence.ready(database, connection)
                 return await pg_fence.find(connection, fences)
+        except BadConfig as error:
+            raise SaveFailed(fences[0].task, str(error)) from error
         except asyncpg.PostgresError as error:
             raise SaveFailed(fences[0].task, f"cannot look for its fence: {error}") from error
 
@@ -96,7 +98,11 @@ class PostgresTool:
         """Write all batches and their fences in one transaction; return the fences found."""
         for fence, configs in batches:
             for config in configs[:1]:
-                return await save(await self._database(config, fence), batches, saved)
+                database = await self._database(config, fence)
+                try:
+                    return await save(database, batches, saved)
+                except BadConfig as error:  # the connection string's fault
+                    raise SaveFailed(fence.task, str(error)) from error
         return {}
 
     async def close(self) -> None:

@@ -177,11 +177,22 @@ def test_what_has_ended_does_not_end_again() -> None:
 
 def test_retention_ends_everything_of_old_executions() -> None:
     facts = [stored(1, 11, scope="permanent"), naming(2, B)]
-    assert set(reasons(ENDED, *facts, retention=HOUR)) == {"retention"}
-    assert reasons(ENDED, *facts, retention=3 * HOUR) == []
+    over = {"workflow_ended_at": ENDED.ended_at}
+    assert set(reasons(ENDED, *facts, retention=HOUR, **over)) == {"retention"}
+    assert reasons(ENDED, *facts, retention=3 * HOUR, **over) == []
     assert reasons(OPEN, *facts, retention=HOUR) == []
     ends = [expired(3 + n, one.result_id) for n, one in enumerate(_due(facts))]
     assert hold(ENDED, [*facts, *ends]).live == set()
+    assert hold(ENDED, facts, [one.result_id for one in _due(facts)]).live == set()
+
+
+def test_retention_waits_for_the_outermost_execution() -> None:
+    facts = [stored(1, 11, scope="permanent"), naming(2, B)]
+    assert reasons(ENDED, *facts, retention=HOUR) == []
+    late = {"workflow_ended_at": NOW - HOUR / 2}
+    assert reasons(ENDED, *facts, retention=HOUR, **late) == []
+    past = stored(1, 11, scope="execution")
+    assert reasons(ENDED, past, retention=HOUR) == ["scope"], "what ends by itself does so"
 
 
 def test_playbooks_and_dead_letters_are_kept() -> None:
@@ -190,7 +201,13 @@ def test_playbooks_and_dead_letters_are_kept() -> None:
 
 
 def _due(facts: list[Fact]) -> Any:
-    return due(hold(ENDED, facts), now=NOW, grace=HOUR, retention=HOUR)
+    return due(
+        hold(ENDED, facts),
+        now=NOW,
+        grace=HOUR,
+        retention=HOUR,
+        workflow_ended_at=ENDED.ended_at,
+    )
 
 
 # ---------------------------------------------------------------- what is swept

@@ -104,6 +104,55 @@ async def test_a_sweep_that_failed_waits_while_results_are_ended() -> None:
     assert house.ledger.swept_at is not None
 
 
+class Stopping(House):
+    """Notes when its ports are opened, by a clock that each pause takes forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.at = self.clock.monotonic(), list[float]()
+
+    @asynccontextmanager
+    async def open_ports(self) -> AsyncIterator[Ports]:
+        self.at.append(self.clock.monotonic() - self.begun)
+        async with super().open_ports() as ports:
+            yield ports
+
+    async def make(self, rounds: Rounds, count: int) -> list[float]:
+        """Make so many rounds with the pauses between them; return when each was made."""
+        for _ in range(count):
+            await rounds.once()
+            self.clock.advance(rounds._pause_s)
+        return self.at
+
+
+async def test_a_sweep_that_failed_is_tried_after_an_hour_though_no_results_are_ended() -> None:
+    house = Stopping()
+    await house.put(b"another log's")
+    assert await house.make(house.rounds(end=0), 3) == [0, RETRY_S, 2 * RETRY_S]
+    house.name(await house.put(b"ours"), root_id=9)
+    assert await house.make(house.rounds(end=0), 2) == [
+        *(0, RETRY_S, 2 * RETRY_S),
+        *(3 * RETRY_S, 3 * RETRY_S + DAY),
+    ]
+
+
+async def test_a_log_that_is_away_is_asked_after_an_hour_though_no_results_are_ended() -> None:
+    house = Stopping()
+    house.is_shut = LogUnavailable("it is down")
+    assert await house.make(house.rounds(end=0), 2) == [0, RETRY_S]
+
+
+async def test_a_start_does_not_put_a_sweep_off() -> None:
+    house = Stopping()
+    await house.ledger.mark_swept()
+    house.clock.advance(DAY - 3600)
+    house.begun = house.clock.monotonic()
+    assert await house.make(house.rounds(end=0), 3) == [0, 3600, 3600 + DAY]
+    house.at.clear()
+    house.begun = house.clock.monotonic()
+    assert await house.make(house.rounds(), 3) == [0, MINUTE, 2 * MINUTE]
+
+
 async def test_what_is_missing_or_damaged_is_said(caplog: pytest.LogCaptureFixture) -> None:
     house = House()
     gone, damaged = await house.put(b"gone"), await house.put(b"damaged")

@@ -57,6 +57,7 @@ def test_fields_on_the_command_line_are_taken_and_discouraged():
         ((), "c4nary\nc4nary"),
         ((), b"c4nary\xff"),
         (("--set", "c4nary"), ""),
+        (("--set", "p=c4nary\udcff\udcfe"), ""),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_sentence_without_quoting_it(words, stdin):

@@ -37,3 +37,5 @@ def test_fields_are_bounded():
         check_fields({"dsn": "x" * 70_000})
     with pytest.raises(BadCredential, match="'a'"):
         check_fields({"a": True})
+    with pytest.raises(BadCredential, match="'a' is not UTF-8"):
+        check_fields({"a": "c4nary\udcff"})

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from streams.clock import SettableClock
+from streams.errors import Refused, Unavailable
 from streams.playbook.model import Task
+from streams.worker.errors import CredentialRefused
 from streams.worker.pipeline import Caller, Pipeline, Ran, Row
 from streams.worker.port import Outcome
+from streams.worker.secrets import holding
 from tests.unit.worker.stage import FakeTool, http_error, ok, rule, task
+from tests.unit.worker.test_leased_credentials import ITEM
 
 CALLER = Caller(
     tenant_id="acme", organization_id="care", execution_id=1, step="load", entity_id=7, attempt=1
@@ -74,6 +78,39 @@ async def test_a_call_without_any_answer_can_be_asked_for_its_status() -> None:
 async def test_an_error_that_no_rule_speaks_of_fails_the_row() -> None:
     ran = await run([task("fetch", "http", {})], http=FakeTool(first=[http_error(404)]))
     assert ran.status == "error"
+
+
+@pytest.mark.parametrize("outages", [0, 1])
+async def test_a_refusal_is_one_for_the_rules_also_after_an_outage(outages: int) -> None:
+    class Tool:
+        calls = 0
+
+        async def run(self, config: Any, call: Any) -> Outcome:
+            self.calls += 1
+            if self.calls <= outages:
+                raise Unavailable("the API is away")
+            raise CredentialRefused("pg", "the step does not name it")
+
+    told = rule("{{ outcome.error.kind == 'refused' }}", "continue")
+    ran = await run([task("fetch", "t", {}, told), task("b", "noop")], t=Tool())
+    assert ran.status == "success"
+    ran = await run([task("fetch", "t", {})], t=Tool())
+    assert ran.error is not None
+    assert ran.error["kind"] == "refused"
+
+
+async def test_a_refusal_after_an_outage_is_told_without_secrets() -> None:
+    answers: list[Exception] = [Unavailable("away"), Refused("c4nary-42 is wrong")]
+
+    class Tool:
+        async def run(self, config: Any, call: Any) -> Outcome:
+            raise answers.pop(0)
+
+    with holding(ITEM, "w", lambda: 0.0) as held:
+        held.secrets.add("pg", {"token": "c4nary-42"})
+        ran = await run([task("fetch", "t", {})], t=Tool())
+    assert ran.error is not None
+    assert ran.error["message"] == "*** is wrong"
 
 
 async def test_continue_goes_on_after_an_error() -> None:

@@ -13,6 +13,10 @@ FOUND = ConfiguredCredentials(
     {
         "NOETL_CREDENTIAL_PG_MAIN": "from environment",
         "NOETL_CREDENTIAL_MY_API": '{"token": "x", "port": 5}',
+        "NOETL_CREDENTIAL_GCS": '{"key_json": "{\\"private_key\\": \\"k\\"}", "tls": true}',
+        "NOETL_CREDENTIAL_NESTED": '{"service_account_key": {"private_key": "c4nary"}}',
+        "NOETL_CREDENTIAL_NULL": '{"token": "c4nary", "password": null}',
+        "NOETL_CREDENTIAL_EMPTY": "{}",
         "NOETL_CREDENTIAL_BROKEN": '{"token": "se',
     },
 )
@@ -25,6 +29,18 @@ async def test_the_environment_wins_over_the_settings() -> None:
 
 async def test_a_variable_may_hold_an_object_of_fields() -> None:
     assert await FOUND.find("acme", "care", "my-api") == {"token": "x", "port": "5"}
+
+
+async def test_a_field_is_a_text_a_number_or_a_truth_value() -> None:
+    found = await FOUND.find("acme", "care", "gcs")
+    assert found == {"key_json": '{"private_key": "k"}', "tls": "true"}
+
+
+@pytest.mark.parametrize("name", ["nested", "null", "empty"])
+async def test_what_is_no_field_is_refused_and_not_made_a_text(name: str) -> None:
+    with pytest.raises(BadConfig, match=f"NOETL_CREDENTIAL_{name.upper()}: ") as refused:
+        await FOUND.find("acme", "care", name)
+    assert "c4nary" not in str(refused.value)
 
 
 async def test_an_unreadable_variable_is_named_without_its_content() -> None:
