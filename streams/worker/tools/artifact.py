@@ -119,9 +119,10 @@ class ArtifactTool:
         elif named == ["file"]:
             ref = await self._store(scope, from_file(self._folder, given), kind, codec)
         else:
-            usual = TEXT if isinstance(given["data"], str) else JSON
+            data = given["data"]
+            kind = kind or (TEXT if isinstance(data, str) else JSON)
             ref = await self._payloads.put(
-                scope, encoded(given["data"]), media_type=kind or usual, compression=codec
+                scope, encoded(data, kind), media_type=kind, compression=codec
             )
         # As a sink's answer, it says where the data is.
         told: dict[str, Any] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}

@@ -10,7 +10,8 @@ import orjson
 
 from streams.envelope.locator import BadLocator, Locator
 from streams.envelope.model import PayloadRef
-from streams.payload.port import Compression, Scope
+from streams.payload.media import is_json, kind_of
+from streams.payload.port import ARROW, Compression, Scope
 from streams.playbook.results import CODECS
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
@@ -49,16 +50,46 @@ def codec_of(given: Mapping[str, Any]) -> Compression | None:
     return cast("Compression | None", codec)
 
 
-def encoded(value: Any) -> bytes:
-    """Return what is put: text as it is, anything else as JSON.
+def encoded(value: Any, media_type: str) -> bytes:
+    """Return what is put, as its media type will be read: text as it is, anything else as JSON.
 
     Raises:
-        BadConfig: it is neither.
+        BadConfig: it is neither, or not what the media type says.
     """
+    if media_type == ARROW:
+        raise BadConfig("'data' is no Arrow stream; put one from a 'url' or a 'file'")
+    if not isinstance(value, str):
+        text = _json_text(value)
+    elif is_json(media_type):
+        text = _checked_json(value, media_type)
+    else:
+        text = value
+    # JSON is read as UTF-8, whatever its parameters say.
+    charset = "utf-8" if is_json(media_type) else kind_of(media_type)[1]
     try:
-        return value.encode() if isinstance(value, str) else orjson.dumps(value)
-    except (TypeError, UnicodeEncodeError) as error:
+        return text.encode(charset)
+    except LookupError as error:
+        what = f"'content_type' names the charset {charset!r}, which there is not"
+        raise BadConfig(f"{what}; write utf-8") from error
+    except ValueError as error:
+        raise BadConfig(f"'data' cannot be written in {charset}: {error}") from error
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
         raise BadConfig(f"'data' is not JSON: {error}; give text for what is not") from error
+
+
+def _checked_json(text: str, media_type: str) -> str:
+    """Return text that is put as JSON, which nobody could get if it were none."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        why = f"'data' is text that is not JSON, and 'content_type' is {media_type}: {error}"
+        raise BadConfig(f"{why}; write it with `| tojson`, or leave 'content_type' out") from error
+    return text
 
 
 def execution_id_of(value: Any) -> int:

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from streams.execution.lookup import ResultExpired, Results
 from streams.payload.blocks import NoCipher, pack
-from streams.payload.content import key_of
+from streams.payload.content import key_of, reference_from
 from streams.payload.port import Scope
 from streams.playbook.model import Step
 from streams.projector.results import result_rows
@@ -171,14 +171,35 @@ async def test_a_part_that_cuts_a_letter_in_two_loses_neither_half(shop: Shop) -
         ("Application/JSON", '{"a": 1}', {"a": 1}),
         ("application/geo+json", '{"a": 1}', {"a": 1}),
         ("text/plain; charset=utf-8", '{"a": 1}', '{"a": 1}'),
-        ("text/plain; charset=no-such", "a", "YQ=="),
+        ("application/json", '"not json"', "not json"),
+        ("application/json", {"a": "é"}, {"a": "é"}),
+        ("application/json; charset=latin-1", '{"a": "é"}', {"a": "é"}),
+        ("text/plain; charset=latin-1", "héllo", "héllo"),
+        ("text/plain; charset=utf-16", "héllo", "héllo"),
+        ("text/csv; charset=cp1252", "10 €", "10 €"),
+        ("text/plain; charset=latin-1", {"a": "é"}, '{"a":"é"}'),
     ],
 )
 async def test_a_content_type_says_how_it_is_read(
-    shop: Shop, kind: str, data: str, expected: Any
+    shop: Shop, kind: str, data: Any, expected: Any
 ) -> None:
     put: Any = (await shop.ask(action="put", data=data, content_type=kind)).data
     assert (await shop.ask(ref=put["ref"])).data == expected
+
+
+async def test_text_is_written_as_its_content_type_says(shop: Shop) -> None:
+    kind = "text/plain; charset=latin-1"
+    put: Any = (await shop.ask(action="put", data="héllo", content_type=kind)).data
+    stored = await shop.world.payloads.get(reference_from(put["ref"]))
+    assert stored == "héllo".encode("latin-1")
+
+
+async def test_bytes_in_a_charset_that_nobody_knows_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "pages").write_bytes(b"a")
+    kind = "text/plain; charset=no-such"
+    shop = Shop(tmp_path)
+    put: Any = (await shop.ask(action="put", file="pages", content_type=kind)).data
+    assert (await shop.ask(ref=put["ref"])).data == "YQ=="
 
 
 @pytest.mark.parametrize(
@@ -199,7 +220,27 @@ async def test_a_content_type_says_how_it_is_read(
         ({"data": {"n": 2**70}}, "artifact.config: 'data' is not JSON"),
         ({"data": Decimal("1.5")}, "artifact.config: 'data' is not JSON"),
         ({"data": b"bytes"}, "artifact.config: 'data' is not JSON"),
-        ({"data": "\ud800"}, "artifact.config: 'data' is not JSON"),
+        ({"data": "\ud800"}, "artifact.config: 'data' cannot be written in utf-8"),
+        (
+            {"data": "10 €", "content_type": "text/plain; charset=latin-1"},
+            "artifact.config: 'data' cannot be written in latin-1",
+        ),
+        (
+            {"data": "a", "content_type": "text/plain; charset=no-such"},
+            "artifact.config: 'content_type' names the charset 'no-such', which there is not",
+        ),
+        (
+            {"data": "not json", "content_type": "application/json"},
+            "artifact.config: 'data' is text that is not JSON",
+        ),
+        (
+            {"data": "not json", "content_type": "application/geo+json"},
+            "artifact.config: 'data' is text that is not JSON",
+        ),
+        (
+            {"data": [1], "content_type": "application/vnd.apache.arrow.stream"},
+            "artifact.config: 'data' is no Arrow stream",
+        ),
         ({"data": ["\ud800"]}, "artifact.config: 'data' is not JSON"),
     ],
 )
