@@ -34,7 +34,7 @@ IN_A_THREAD_BYTES = 1 << 20
 """From here on, following paths into a result would keep leases and other rows waiting."""
 _AT_ONCE = 256
 _IDS = re.compile(rb"[0-9]+")
-_LISTERS = ("artifact", "result")
+_ASKING, _KEY = ("artifact", "result"), "/payloads/sha256/"
 
 
 class NotInEvents(Refused):
@@ -163,7 +163,7 @@ class Keeper:
 
         Most tasks do neither, and thousands of rows tell what they kept all at once.
         """
-        if self._untold and (_lists(kind, config) or self._is_named(config)):
+        if self._untold and (_asks(kind, config) or self._is_named(config)):
             await self.tell()
 
     def _is_named(self, config: Mapping[str, Any]) -> bool:
@@ -227,12 +227,14 @@ def _text(config: Mapping[str, Any]) -> bytes:
         return repr(config).encode(errors="replace")
 
 
-def _lists(kind: str, config: Mapping[str, Any]) -> bool:
+def _asks(kind: str, config: Mapping[str, Any]) -> bool:
+    """Say whether a task looks for results without their names: it lists them, or has a key."""
+    if kind not in _ASKING:
+        return False
     inner = config.get("args")
-    return kind in _LISTERS and "list" in (
-        config.get("action"),
-        inner.get("action") if isinstance(inner, dict) else None,
-    )
+    given = {**(inner if isinstance(inner, dict) else {}), **config}
+    ref = given.get("ref")
+    return given.get("action") == "list" or (isinstance(ref, str) and _KEY in ref)
 
 
 def plain(value: Any) -> Any:

@@ -14,10 +14,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from streams.execution.lookup import ResultExpired, Results
+from streams.execution.lookup import NoSuchResult, ResultExpired, Results
 from streams.payload.blocks import NoCipher, pack
 from streams.payload.content import key_of, reference_from
 from streams.payload.port import Scope
+from streams.payload.reading import MANIFEST
 from streams.playbook.model import Step
 from streams.projector.results import result_rows
 from streams.worker.commands import CommandRunner
@@ -293,7 +294,8 @@ async def test_bytes_that_are_not_those_that_were_put(tmp_path: Path) -> None:
         {"sha256": "0" * 64},
         {"sha256": "../../etc/passwd"},
         {"uri": "noetl://tenant/acme/org/../payloads/sha256/" + "0" * 64},
-        {"uri": "noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64},
+        {"uri": "noetl://tenant/acme/org/care/stages/7"},
+        {"uri": "noetl://execution/7/step/a/task/b/7"},
         {"uri": "file:///etc/passwd"},
         {"uri": 5},
         {"sha256": None},
@@ -308,6 +310,73 @@ async def test_references_that_name_something_else(shop: Shop, change: Any) -> N
     put = (await shop.ask(action="put", data="x")).data
     assert isinstance(put, dict)
     assert (await shop.refused(ref={**put["ref"], **change})).startswith("artifact.config")
+
+
+async def test_a_reference_of_another_tenant_is_refused(shop: Shop) -> None:
+    put: Any = (await shop.ask(action="put", data="x")).data
+    foreign = put["ref"]["uri"].replace("/acme/", "/globex/")
+    said = await shop.refused(ref={**put["ref"], "uri": foreign})
+    assert said.startswith("artifact.refused")
+    parts = {"parts": [{"rows": 1, "ref": {**put["ref"], "uri": foreign}}]}
+    forged: Any = (await shop.ask(action="put", data=parts, content_type=MANIFEST)).data
+    assert (await shop.refused(ref=forged["ref"])).startswith("artifact.refused")
+
+
+async def test_a_digest_unlike_its_name_is_told_as_that(shop: Shop) -> None:
+    put: Any = (await shop.ask(action="put", data="x")).data
+    said = await shop.refused(ref={**put["ref"], "sha256": "0" * 64})
+    assert said.startswith("artifact.config")
+    assert "is not the digest of the reference" in said
+    assert "belong" not in said
+
+
+async def test_more_rows_than_can_be_read_are_too_large(shop: Shop) -> None:
+    parts = {"parts": [{"rows": 10**9, "ref": None}]}
+    put: Any = (await shop.ask(action="put", data=parts, content_type=MANIFEST)).data
+    assert (await shop.refused(ref=put["ref"])).startswith("artifact.too_large")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "{{ save }}",
+        "{{ save.data }}",
+        "{{ save.result }}",
+        "{{ save.ref }}",
+        "{{ save._ref }}",
+        "{{ save.key }}",
+        "{{ {'ref': save.ref} }}",
+    ],
+)
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_what_a_put_answered_gets_what_was_put(
+    tmp_path: Path, shown: str, is_stored: bool
+) -> None:
+    spec = {"result": {"store": {"kind": "s3", "ttl": "1h"}}} if is_stored else {}
+    shop = Shop(tmp_path)
+    put = task("save", "artifact", {"action": "put", "data": {"x": 1}}, spec=spec)
+    get = task("get", "artifact", {"action": "get", "ref": shown})
+    world = World(Step(name="once", tasks=(put, get)), {})
+    results = Results(world.log, world.clock)
+    world.tools["artifact"] = shop.tool = ArtifactTool(world.payloads, results)
+    await CommandRunner(world.ports, world.options()).run(await world.command())
+    last = await world.last()
+    assert (last.type, last.error) == ("command.completed", None)
+    assert last.result["data"] == {"x": 1}
+
+
+async def test_a_key_leads_to_what_its_execution_has_and_no_further(tmp_path: Path) -> None:
+    spec = {"result": {"store": {"kind": "s3", "ttl": "1h"}}}
+    shop = Shop(tmp_path, spec, data={"x": 1})
+    key = (await shop.run()).result["data"]["key"]
+    assert (await shop.ask(ref=key)).data == {"x": 1}
+    other = key.replace("/payloads/sha256/", "/payloads/sha256/00")[:-2]
+    assert (await shop.refused(ref=other)).startswith("artifact.missing")
+    assert (await shop.refused(ref=key.replace("/acme/", "/b/"))).startswith("artifact.refused")
+    with pytest.raises(NoSuchResult):
+        await shop.results.find(key, ACME)
+    shop.world.clock.advance(3601)
+    assert (await shop.refused(ref=key)).startswith("artifact.expired")
 
 
 @pytest.mark.parametrize(
