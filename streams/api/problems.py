@@ -17,7 +17,7 @@ from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
 from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired
 from streams.execution.steering import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
-from streams.payload.errors import PayloadMissing
+from streams.payload.errors import PayloadForeign, PayloadMissing
 
 logger = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
@@ -34,6 +34,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NotHeld, 409),
     (NoSuchResult, 404),
     (ForeignResult, 403),
+    (PayloadForeign, 403),
     (ResultExpired, 410),
     (NotYours, 409),
     (AlreadySo, 409),

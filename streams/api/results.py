@@ -16,7 +16,7 @@ from streams.api.shown import answer
 from streams.envelope.model import PayloadRef
 from streams.execution.lookup import Results
 from streams.payload.port import ARROW, JSON
-from streams.payload.reading import MANIFEST
+from streams.payload.reading import MANIFEST, Look
 from streams.payload.rendering import as_json
 
 FORMS = ("data", "ref")
@@ -35,15 +35,17 @@ async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
     if form not in FORMS:
         raise BadRequest((f"form: {form!r} is none of {', '.join(FORMS)}",))
     owner = runtime.scope_of(request)
-    found = await Results(runtime.log, runtime.clock).find(uri, owner)
+    results = Results(runtime.log, runtime.clock)
+    found = await results.find(uri, owner)
     if form == "ref":
         return answer(found.ref)
     payload = found.payload
     if payload.media_type == MANIFEST and ARROW in request.headers.get("Accept", ""):
-        return await send(request, await _joined(runtime, payload))
+        return await send(request, await _joined(runtime, payload, results.ends(owner)))
     if payload.media_type == MANIFEST or (payload.media_type == ARROW and _wants_json(request)):
         with SpooledTemporaryFile(_IN_MEMORY_BYTES, prefix="streams-rows-") as spool:
-            length = await _spooled(as_json(runtime.payloads, payload), spool)
+            rows = as_json(runtime.payloads, payload, results.ends(owner))
+            length = await _spooled(rows, spool)
             content = Content(_read(spool), length, JSON, f"{payload.sha256}-json")
             return await send(request, content)
     pieces = runtime.payloads.fetch(payload)
@@ -68,10 +70,10 @@ def _wants_json(request: web.Request) -> bool:
     return JSON in request.headers.get("Accept", "")
 
 
-async def _joined(runtime: Runtime, payload: PayloadRef) -> Content:
+async def _joined(runtime: Runtime, payload: PayloadRef, look: Look) -> Content:
     from streams.payload.stage import read_stage, written  # Arrow: 25 MB that few ask for
 
-    data = written(await read_stage(runtime.payloads, payload))
+    data = written(await read_stage(runtime.payloads, payload, look=look))
     return Content(_once(data), len(data), ARROW, f"{payload.sha256}-arrow")
 
 

@@ -71,13 +71,17 @@ def check_owner(scope: Scope, ref: PayloadRef) -> PayloadRef:
     """Return `ref` if it belongs to this tenant and organization.
 
     Raises:
-        BadLocator: it names no payload.
+        BadLocator: it names no payload, or another than its digest.
         PayloadForeign: it is somebody else's.
     """
-    if ref.uri != str(Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)):
-        parse(ref.uri)
-        raise PayloadForeign(ref.uri, scope)
-    return ref
+    if ref.uri == str(Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)):
+        return ref
+    place = parse(ref.uri)
+    if not isinstance(place, Locator) or place.kind != "payloads":
+        raise BadLocator("kind", "must be payloads", ref.uri)
+    if (place.tenant, place.org) == (scope.tenant_id, scope.organization_id):
+        raise BadLocator("id", f"is not the digest of the reference, {ref.sha256}", ref.uri)
+    raise PayloadForeign(ref.uri, scope)
 
 
 def reference_json(ref: PayloadRef) -> dict[str, Any]:

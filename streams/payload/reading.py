@@ -23,6 +23,8 @@ MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
 MOST_ROWS = 10_000_000
 """What one reader takes of a loop; a manifest of a few bytes can claim any number."""
+Look = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Looks at a row that stands for a result of its own; what it raises, the reader raises."""
 _AT_ONCE = 8
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -113,8 +115,12 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-async def read_value(source: Source, ref: PayloadRef, most: int | None = None) -> Any:
+async def read_value(
+    source: Source, ref: PayloadRef, most: int | None = None, look: Look | None = None
+) -> Any:
     """Return the value behind a reference; a manifest's rows are read from all its parts.
+
+    Rows that are results of their own are shown to `look` before they are read.
 
     Raises:
         TooLargeToRead: all of it together has more than `most` bytes; the rest is not fetched.
@@ -126,7 +132,7 @@ async def read_value(source: Source, ref: PayloadRef, most: int | None = None) -
     data = await source.get(ref)
     if ref.media_type == MANIFEST:
         owner = scope_of(ref)
-        return await _rows(source, decode_manifest(data, owner), owner, budget)
+        return await _rows(source, decode_manifest(data, owner), owner, budget, look)
     return decode(ref, data)
 
 
@@ -222,7 +228,13 @@ def scope_of(ref: PayloadRef) -> Scope:
     return Scope(place.tenant, place.org)
 
 
-async def _rows(source: Source, parts: Sequence[Part], owner: Scope, budget: _Budget) -> list[Json]:
+async def _rows(
+    source: Source,
+    parts: Sequence[Part],
+    owner: Scope,
+    budget: _Budget,
+    look: Look | None = None,
+) -> list[Json]:
     async def read(ref: PayloadRef) -> Any:
         return decode(ref, await source.get(ref))
 
@@ -243,6 +255,9 @@ async def _rows(source: Source, parts: Sequence[Part], owner: Scope, budget: _Bu
         inner += [followed(row, owner, part.of) for row in rows[len(inner) :]]
     if not any(inner):
         return rows
+    for row, ref in zip(rows, inner, strict=True):
+        if ref is not None and look is not None and isinstance(row, dict):
+            await look(row)
     values = await read_all([ref for ref in inner if ref is not None])
     return [row if ref is None else values[ref.uri] for row, ref in zip(rows, inner, strict=True)]
 

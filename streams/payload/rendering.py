@@ -13,7 +13,7 @@ from streams.errors import Refused
 from streams.payload.content import scope_of
 from streams.payload.media import is_json
 from streams.payload.port import ARROW, PayloadStore, Scope
-from streams.payload.reading import MANIFEST, Part, decode, decode_manifest, followed, listed
+from streams.payload.reading import MANIFEST, Look, Part, decode, decode_manifest, followed, listed
 
 WHOLE_BYTES = 64 << 20
 """The largest payload that must be at hand as a whole to be read as JSON."""
@@ -30,8 +30,12 @@ class TooLargeForJson(Refused):
         )
 
 
-async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
+async def as_json(
+    store: PayloadStore, ref: PayloadRef, look: Look | None = None
+) -> AsyncIterator[bytes]:
     """Yield the value behind a reference as JSON; of a manifest, the rows of all its parts.
+
+    Rows that are results of their own are shown to `look` before they are read.
 
     Raises:
         TooLargeForJson: a part is too large.
@@ -48,7 +52,7 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
     data = await store.get(ref)
     if ref.media_type == MANIFEST:
         owner = scope_of(ref)
-        parts = _parts(store, decode_manifest(data, owner), owner)
+        parts = _parts(store, decode_manifest(data, owner), owner, look)
     elif ref.media_type == ARROW:
         parts = _arrow(data)
     else:
@@ -61,7 +65,9 @@ async def as_json(store: PayloadStore, ref: PayloadRef) -> AsyncIterator[bytes]:
     yield opening + b"]"
 
 
-async def _parts(store: PayloadStore, parts: Sequence[Part], owner: Scope) -> AsyncIterator[bytes]:
+async def _parts(
+    store: PayloadStore, parts: Sequence[Part], owner: Scope, look: Look | None
+) -> AsyncIterator[bytes]:
     comma = b""
     for part in parts:
         if part.ref is None:
@@ -73,6 +79,8 @@ async def _parts(store: PayloadStore, parts: Sequence[Part], owner: Scope) -> As
             raise TooLargeForJson(part.ref)
         for row in _each(part.ref, await store.get(part.ref)):
             if (inner := followed(row, owner, part.of)) is not None:
+                if look is not None and isinstance(row, dict):
+                    await look(row)
                 yield comma
                 async for piece in as_json(store, inner):
                     yield piece

@@ -12,6 +12,7 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW
 from streams.payload.reading import (
     MANIFEST,
+    Look,
     Part,
     Source,
     TooLargeToRead,
@@ -39,11 +40,13 @@ class TooLargeToJoin(Refused):
         )
 
 
-async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -> pa.Table:
+async def read_stage(
+    source: Source, ref: PayloadRef, most: int = WHOLE_BYTES, look: Look | None = None
+) -> pa.Table:
     """Return the rows behind a manifest, or a frame's own, as one table.
 
     Frames that agree are joined without looking at their values. Rows that are references are
-    followed, as `read_value` does.
+    shown to `look` and followed, as `read_value` does.
 
     Raises:
         TooLargeToJoin: the frames and what their rows refer to have more than `most` bytes.
@@ -63,7 +66,7 @@ async def read_stage(source: Source, ref: PayloadRef, most: int = WHOLE_BYTES) -
     tables = await _tables(source, parts)
     if any(_may_refer(table.schema) for table in tables):
         try:
-            return _encoded(await read_value(source, ref, most))
+            return _encoded(await read_value(source, ref, most, look))
         except TooLargeToRead as error:
             raise TooLargeToJoin(ref, error.found, most) from error
     try:

@@ -183,6 +183,16 @@ def tell_what_put_leaves_out(
         draft.report((*path, "select"), what, hint, Severity.WARNING)
 
 
+def tell_what_a_label_hides(
+    draft: Draft, label: str, policy: ResultPolicy | None, path: Path
+) -> None:
+    """Say where a selected field is called like its task, whose result other steps find there."""
+    if policy is not None and label in [one.name for one in policy.select]:
+        where = (*path, "spec", "result", "select")
+        what = f"{label!r} is the label of the task, too: `STEP.{label}` is its result"
+        draft.report(where, what, "choose another `as`", Severity.WARNING)
+
+
 def _number(value: Any, usual: int) -> int:
     return value if isinstance(value, int) else usual
 

@@ -17,7 +17,11 @@ from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.kinds import RAW, USUAL, kinds
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
-from streams.playbook.results import policy_of, tell_what_put_leaves_out
+from streams.playbook.results import (
+    policy_of,
+    tell_what_a_label_hides,
+    tell_what_put_leaves_out,
+)
 from streams.playbook.shape import nearest
 from streams.playbook.sink_auth import with_auth
 from streams.playbook.sink_check import check_rules
@@ -165,6 +169,7 @@ def _task(
     rules = _rules(draft, config.get("eval"), (*path, "eval"), label.all)
     result = policy_of(draft, spec, path)
     tell_what_put_leaves_out(draft, kind, config, result, path)
+    tell_what_a_label_hides(draft, label.name, result, path)
     task = Task(
         label=label.name,
         kind=kind,

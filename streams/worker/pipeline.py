@@ -63,6 +63,10 @@ class Results(Protocol):
         """Make a result of a payload that a tool has stored, and return its reference."""
         ...
 
+    async def tell_before(self, kind: str, config: Config) -> None:
+        """Let others find what was kept so far, if a task of this kind could ask for it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
@@ -282,6 +286,8 @@ class Pipeline:
             return _error("expression" if task.sink is None else "sink", str(error))
         if not isinstance(config, dict):
             return _error("config", f"the configuration of {task.label} is no mapping")
+        if self._results is not None and self._savers[place] is None:
+            await self._results.tell_before(task.kind, config)
         call = self._name(task, f"{row.number}.{count}", tries)
         if task.sink is None:
             return await self._use(place, row, tool, config, call)

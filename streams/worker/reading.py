@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from streams.envelope.model import PayloadRef
-from streams.payload.reading import MANIFEST, Source, TooLargeToRead, read_some, read_value
+from streams.payload.reading import MANIFEST, Look, Source, TooLargeToRead, read_some, read_value
 from streams.worker.errors import VALUE_BYTES, TooLargeAValue
 
 
@@ -15,6 +15,7 @@ async def handed(
     ref: PayloadRef,
     most: int = VALUE_BYTES,
     places: Collection[int] | None = None,
+    look: Look | None = None,
 ) -> Any:
     """Return the value behind `ref`, as `read_value` does; or some rows, as `read_some` does.
 
@@ -24,6 +25,6 @@ async def handed(
     try:
         if places is not None and ref.media_type == MANIFEST:
             return await read_some(source, ref, places, most)
-        return await read_value(source, ref, most)
+        return await read_value(source, ref, most, look)
     except TooLargeToRead as error:
         raise TooLargeAValue(ref.uri, error.found, most) from error

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -31,6 +33,8 @@ EXTRACTED_BYTES = 8 * 1024
 IN_A_THREAD_BYTES = 1 << 20
 """From here on, following paths into a result would keep leases and other rows waiting."""
 _AT_ONCE = 256
+_IDS = re.compile(rb"[0-9]+")
+_ASKING, _KEY = ("artifact", "result"), "/payloads/sha256/"
 
 
 class NotInEvents(Refused):
@@ -40,9 +44,10 @@ class NotInEvents(Refused):
 class Keeper:
     """Keeps results: the payload store first, always, then a copy in the tier that was asked for.
 
-    The events are gathered until `tell`, before the one that ends the attempt: a reference
-    in a committed result can always be resolved. Those of an attempt that is lost are told
-    by nobody, or stay as history; their ids are this attempt's own.
+    The events are gathered until `tell`, before the one that ends the attempt or a task that is
+    given one of their names: a reference in a committed result, or in anybody's hands, can
+    always be resolved. Those of an attempt that is lost are told by nobody, or stay as history;
+    their ids are this attempt's own.
     """
 
     def __init__(
@@ -59,7 +64,7 @@ class Keeper:
         self._item, self._payloads, self._copies = item, payloads, copies
         self._log, self._clock, self._insist = log, clock, insist
         self._inline_bytes, self._large = inline_bytes, large
-        self._untold: list[NewEvent] = []
+        self._untold: dict[str, NewEvent] = {}
         self._telling = asyncio.Lock()
 
     async def keep(self, task: Task, data: Json, partition: str) -> Kept:
@@ -100,7 +105,7 @@ class Keeper:
             extracted=extracted,
             preview=_look(data, policy.preview_max_bytes),
         )
-        self._untold.append(self._event(result_id, task, ref, payload))
+        self._untold[str(result_id)] = self._event(result_id, task, ref, payload)
         if kind == "db":
             await self.tell()  # its rows go with the event's end: none may be without one
         await self._copies.put(
@@ -140,16 +145,33 @@ class Keeper:
             scope=policy.scope,
             expires_at=self._end(policy),
         )
-        self._untold.append(self._event(result_id, task.label, ref, payload))
+        self._untold[str(result_id)] = self._event(result_id, task.label, ref, payload)
         return ref
 
     async def tell(self) -> None:
         """Append what was kept and is not told yet."""
         async with self._telling:  # rows of a frame may tell at the same time
             while self._untold:
-                batch = self._untold[:_AT_ONCE]
+                ids = list(islice(self._untold, _AT_ONCE))
+                batch = [self._untold[one] for one in ids]
                 await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
-                del self._untold[: len(batch)]
+                for one in ids:
+                    del self._untold[one]
+
+    async def tell_before(self, kind: str, config: Mapping[str, Any]) -> None:
+        """Append what was kept if a task of this kind could ask for it: by a name, or by listing.
+
+        Most tasks do neither, and thousands of rows tell what they kept all at once.
+        """
+        if self._untold and (_asks(kind, config) or self._is_named(config)):
+            await self.tell()
+
+    def _is_named(self, config: Mapping[str, Any]) -> bool:
+        """Say whether a name that nobody else knows yet is in there, quoted or not."""
+        text = _text(config)
+        if str(self._item.execution_id).encode() not in text:
+            return False
+        return any(one.decode() in self._untold for one in _IDS.findall(text))
 
     def _name(self, task: str, partition: str) -> tuple[int, str]:
         """Return a result's id, which is this attempt's own, and its name."""
@@ -196,6 +218,23 @@ def encode(data: Any) -> bytes:
         return orjson.dumps(data, default=str)
     except TypeError as error:
         raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
+
+
+def _text(config: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # whether a tool can use such a value is for the tool to say
+        return repr(config).encode(errors="replace")
+
+
+def _asks(kind: str, config: Mapping[str, Any]) -> bool:
+    """Say whether a task looks for results without their names: it lists them, or has a key."""
+    if kind not in _ASKING:
+        return False
+    inner = config.get("args")
+    given = {**(inner if isinstance(inner, dict) else {}), **config}
+    ref = given.get("ref")
+    return given.get("action") == "list" or (isinstance(ref, str) and _KEY in ref)
 
 
 def plain(value: Any) -> Any:

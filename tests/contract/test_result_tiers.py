@@ -292,6 +292,21 @@ async def test_the_db_tier_is_a_table_to_ask(database: Settings) -> None:
 
 
 @pytest.mark.stack
+async def test_a_nul_in_a_row_of_the_db_tier_fails_no_query(database: Settings) -> None:
+    odd = ["a\0\0b", "\\\0", "\\u0000", "\\\\u0000", "\ufffd", "\\ufffd", "\\\ufffd\0"]
+    copy = await copied(MemoryPayloadStore(), {"own": uuid4().hex, "odd": odd, "k\0": 1, "k": "ok"})
+    async with open_pool(dsn(database, "append")) as pool:
+        await PostgresTier(pool).put(copy)
+        assert await PostgresTier(pool).get(copy.payload) == copy.data
+    async with open_pool(dsn(database, "read")) as pool:
+        asked = "SELECT data->>'k', data::jsonb->>'odd' FROM noetl.result_data WHERE ref = $1"
+        found = await pool.fetchrow(asked, copy.uri)
+    assert found is not None
+    assert found[0] == "ok"
+    assert orjson.loads(found[1]) == [one.replace("\0", "\ufffd") for one in odd]
+
+
+@pytest.mark.stack
 async def test_a_row_of_the_db_tier_goes_when_its_result_has_expired(database: Settings) -> None:
     store = MemoryPayloadStore()
     ended, lasting = [await copied(store, {"own": uuid4().hex}) for _ in range(2)]

@@ -117,7 +117,7 @@ async def test_a_frames_output_comes_back_as_rows(payloads: MemoryPayloadStore) 
 async def test_a_reference_of_another_tenant_is_refused(payloads: MemoryPayloadStore) -> None:
     ref = await payloads.put(Scope("other", "care"), b"1", media_type="application/json")
     told = {n: getattr(ref, n) for n in ("uri", "sha256", "media_type", "byte_length")}
-    assert kind(await run(ArtifactTool(payloads), ref=told)) == "artifact.config"
+    assert kind(await run(ArtifactTool(payloads), ref=told)) == "artifact.refused"
 
 
 async def test_a_missing_artifact_is_said(payloads: MemoryPayloadStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import asyncpg
@@ -20,10 +21,16 @@ SET data = excluded.data, payload_uri = excluded.payload_uri, expires_at = exclu
 _GET = "SELECT data::text FROM noetl.result_data WHERE payload_uri = $1 LIMIT 1"
 _DELETE = "DELETE FROM noetl.result_data WHERE payload_uri = $1"
 _SWEEP = "DELETE FROM noetl.result_data WHERE expires_at <= now()"
+# An escape that follows an even number of backslashes, and so is one.
+_NUL, _INSTEAD = (re.compile(rf"(?<!\\)((?:\\\\)*)\\u{code}") for code in ("0000", "fffd"))
 
 
 class PostgresTier:
-    """Rows of `noetl.result_data`, with the result as a `json` column."""
+    """Rows of `noetl.result_data`, with the result as a `json` column.
+
+    Postgres has no NUL in its texts and fails every query that comes to one, so that in a row
+    U+FFFD stands for it, escaped: no result is written with that escape, so it can be read back.
+    """
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -31,12 +38,13 @@ class PostgresTier:
     async def put(self, copy: Copy) -> None:
         """Write a row."""
         names = (copy.uri, copy.execution_id, copy.step, copy.task, copy.payload.uri)
-        await self._ask(self._pool.execute, _PUT, *names, copy.data.decode(), copy.expires_at)
+        data = _without_nul(copy.data.decode())
+        await self._ask(self._pool.execute, _PUT, *names, data, copy.expires_at)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
         """Return the bytes, or None where there is no row."""
         found: str | None = await self._ask(self._pool.fetchval, _GET, ref.uri)
-        return None if found is None else found.encode()
+        return None if found is None else _with_nul(found).encode()
 
     async def delete(self, ref: PayloadRef) -> None:
         """Remove the rows that have this data."""
@@ -51,3 +59,11 @@ class PostgresTier:
             return await call(sql, *values)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise CopyFailed(f"noetl.result_data: {error!r}") from error
+
+
+def _without_nul(text: str) -> str:
+    return _NUL.sub(r"\1\\ufffd", text) if r"\u0000" in text else text
+
+
+def _with_nul(text: str) -> str:
+    return _INSTEAD.sub(r"\1\\u0000", text) if r"\ufffd" in text else text

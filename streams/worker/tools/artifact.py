@@ -11,11 +11,10 @@ from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
 from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
 from streams.payload.content import reference_json
-from streams.payload.errors import PayloadCorrupt, PayloadMissing
+from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
-from streams.payload.reading import MANIFEST
-from streams.payload.results import is_reference
+from streams.payload.reading import MANIFEST, Look, TooManyRows
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.reading import handed
@@ -27,6 +26,7 @@ from streams.worker.tools.artifact_config import (
     given_in,
     plain_type,
     reference_of,
+    told_in,
 )
 from streams.worker.tools.download import Downloads, NoSource, Source, from_file
 from streams.worker.tools.failure import failed
@@ -42,10 +42,12 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (BadLocator, "artifact.config"),
     (NoSource, "artifact.source"),
     (TooLargeAValue, "artifact.too_large"),
+    (TooManyRows, "artifact.too_large"),
     (NoSuchResult, "artifact.missing"),
     (PayloadMissing, "artifact.missing"),
     (ResultExpired, "artifact.expired"),
     (ForeignResult, "artifact.refused"),
+    (PayloadForeign, "artifact.refused"),
     (PayloadCorrupt, "artifact.corrupt"),
 )
 
@@ -55,9 +57,9 @@ class ArtifactTool:
 
     What is put is `data`, or comes from a `url` or a `file` below the folder of sinks without
     ever being in memory as a whole. A `ref` is the name of a result (`_ref`), a result
-    reference, or what a put answered; one of another tenant or organization is refused. With
-    `range` some of its bytes are got. Bytes that are no text come as base64, and
-    `meta.encoding` says so. Keys may be given below `args`, too.
+    reference, what a put answered, or the `key` in it, of the same execution; one of another
+    tenant or organization is refused. With `range` some of its bytes are got. Bytes that are no
+    text come as base64, and `meta.encoding` says so. Keys may be given below `args`, too.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class ArtifactTool:
             if action == "put":
                 return await self._put(given, scope, call)
             if action == "get":
-                return await self._get(await self._payload(given, scope), given.get("range"))
+                look = None if self._known is None else self._known.ends(scope)
+                ref = await self._payload(given, scope, call)
+                return await self._get(ref, given.get("range"), look)
             if action == "list":
                 return await self._list(given, scope, call.execution_id)
             raise BadConfig(f"'action' must be {', '.join(ACTIONS)}, not {action!r}")
@@ -119,9 +123,10 @@ class ArtifactTool:
         elif named == ["file"]:
             ref = await self._store(scope, from_file(self._folder, given), kind, codec)
         else:
-            usual = TEXT if isinstance(given["data"], str) else JSON
+            data = given["data"]
+            kind = kind or (TEXT if isinstance(data, str) else JSON)
             ref = await self._payloads.put(
-                scope, encoded(given["data"]), media_type=kind or usual, compression=codec
+                scope, encoded(data, kind), media_type=kind, compression=codec
             )
         # As a sink's answer, it says where the data is.
         told: dict[str, Any] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
@@ -135,7 +140,7 @@ class ArtifactTool:
             scope, source.pieces, media_type=media_type, compression=codec
         )
 
-    async def _get(self, ref: PayloadRef, asked: Any) -> Outcome:
+    async def _get(self, ref: PayloadRef, asked: Any, look: Look | None = None) -> Outcome:
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         if asked is not None:
             if ref.media_type == MANIFEST:
@@ -146,7 +151,7 @@ class ArtifactTool:
             meta |= {"range": f"{first}-{last}", **notes}
             return Outcome(status="success", data=value, meta=meta)
         if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
-            value = await handed(self._payloads, ref, self._value_bytes)
+            value = await handed(self._payloads, ref, self._value_bytes, look=look)
             return Outcome(status="success", data=value, meta=meta)
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
@@ -160,14 +165,12 @@ class ArtifactTool:
         )
         return Outcome(status="success", data=[dict(one) for one in found])
 
-    async def _payload(self, given: Mapping[str, Any], scope: Scope) -> PayloadRef:
-        ref = given.get("ref")
+    async def _payload(self, given: Mapping[str, Any], scope: Scope, call: Call) -> PayloadRef:
+        ref = told_in(given.get("ref"))
         if ref is None:
             raise BadConfig("'ref' is missing or null: a small result is in its event, not stored")
-        if isinstance(ref, dict) and is_reference(ref):
-            ref = ref.get("ref")
         if isinstance(ref, str):
-            return (await self._results.find(ref, scope)).payload
+            return (await self._results.find(ref, scope, call.execution_id)).payload
         if isinstance(ref, dict):
             return reference_of(ref, scope)
         raise BadConfig(f"'ref' is {type(ref).__name__}, not the name of a result")

@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import orjson
 
-from streams.envelope.locator import BadLocator, Locator
 from streams.envelope.model import PayloadRef
-from streams.payload.port import Compression, Scope
+from streams.payload.content import check_owner
+from streams.payload.media import is_json, kind_of
+from streams.payload.port import ARROW, Compression, Scope
+from streams.payload.results import is_reference
 from streams.playbook.results import CODECS
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
@@ -49,16 +51,46 @@ def codec_of(given: Mapping[str, Any]) -> Compression | None:
     return cast("Compression | None", codec)
 
 
-def encoded(value: Any) -> bytes:
-    """Return what is put: text as it is, anything else as JSON.
+def encoded(value: Any, media_type: str) -> bytes:
+    """Return what is put, as its media type will be read: text as it is, anything else as JSON.
 
     Raises:
-        BadConfig: it is neither.
+        BadConfig: it is neither, or not what the media type says.
     """
+    if media_type == ARROW:
+        raise BadConfig("'data' is no Arrow stream; put one from a 'url' or a 'file'")
+    if not isinstance(value, str):
+        text = _json_text(value)
+    elif is_json(media_type):
+        text = _checked_json(value, media_type)
+    else:
+        text = value
+    # JSON is read as UTF-8, whatever its parameters say.
+    charset = "utf-8" if is_json(media_type) else kind_of(media_type)[1]
     try:
-        return value.encode() if isinstance(value, str) else orjson.dumps(value)
-    except (TypeError, UnicodeEncodeError) as error:
+        return text.encode(charset)
+    except LookupError as error:
+        what = f"'content_type' names the charset {charset!r}, which there is not"
+        raise BadConfig(f"{what}; write utf-8") from error
+    except ValueError as error:
+        raise BadConfig(f"'data' cannot be written in {charset}: {error}") from error
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
         raise BadConfig(f"'data' is not JSON: {error}; give text for what is not") from error
+
+
+def _checked_json(text: str, media_type: str) -> str:
+    """Return text that is put as JSON, which nobody could get if it were none."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        why = f"'data' is text that is not JSON, and 'content_type' is {media_type}: {error}"
+        raise BadConfig(f"{why}; write it with `| tojson`, or leave 'content_type' out") from error
+    return text
 
 
 def execution_id_of(value: Any) -> int:
@@ -79,11 +111,28 @@ def given_in(config: Config) -> dict[str, Any]:
     return {**(inner if isinstance(inner, dict) else {}), **config}
 
 
+def told_in(ref: Any) -> Any:
+    """Return the name, or the payload's reference, in whatever tells of a result.
+
+    That is a name, either kind of reference, what a put answered, or all that templates see of
+    a task.
+    """
+    if not isinstance(ref, dict):
+        return ref
+    if is_reference(ref):
+        return ref.get("ref")
+    if "_ref" in ref or "uri" in ref:
+        return ref.get("_ref", ref)
+    inner = next((ref[key] for key in ("ref", "data") if isinstance(ref.get(key), dict)), None)
+    return ref if inner is None else told_in(inner)
+
+
 def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
     """Return the payload that a put answered with, which must be the scope's own.
 
     Raises:
-        BadConfig: it names none of them.
+        BadConfig, BadLocator: it names none.
+        PayloadForeign: it is somebody else's.
     """
     names = ("uri", "sha256", "media_type", "byte_length")
     if missing := [name for name in names if name not in fields]:
@@ -95,10 +144,4 @@ def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
     if not is_count or not all(isinstance(one, str) for one in (uri, digest, media_type)):
         raise BadConfig("'ref' is no reference: three texts and a number of bytes; give it whole")
     ref = PayloadRef(uri=uri, sha256=digest, media_type=media_type, byte_length=byte_length)
-    try:
-        ours = Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)
-    except BadLocator as error:
-        raise BadConfig(f"'ref' names no payload: {error}") from error
-    if ref.uri != str(ours):
-        raise BadConfig(f"{ref.uri} does not belong to this tenant and organization")
-    return ref
+    return check_owner(scope, ref)

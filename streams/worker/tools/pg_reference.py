@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,8 +23,8 @@ _VERBS = _WRITES | {"select", "values", "table"}
 def written(command: Statement, answer: Mapping[str, Any], store: str = "db") -> dict[str, Any]:
     """Return {"store": "db", "key": table, "range": which rows} of a statement that wrote.
 
-    The range is that of the first column it returned, or the count of its rows. A statement
-    that only reads has none.
+    The range is that of a column it returned: `id`, else the first of integers, else the first;
+    or the count of its rows. A statement that only reads has none.
     """
     if not command.writes or (table := _target(command.text)) is None:
         return {}
@@ -50,12 +50,26 @@ def _target(text: str) -> str | None:
 
 def _range(answer: Mapping[str, Any]) -> str:
     rows: Sequence[Mapping[str, Any]] = answer.get("rows") or ()
-    column = next(iter(rows[0]), None) if rows else None
-    if column is not None:
+    for column in _columns(rows):
         values = [row[column] for row in rows]
-        if all(type(value) is int for value in values):
+        if _are(int, values):
             return f"{column}:{min(values)}-{max(values)}"
-        if all(isinstance(value, str) for value in values):
+        if _are(str, values):
             first, last = (concealed_value(one)[:80] for one in (min(values), max(values)))
             return f"{column}:{first}-{last}"
     return f"rows:{answer.get('row_count', 0)}"
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the columns that may tell the rows apart, the likeliest first.
+
+    The table knows its key, and asking it would take longer than many a write.
+    """
+    names = list(rows[0]) if rows else []
+    yield from (name for name in names if name.lower() == "id")
+    yield from (name for name in names if _are(int, [row[name] for row in rows]))
+    yield from names[:1]
+
+
+def _are(kind: type, values: Sequence[Any]) -> bool:
+    return all(type(value) is kind for value in values)

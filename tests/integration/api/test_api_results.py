@@ -10,6 +10,7 @@ import asyncpg
 import orjson
 import pytest
 
+from streams.envelope.model import PayloadRef
 from streams.payload.port import ARROW, JSON, Scope
 from streams.payload.reading import MANIFEST, Part, encode_manifest
 from streams.payload.results import result_reference, result_uri
@@ -118,10 +119,11 @@ async def test_a_result_that_has_expired_says_so(client: Client, stand: Stand) -
     for stored in (told, late):
         async with client.get(path(stored.uri)) as answer:
             assert answer.status == 410
-    async with client.get(f"/api/executions/{told.story.root.id}/results") as answer:
-        assert (await answer.json())["results"] == []
-    async with client.get(f"/api/executions/{late.story.root.id}/results?step=load") as answer:
-        assert [one["ref"] for one in (await answer.json())["results"]] == [late.uri]
+        async with client.get(f"/api/executions/{stored.story.root.id}/results") as answer:
+            assert (await answer.json())["results"] == []
+    kept = await Stored(stand).put(expires_at="2999-01-01T00:00:00.000Z")
+    async with client.get(f"/api/executions/{kept.story.root.id}/results?step=load") as answer:
+        assert [one["ref"] for one in (await answer.json())["results"]] == [kept.uri]
 
 
 async def test_a_loops_rows_and_their_rows_in_the_table(
@@ -169,6 +171,45 @@ async def test_a_loops_rows_and_their_rows_in_the_table(
         assert await answer.json() == [{"n": n} for n in range(5)]
     async with client.get(path(part)) as answer:
         assert (answer.content_type, await answer.read()) == (ARROW, encoded.data)
+
+
+async def test_a_loops_name_ends_with_its_rows(client: Client, stand: Stand) -> None:
+    row, payloads = await Stored(stand).put(), stand.runtime.payloads
+    rows = await payloads.put(SCOPE, orjson.dumps([row.ref]), media_type=JSON)
+    manifest = await payloads.put(SCOPE, encode_manifest([Part(1, rows)]), media_type=MANIFEST)
+    uri = await _stored_rows(stand, row.story, manifest)
+    for accept in (JSON, ARROW):
+        async with client.get(path(uri), headers={"Accept": accept}) as answer:
+            assert answer.status == 200
+    await row.expire()
+    for accept in (JSON, ARROW):
+        async with client.get(path(uri), headers={"Accept": accept}) as answer:
+            assert answer.status == 410
+
+
+async def test_a_manifest_with_another_tenants_part_is_refused(
+    client: Client, stand: Stand
+) -> None:
+    payloads, story = stand.runtime.payloads, Story(stand.log.ids.take(100)[0])
+    foreign = await payloads.put(Scope("globex", "care"), b"[1]", media_type=JSON)
+    forged = await payloads.put(SCOPE, encode_manifest([Part(1, foreign)]), media_type=MANIFEST)
+    await stand.log.store.append([story.began()])
+    async with client.get(path(await _stored_rows(stand, story, forged))) as answer:
+        assert answer.status == 403
+
+
+async def _stored_rows(stand: Stand, story: Story, manifest: PayloadRef) -> str:
+    uri = result_uri(story.root.id, "load", "load", story.loop_id)
+    routing = {"result_id": str(story.loop_id), "store": "object", "scope": "permanent"}
+    stored = story.event(
+        "result.stored",
+        node_name="load",
+        meta={**routing, "task": "load"},
+        result=result_reference(uri, manifest, store="object", scope="permanent"),
+        payload_ref=manifest,
+    )
+    await stand.log.store.append([stored])
+    return uri
 
 
 async def test_what_ends_is_marked_in_the_table(stand: Stand, database: Settings) -> None:

@@ -169,6 +169,15 @@ async def test_a_later_attempt_adopts_the_answer_and_writes_nothing(
     assert await db.fetchval("SELECT count(*) FROM t") == 3
 
 
+async def test_the_range_is_the_keys_wherever_it_is_returned(
+    tool: PostgresTool, db: asyncpg.Connection, call: Call
+) -> None:
+    config = sql("INSERT INTO t VALUES (8, 'c'), (3, 'b'), (5, 'a') RETURNING v, id")
+    data: Any = (await tool.run(config, call)).data
+    assert data["range"] == "id:3-8"
+    assert await db.fetchval("SELECT count(*) FROM t") == 3
+
+
 async def test_two_attempts_at_once_write_once(
     tool: PostgresTool, db: asyncpg.Connection, call: Call
 ) -> None:

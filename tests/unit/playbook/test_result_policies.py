@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from streams.playbook.parse import check, parse
+from streams.playbook.problem import Severity
 from streams.playbook.results import ResultPolicy, Unselectable
 from streams.playbook.views import ASKED_BYTES, result_view, wants_data
 
@@ -286,6 +287,17 @@ def test_a_life_that_no_time_can_end_is_refused(ttl: str) -> None:
 def test_a_selected_field_hides_nothing_that_templates_look_for(name: str) -> None:
     _, problems = check(text({"select": [{"path": "$.a", "as": name}]}))
     assert [one for one in problems if f"{name!r} means something else" in one.message]
+
+
+@pytest.mark.parametrize(
+    "select", [{"path": "$.a", "as": "page"}, {"path": "$.a.page"}, {"path": "$.a", "as": "last"}]
+)
+def test_a_selected_field_that_is_called_like_its_task_is_warned_of(select: Any) -> None:
+    made, problems = check(text({"select": [select]}))
+    assert made is not None
+    told = [(one.where, one.severity) for one in problems if "is the label" in one.message]
+    where = "workflow[0].tool[0].page.spec.result.select"
+    assert told == [(where, Severity.WARNING)] * (select.get("as") != "last")
 
 
 @pytest.mark.parametrize("label", ["data", "_ref", "result", "error", "ctx", "_prev"])

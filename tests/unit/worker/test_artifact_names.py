@@ -12,11 +12,13 @@ from streams.execution.lookup import Results
 from streams.payload.content import reference_json
 from streams.payload.port import Scope
 from streams.payload.reading import MANIFEST, Part, encode_manifest
+from streams.payload.results import result_reference, results_of, rows_reference
 from streams.playbook.model import Step
 from streams.worker.commands import CommandRunner
+from streams.worker.frames import FrameRunner
 from streams.worker.port import Call, Outcome
 from streams.worker.tools.artifact import ArtifactTool
-from tests.unit.worker.stage import EXECUTION_ID, FakeTool, World, ok, task
+from tests.unit.worker.stage import EXECUTION_ID, FakeTool, World, loop_step, ok, task
 
 PAGE = {"rows": list(range(20_000))}
 
@@ -131,6 +133,91 @@ async def test_after_its_time_it_is_expired(shop: Shop) -> None:
     name = await shop.open()
     shop.world.clock.advance(timedelta(minutes=31).total_seconds())
     assert kind(await shop.ask(ref=name)) == "artifact.expired"
+    assert (await shop.ask(action="list")).data == []
+
+
+class Loop(Shop):
+    """A world in which a frame stored its rows, and their loop's manifest."""
+
+    def __init__(self, **store: Any) -> None:
+        spec = {"result": {"store": {"kind": "s3", **store}}}
+        row = task("page", "t", {"n": "{{ iter.item }}"}, spec=spec)
+        self.world = World(loop_step(row), {"t": FakeTool()})
+        results = Results(self.world.log, self.world.clock)
+        self.tool = ArtifactTool(self.world.payloads, results)
+
+    async def open(self) -> str:
+        world = self.world
+        item = await world.frame([1, 2])
+        await FrameRunner(world.ports, world.options()).run(item)
+        committed = await world.last()
+        assert committed.type == "frame.committed"
+        of = results_of(EXECUTION_ID, "load")
+        rows = encode_manifest([Part(2, committed.payload_ref, of)])
+        put = await world.payloads.put(Scope("acme", "care"), rows, media_type=MANIFEST)
+        ref = rows_reference(EXECUTION_ID, "load", 3001, put)
+        meta = {"result_id": "3001", "store": "object", "scope": "permanent", "task": "load"}
+        await world.append(
+            "result.stored", item, meta, "result.stored/3001", result=ref, payload_ref=put
+        )
+        return str(ref["ref"])
+
+    async def end_rows(self, reason: str) -> None:
+        """Append what the collector does."""
+        item = await self.world.command()
+        for stored in (await self.world.events("result.stored"))[:-1]:
+            meta = {"result_id": stored.meta["result_id"], "reason": reason}
+            key = f"result.expired/{stored.meta['result_id']}"
+            await self.world.append("result.expired", item, meta, key)
+
+
+async def test_a_loops_rows_are_not_had_by_its_name_after_their_time() -> None:
+    loop = Loop(ttl="30m")
+    name = await loop.open()
+    assert (await loop.ask(ref=name)).data == [{"n": 1}, {"n": 2}]
+    loop.world.clock.advance(1801)
+    assert kind(await loop.ask(ref=name)) == "artifact.expired"
+
+
+async def test_a_loops_rows_are_not_had_by_its_name_after_their_scope() -> None:
+    loop = Loop(scope="execution")
+    name = await loop.open()
+    assert (await loop.ask(ref=name)).data == [{"n": 1}, {"n": 2}]
+    await loop.end_rows("scope")
+    assert kind(await loop.ask(ref=name)) == "artifact.expired"
+    for stored in (await loop.world.events("result.stored"))[:-1]:
+        assert stored.payload_ref is not None
+        await loop.world.payloads.delete(stored.payload_ref)
+    assert kind(await loop.ask(ref=name)) == "artifact.expired"
+
+
+@pytest.mark.parametrize("end", ["soon", "2020-01-01T00:00:00", 7, None])
+async def test_a_row_that_an_author_made_up_ends_nothing(end: Any) -> None:
+    loop = Loop()
+    await loop.open()
+    payloads, scope = loop.world.payloads, Scope("acme", "care")
+    data = await payloads.put(scope, b"5", media_type="application/json")
+    row = result_reference("nothing of ours", data, store="s3", scope="execution")
+    rows = await payloads.put(
+        scope, orjson.dumps([{**row, "expires_at": end}]), media_type="application/json"
+    )
+    made = await payloads.put(scope, encode_manifest([Part(1, rows)]), media_type=MANIFEST)
+    assert (await loop.ask(ref=reference_json(made))).data == [5]
+
+
+@pytest.mark.parametrize(
+    ("step", "label", "expected"),
+    [
+        ("load", "frame", None),
+        ("NOPE", "frame", "artifact.missing"),
+        ("load", "page", "artifact.missing"),
+    ],
+)
+async def test_a_frames_rows_have_one_name(step: str, label: str, expected: str | None) -> None:
+    loop = Loop()
+    await loop.open()
+    got = await loop.ask(ref=f"noetl://execution/{EXECUTION_ID}/step/{step}/task/{label}/4001")
+    assert (None if got.error is None else kind(got)) == expected
 
 
 @pytest.mark.parametrize(

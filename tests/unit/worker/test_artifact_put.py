@@ -14,10 +14,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from streams.execution.lookup import ResultExpired, Results
+from streams.execution.lookup import NoSuchResult, ResultExpired, Results
 from streams.payload.blocks import NoCipher, pack
-from streams.payload.content import key_of
+from streams.payload.content import key_of, reference_from
 from streams.payload.port import Scope
+from streams.payload.reading import MANIFEST
 from streams.playbook.model import Step
 from streams.projector.results import result_rows
 from streams.worker.commands import CommandRunner
@@ -171,14 +172,35 @@ async def test_a_part_that_cuts_a_letter_in_two_loses_neither_half(shop: Shop) -
         ("Application/JSON", '{"a": 1}', {"a": 1}),
         ("application/geo+json", '{"a": 1}', {"a": 1}),
         ("text/plain; charset=utf-8", '{"a": 1}', '{"a": 1}'),
-        ("text/plain; charset=no-such", "a", "YQ=="),
+        ("application/json", '"not json"', "not json"),
+        ("application/json", {"a": "é"}, {"a": "é"}),
+        ("application/json; charset=latin-1", '{"a": "é"}', {"a": "é"}),
+        ("text/plain; charset=latin-1", "héllo", "héllo"),
+        ("text/plain; charset=utf-16", "héllo", "héllo"),
+        ("text/csv; charset=cp1252", "10 €", "10 €"),
+        ("text/plain; charset=latin-1", {"a": "é"}, '{"a":"é"}'),
     ],
 )
 async def test_a_content_type_says_how_it_is_read(
-    shop: Shop, kind: str, data: str, expected: Any
+    shop: Shop, kind: str, data: Any, expected: Any
 ) -> None:
     put: Any = (await shop.ask(action="put", data=data, content_type=kind)).data
     assert (await shop.ask(ref=put["ref"])).data == expected
+
+
+async def test_text_is_written_as_its_content_type_says(shop: Shop) -> None:
+    kind = "text/plain; charset=latin-1"
+    put: Any = (await shop.ask(action="put", data="héllo", content_type=kind)).data
+    stored = await shop.world.payloads.get(reference_from(put["ref"]))
+    assert stored == "héllo".encode("latin-1")
+
+
+async def test_bytes_in_a_charset_that_nobody_knows_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "pages").write_bytes(b"a")
+    kind = "text/plain; charset=no-such"
+    shop = Shop(tmp_path)
+    put: Any = (await shop.ask(action="put", file="pages", content_type=kind)).data
+    assert (await shop.ask(ref=put["ref"])).data == "YQ=="
 
 
 @pytest.mark.parametrize(
@@ -199,7 +221,27 @@ async def test_a_content_type_says_how_it_is_read(
         ({"data": {"n": 2**70}}, "artifact.config: 'data' is not JSON"),
         ({"data": Decimal("1.5")}, "artifact.config: 'data' is not JSON"),
         ({"data": b"bytes"}, "artifact.config: 'data' is not JSON"),
-        ({"data": "\ud800"}, "artifact.config: 'data' is not JSON"),
+        ({"data": "\ud800"}, "artifact.config: 'data' cannot be written in utf-8"),
+        (
+            {"data": "10 €", "content_type": "text/plain; charset=latin-1"},
+            "artifact.config: 'data' cannot be written in latin-1",
+        ),
+        (
+            {"data": "a", "content_type": "text/plain; charset=no-such"},
+            "artifact.config: 'content_type' names the charset 'no-such', which there is not",
+        ),
+        (
+            {"data": "not json", "content_type": "application/json"},
+            "artifact.config: 'data' is text that is not JSON",
+        ),
+        (
+            {"data": "not json", "content_type": "application/geo+json"},
+            "artifact.config: 'data' is text that is not JSON",
+        ),
+        (
+            {"data": [1], "content_type": "application/vnd.apache.arrow.stream"},
+            "artifact.config: 'data' is no Arrow stream",
+        ),
         ({"data": ["\ud800"]}, "artifact.config: 'data' is not JSON"),
     ],
 )
@@ -252,7 +294,8 @@ async def test_bytes_that_are_not_those_that_were_put(tmp_path: Path) -> None:
         {"sha256": "0" * 64},
         {"sha256": "../../etc/passwd"},
         {"uri": "noetl://tenant/acme/org/../payloads/sha256/" + "0" * 64},
-        {"uri": "noetl://tenant/globex/org/care/payloads/sha256/" + "0" * 64},
+        {"uri": "noetl://tenant/acme/org/care/stages/7"},
+        {"uri": "noetl://execution/7/step/a/task/b/7"},
         {"uri": "file:///etc/passwd"},
         {"uri": 5},
         {"sha256": None},
@@ -267,6 +310,73 @@ async def test_references_that_name_something_else(shop: Shop, change: Any) -> N
     put = (await shop.ask(action="put", data="x")).data
     assert isinstance(put, dict)
     assert (await shop.refused(ref={**put["ref"], **change})).startswith("artifact.config")
+
+
+async def test_a_reference_of_another_tenant_is_refused(shop: Shop) -> None:
+    put: Any = (await shop.ask(action="put", data="x")).data
+    foreign = put["ref"]["uri"].replace("/acme/", "/globex/")
+    said = await shop.refused(ref={**put["ref"], "uri": foreign})
+    assert said.startswith("artifact.refused")
+    parts = {"parts": [{"rows": 1, "ref": {**put["ref"], "uri": foreign}}]}
+    forged: Any = (await shop.ask(action="put", data=parts, content_type=MANIFEST)).data
+    assert (await shop.refused(ref=forged["ref"])).startswith("artifact.refused")
+
+
+async def test_a_digest_unlike_its_name_is_told_as_that(shop: Shop) -> None:
+    put: Any = (await shop.ask(action="put", data="x")).data
+    said = await shop.refused(ref={**put["ref"], "sha256": "0" * 64})
+    assert said.startswith("artifact.config")
+    assert "is not the digest of the reference" in said
+    assert "belong" not in said
+
+
+async def test_more_rows_than_can_be_read_are_too_large(shop: Shop) -> None:
+    parts = {"parts": [{"rows": 10**9, "ref": None}]}
+    put: Any = (await shop.ask(action="put", data=parts, content_type=MANIFEST)).data
+    assert (await shop.refused(ref=put["ref"])).startswith("artifact.too_large")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "{{ save }}",
+        "{{ save.data }}",
+        "{{ save.result }}",
+        "{{ save.ref }}",
+        "{{ save._ref }}",
+        "{{ save.key }}",
+        "{{ {'ref': save.ref} }}",
+    ],
+)
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_what_a_put_answered_gets_what_was_put(
+    tmp_path: Path, shown: str, is_stored: bool
+) -> None:
+    spec = {"result": {"store": {"kind": "s3", "ttl": "1h"}}} if is_stored else {}
+    shop = Shop(tmp_path)
+    put = task("save", "artifact", {"action": "put", "data": {"x": 1}}, spec=spec)
+    get = task("get", "artifact", {"action": "get", "ref": shown})
+    world = World(Step(name="once", tasks=(put, get)), {})
+    results = Results(world.log, world.clock)
+    world.tools["artifact"] = shop.tool = ArtifactTool(world.payloads, results)
+    await CommandRunner(world.ports, world.options()).run(await world.command())
+    last = await world.last()
+    assert (last.type, last.error) == ("command.completed", None)
+    assert last.result["data"] == {"x": 1}
+
+
+async def test_a_key_leads_to_what_its_execution_has_and_no_further(tmp_path: Path) -> None:
+    spec = {"result": {"store": {"kind": "s3", "ttl": "1h"}}}
+    shop = Shop(tmp_path, spec, data={"x": 1})
+    key = (await shop.run()).result["data"]["key"]
+    assert (await shop.ask(ref=key)).data == {"x": 1}
+    other = key.replace("/payloads/sha256/", "/payloads/sha256/00")[:-2]
+    assert (await shop.refused(ref=other)).startswith("artifact.missing")
+    assert (await shop.refused(ref=key.replace("/acme/", "/b/"))).startswith("artifact.refused")
+    with pytest.raises(NoSuchResult):
+        await shop.results.find(key, ACME)
+    shop.world.clock.advance(3601)
+    assert (await shop.refused(ref=key)).startswith("artifact.expired")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streams.worker.tools.pg_insert import insert_of
@@ -73,6 +75,27 @@ def test_a_write_names_the_table_of_its_own_verb(text: str, key: str | None) -> 
     [statement] = statements(text)
     expected = {} if key is None else {"store": "db", "key": key, "range": "rows:1"}
     assert written(statement, {"row_count": 1}) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([], "rows:7"),
+        ([{"id": 5, "v": "b"}, {"id": 2, "v": "a"}], "id:2-5"),
+        ([{"v": "b", "id": 5}, {"v": "a", "id": 2}], "id:2-5"),
+        ([{"n": 9, "ID": "x"}, {"n": 8, "ID": "y"}], "ID:x-y"),
+        (
+            [{"v": "b", "at": None, "patient": 5}, {"v": "a", "at": None, "patient": 2}],
+            "patient:2-5",
+        ),
+        ([{"v": "b", "ok": True}, {"v": "a", "ok": False}], "v:a-b"),
+        ([{"id": None, "n": 1}, {"id": 3, "n": 2}], "n:1-2"),
+        ([{"v": 1.5}], "rows:7"),
+    ],
+)
+def test_a_range_is_that_of_the_column_that_tells_rows_apart(rows: Any, expected: str) -> None:
+    [statement] = statements("INSERT INTO t SELECT 1 RETURNING *")
+    assert written(statement, {"rows": rows, "row_count": 7})["range"] == expected
 
 
 @pytest.mark.parametrize(
