@@ -39,18 +39,19 @@ async def ranges(key: str, ask: Ask) -> AsyncIterator[memoryview]:
         NoSuchObject: there is none.
         PayloadUnavailable: it was replaced or removed meanwhile.
     """
-    first = await ask(0, None)
-    yield first.data
-    start = len(first.data)
-    while start < first.size:
+    data, size, tag = await ask(0, None)
+    start = len(data)
+    yield data
+    while start < size:
+        del data  # one range is much memory: it goes before the next one comes
         try:
-            part = await ask(start, first.tag)
+            data, *rest = await ask(start, tag)
         except (NoSuchObject, Replaced):
-            part = Range(memoryview(b""), 0, None)
-        if part[1:] != first[1:] or not part.data:
+            data, rest = memoryview(b""), []
+        if rest != [size, tag] or not data:
             raise PayloadUnavailable(f"{key}: it was replaced while it was read; read it again")
-        yield part.data
-        start += len(part.data)
+        start += len(data)
+        yield data
 
 
 async def pieces(key: str, ask: Ask) -> AsyncIterator[bytes]:
@@ -58,6 +59,7 @@ async def pieces(key: str, ask: Ask) -> AsyncIterator[bytes]:
     async for part in ranges(key, ask):
         for at in range(0, len(part), PIECE_BYTES):
             yield bytes(part[at : at + PIECE_BYTES])
+        del part
 
 
 async def carry(objects: Objects, source: str, target: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,7 +18,7 @@ from streams.payload.errors import PayloadUnavailable
 from streams.payload.keys import given
 from streams.payload.memory import MemoryObjects
 from streams.payload.objects import Objects, ObjectTooLarge
-from streams.payload.ranges import RANGE_BYTES
+from streams.payload.ranges import RANGE_BYTES, Range, pieces
 from streams.payload.s3 import S3Objects
 
 KEY = "acme/care/sha256/x"
@@ -151,3 +152,16 @@ async def test_a_server_may_answer_a_range_as_if_it_were_all(server: Server) -> 
 async def _to_the_end(pieces: AsyncIterator[bytes]) -> None:
     async for _ in pieces:
         pass
+
+
+async def test_a_range_is_let_go_before_the_next_one_is_asked_for() -> None:
+    seen: list[weakref.ref[memoryview]] = []
+
+    async def ask(_start: int, _tag: str | None) -> Range:
+        assert not [one for one in seen if one() is not None]
+        data = memoryview(b"x" * 10)
+        seen.append(weakref.ref(data))
+        return Range(data, 40, "tag")
+
+    assert b"".join([piece async for piece in pieces("k", ask)]) == b"x" * 40
+    assert len(seen) == 4
