@@ -28,7 +28,8 @@ from streams.payload.rows import read_table
 from streams.settings import Settings
 
 COLUMNS = 8
-ATTACHES = 200
+ATTACHES = 2000
+"""A fifth of a second: less is over within one burst of somebody else's work."""
 Say = Callable[[str], None]
 Extremes = tuple[tuple[int, int], ...]
 
