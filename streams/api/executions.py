@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from streams.api.bodies import Cancel, Resume, Suspend, id_of, number, read
@@ -22,8 +21,8 @@ from streams.payload.content import reference_from, reference_json
 from streams.payload.envelopes import (
     Expired,
     absence,
+    read_data,
     resolve_envelope,
-    tombstone,
     without_data,
 )
 from streams.payload.errors import PayloadMissing
@@ -59,15 +58,11 @@ async def _result(runtime: Runtime, execution_id: int, row: dict[str, Any]) -> A
     ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
     if ref is None or ref.media_type != JSON or ref.byte_length > RESOLVED_BYTES:
         return told
-    data: Any
     expired = await _expired(runtime, Root("execution", execution_id), ref.sha256)
-    if ref.sha256 in expired:
-        data = tombstone(ref, expired[ref.sha256])
-    else:
-        try:
-            data = orjson.loads(await runtime.payloads.get(ref))
-        except PayloadMissing:
-            data = absence(ref)
+    try:
+        data = await read_data(runtime.payloads, ref, expired)
+    except PayloadMissing:
+        data = absence(ref)
     return {**(told or {}), "data": data}
 
 

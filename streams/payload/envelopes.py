@@ -93,13 +93,27 @@ async def resolve_envelope(
         return event
     check_owner(Scope(event.tenant_id, event.organization_id), ref)
     field, key = PLACES[event.type]
+    found = await read_data(store, ref, expired)
+    kept = ref if expired is not None and ref.sha256 in expired else None
+    return replace(event, payload_ref=kept, **_put_back(event, field, key, found))
+
+
+async def read_data(
+    store: PayloadStore, ref: PayloadRef, expired: Mapping[str, Expired] | None = None
+) -> Json:
+    """Return the data that an event left behind this reference, or its tombstone.
+
+    Raises:
+        PayloadMissing: the object is not there, and its reference has not ended.
+        PayloadCorrupt: it is damaged.
+    """
     if expired is not None and (end := expired.get(ref.sha256)) is not None:
-        return replace(event, **_put_back(event, field, key, tombstone(ref, end)))
+        return tombstone(ref, end)
     try:
-        found = orjson.loads(await store.get(ref))
+        found: Json = orjson.loads(await store.get(ref))
     except orjson.JSONDecodeError as error:
         raise PayloadCorrupt(ref.uri, f"it is not the data of an event: {error}") from error
-    return replace(event, payload_ref=None, **_put_back(event, field, key, found))
+    return found
 
 
 def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[str, Any]:

@@ -21,13 +21,18 @@ def loads(data: bytes | str) -> Any:
     """Read JSON.
 
     Raises:
-        orjson.JSONDecodeError: it is none.
+        orjson.JSONDecodeError: it is none, or nested too deep.
     """
     value = orjson.loads(data)
     text = data.encode() if isinstance(data, str) else data
     # Looking for digits in a row like this takes a fraction of what reading took.
     is_long = _LONG in text.translate(_ZEROS)
-    return json.loads(text, parse_int=_whole) if is_long else value
+    if not is_long:
+        return value
+    try:
+        return json.loads(text, parse_int=_whole)
+    except RecursionError:
+        raise orjson.JSONDecodeError("it is nested too deep", "", 0) from None
 
 
 def _whole(digits: str) -> int | str:

@@ -13,18 +13,10 @@ from streams.settings import Settings
 from streams.worker.port import Call, Fence
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.postgres import PostgresTool
+from tests import calls
 from tests.logs import dsn
 
-CALL = Call(
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    step="s",
-    task="t",
-    entity_id=2,
-    attempt=1,
-    stage_id=7,
-)
+CALL = replace(calls.CALL, stage_id=7)
 
 _ids = count(100)
 

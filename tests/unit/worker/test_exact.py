@@ -51,3 +51,9 @@ def test_every_number_is_as_it_was_and_wide_ones_are_text(value: Any) -> None:
 def test_what_is_no_json_is_refused(text: str | bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         loads(text)
+
+
+def test_what_is_nested_too_deep_is_refused() -> None:
+    deep = b"[" * 1020 + b"1" * 30 + b"]" * 1020
+    with pytest.raises(orjson.JSONDecodeError, match="deep"):
+        loads(deep)
