@@ -7,7 +7,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from streams.app import load_settings, open_log
-from streams.envelope.model import NewEvent, Root
+from streams.events.model import NewEvent, Root
 from streams.settings import Settings
 
 

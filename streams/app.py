@@ -24,33 +24,33 @@ from streams.credential.file import FileProvider
 from streams.credential.keys import Keys, keys_from
 from streams.credential.port import Provider
 from streams.credential.postgres import PostgresCredentials
-from streams.envelope.codec import Codec
-from streams.envelope.locator import Locator
-from streams.envelope.registry import FileRegistry, SchemaRegistry
+from streams.events.codec import Codec
+from streams.events.locator import Locator
 from streams.ids import Snowflakes
 from streams.local.settings import load_own, stack_settings
 from streams.local.state import find_stack
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
-from streams.mirror.registry_db import DatabaseRegistry
-from streams.mirror.registry_external import ExternalRegistry, RegistryClient
-from streams.payload.copies.disk import DiskTier
-from streams.payload.copies.kafka import KafkaTier
-from streams.payload.copies.memory import MemoryTier
-from streams.payload.copies.port import Copies
-from streams.payload.copies.postgres import PostgresTier
-from streams.payload.counts import TierCounts
-from streams.payload.disk import open_disk_cache
-from streams.payload.lru import ByteLru
-from streams.payload.places import open_payloads, open_shelves
+from streams.payload.objects.open import open_payloads, open_shelves
 from streams.payload.port import PayloadStore
 from streams.payload.shm.node import Terms, open_shared_memory
 from streams.payload.shm.space import space_in
-from streams.payload.tiers import Caches, TieredPayloads
+from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.disk import open_disk_cache
+from streams.payload.tiers.process_cache import ByteLru
+from streams.payload.tiers.tiered_store import Caches, TieredPayloads
 from streams.resources import folder
+from streams.results.copies.disk import DiskTier
+from streams.results.copies.kafka import KafkaTier
+from streams.results.copies.memory import MemoryTier
+from streams.results.copies.port import Copies
+from streams.results.copies.postgres import PostgresTier
+from streams.schema.registry import FileRegistry, SchemaRegistry
+from streams.schema.registry_external import ExternalRegistry, RegistryClient
+from streams.schema.registry_postgres import DatabaseRegistry
 from streams.settings import Loaded, Settings, load
 
 __all__ = [
@@ -84,7 +84,7 @@ ROLES: Mapping[str, str] = {
     "collector": "streams.roles.collector:run",
 }
 """Our long-running processes: what `streams run` and `streams up` start for each name."""
-NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.broker:run"}
+NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.shm_broker:run"}
 """What a node may have besides; `streams run` starts it where it is wanted."""
 
 
@@ -278,7 +278,7 @@ async def open_copies(
     settings: Settings, pool: asyncpg.Pool, folder: Path
 ) -> AsyncIterator[Copies]:
     """Open the tiers that hold copies of results; files are in `folder` unless settings say."""
-    from streams.payload.copies.duckdb import DuckdbTier  # only workers need its engine
+    from streams.results.copies.duckdb import DuckdbTier  # only workers need its engine
 
     clock, chosen = SystemClock(), settings.payload_store.results
     rows = DuckdbTier(folder / "results.duckdb", clock, chosen.duckdb_mb * MB)

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from streams.app import Log, open_log
-from streams.envelope.model import NewEvent, Root
-from streams.log.scratch import scratch_database
+from streams.dev.scratch_database import scratch_database
+from streams.events.model import NewEvent, Root
 from streams.settings import Settings
-from tests.servers import servers
+from tests.support.servers.shared import servers
 
 NewEventFactory = Callable[..., NewEvent]
 # How long an example takes says more about the machine than about the code.

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from aiohttp import web
 
-from streams.api.bodies import Register, number, read
+from streams.api.request_bodies import Register, number, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, row_json
+from streams.api.serializers import answer, row_json
 
 
 async def register(runtime: Runtime, request: web.Request) -> web.Response:

@@ -7,12 +7,12 @@ from typing import Any
 
 from aiohttp import web
 
-from streams.api.bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
+from streams.api.request_bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, row_json, shown_reference
-from streams.envelope.model import Routing
+from streams.api.serializers import answer, row_json, shown_reference
+from streams.events.model import Routing
 from streams.execution.command import Command, absorb_command
 from streams.log.errors import RootEnded, VersionConflict
 

@@ -7,10 +7,10 @@ from hmac import compare_digest
 
 from aiohttp import web
 
-from streams.api.bodies import ResolveCredential, SetCredential, read
 from streams.api.errors import NotAllowed
+from streams.api.request_bodies import ResolveCredential, SetCredential, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, row_json
+from streams.api.serializers import answer, row_json
 from streams.credential.fields import check_fields, check_name
 from streams.credential.port import Claim, Entry
 from streams.credential.seal import seal

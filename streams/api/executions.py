@@ -8,26 +8,26 @@ from typing import Any
 
 from aiohttp import web
 
-from streams.api.bodies import Cancel, Resume, Suspend, id_of, number, read
+from streams.api.request_bodies import Cancel, Resume, Suspend, id_of, number, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, event_json, row_json
-from streams.api.steering import Next, steer
+from streams.api.serializers import answer, event_json, row_json
+from streams.api.suspension import Next, steer
 from streams.collector.core import retained_id
-from streams.envelope.model import Event, NewEvent, Root
-from streams.execution.cancelling import cancelled
-from streams.execution.steering import resumed, suspended
+from streams.events.model import Event, NewEvent, Root
+from streams.execution.cancellation import cancelled
+from streams.execution.suspension import resumed, suspended
 from streams.log.errors import RootEnded
 from streams.payload.content import reference_from, reference_json
-from streams.payload.envelopes import (
+from streams.payload.errors import PayloadMissing
+from streams.payload.port import JSON
+from streams.projector.core import View, absorb
+from streams.results.oversized_events import (
     Expired,
     absence,
     read_data,
     resolve_envelope,
     without_data,
 )
-from streams.payload.errors import PayloadMissing
-from streams.payload.port import JSON
-from streams.projector.core import View, absorb
 
 PATIENCE_S = 2.0
 _PAUSE_S = 0.025

@@ -7,13 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
-from streams.api.bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
+from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
 from streams.api.runtime import Runtime
-from streams.api.shown import answer, row_json, shown_reference
-from streams.envelope.model import Root, Routing
-from streams.execution.fact import body as body_of
+from streams.api.serializers import answer, row_json, shown_reference
+from streams.events.event_fields import body as body_of
+from streams.events.model import Root, Routing
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
 from streams.log.errors import RootEnded, VersionConflict
 

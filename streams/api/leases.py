@@ -11,12 +11,12 @@ from aiohttp import web
 from streams.api.errors import NotFound, NotYours
 from streams.api.port import Row
 from streams.api.runtime import Runtime
-from streams.envelope.model import Event, NewEvent, Root, Routing
+from streams.events.model import Event, NewEvent, Root, Routing
 from streams.execution.lease import Lease
 from streams.log.port import Appended
-from streams.payload.envelopes import externalize_envelope
 from streams.payload.port import Scope
-from streams.playbook.results import INLINE_BYTES
+from streams.playbook.result_policy import INLINE_BYTES
+from streams.results.oversized_events import externalize_envelope
 
 
 class Entity(Protocol):

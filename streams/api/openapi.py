@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from streams.api.bodies import Sent
 from streams.api.problems import PROBLEM
+from streams.api.request_bodies import Sent
 from streams.api.routes import Route
 from streams.api.runtime import ORGANIZATION_HEADER, TENANT_HEADER
 

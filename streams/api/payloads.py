@@ -6,13 +6,13 @@ import re
 
 from aiohttp import web
 
-from streams.api.bodies import number
 from streams.api.errors import BadRequest
+from streams.api.payload_streaming import Content, received, send
+from streams.api.request_bodies import number
 from streams.api.runtime import Runtime
-from streams.api.sending import Content, received, send
-from streams.api.shown import answer, shown_reference
-from streams.envelope.locator import Locator
-from streams.envelope.model import PayloadRef
+from streams.api.serializers import answer, shown_reference
+from streams.events.locator import Locator
+from streams.events.model import PayloadRef
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MEDIA_TYPE_CHARS = 255

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from streams.envelope.model import Root
+from streams.events.model import Root
 from streams.payload.port import Scope
 
 Row: TypeAlias = Mapping[str, Any]

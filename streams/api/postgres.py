@@ -9,9 +9,9 @@ import asyncpg
 
 from streams.api.port import Head, Row
 from streams.api.queries import query
-from streams.envelope.model import Root
+from streams.events.model import Root
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 from streams.payload.port import Scope
 
 

@@ -12,12 +12,12 @@ from aiohttp import web
 from streams.api.errors import BadRequest, NotAllowed, NotFound, NotYours
 from streams.catalog.errors import UnknownPath, UnknownVersion
 from streams.credential.errors import NoCredential, NotHeld, NotNamed
-from streams.envelope.errors import BadEvent
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
-from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired
-from streams.execution.steering import AlreadySo
+from streams.events.errors import BadEvent
+from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
+from streams.results.lookup import ForeignResult, NoSuchResult, ResultExpired
 
 logger = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"

@@ -8,16 +8,16 @@ from tempfile import SpooledTemporaryFile
 
 from aiohttp import web
 
-from streams.api.bodies import id_of
 from streams.api.errors import BadRequest
+from streams.api.payload_streaming import Content, send
+from streams.api.request_bodies import id_of
 from streams.api.runtime import Runtime
-from streams.api.sending import Content, send
-from streams.api.shown import answer
-from streams.envelope.model import PayloadRef
-from streams.execution.lookup import Results
+from streams.api.serializers import answer
+from streams.events.model import PayloadRef
 from streams.payload.port import ARROW, JSON
-from streams.payload.reading import MANIFEST, Look
-from streams.payload.rendering import as_json
+from streams.results.lookup import Results
+from streams.results.reading import MANIFEST, Look
+from streams.results.rendering import as_json
 
 FORMS = ("data", "ref")
 _IN_MEMORY_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
@@ -71,7 +71,7 @@ def _wants_json(request: web.Request) -> bool:
 
 
 async def _joined(runtime: Runtime, payload: PayloadRef, look: Look) -> Content:
-    from streams.payload.stage import read_stage, written  # Arrow: 25 MB that few ask for
+    from streams.results.stage_rows import read_stage, written  # Arrow: 25 MB that few ask for
 
     data = written(await read_stage(runtime.payloads, payload, look=look))
     return Content(_once(data), len(data), ARROW, f"{payload.sha256}-arrow")

@@ -13,9 +13,9 @@ from streams.api import (
     frames,
     payloads,
     results,
-    starts,
+    start_execution,
 )
-from streams.api.bodies import (
+from streams.api.request_bodies import (
     Cancel,
     ClaimCommands,
     ClaimFrames,
@@ -55,7 +55,7 @@ ROUTES = (
     Route(
         method="POST",
         path="/api/executions",
-        handle=starts.start,
+        handle=start_execution.start,
         summary="Start a playbook",
         body=Start,
         answers={201: "started", 200: "the key has this execution already", 404: "no playbook"},

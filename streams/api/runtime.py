@@ -15,9 +15,9 @@ from streams.clock import Clock
 from streams.credential.keys import Keys
 from streams.credential.port import CredentialStore
 from streams.credential.resolve import Resolver
-from streams.envelope.locator import Locator
-from streams.envelope.model import Root
-from streams.envelope.seal import INLINE_MAX_BYTES
+from streams.events.locator import Locator
+from streams.events.model import Root
+from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.trigger.port import Ledger

@@ -11,8 +11,8 @@ from aiohttp import web
 from streams.api.problems import told_as_problems
 from streams.api.routes import ROUTES
 from streams.api.runtime import RUNTIME, Handler, Runtime
-from streams.api.shown import answer
-from streams.envelope.model import Root
+from streams.api.serializers import answer
+from streams.events.model import Root
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Of bodies that are read as a whole; payloads are not."""

@@ -8,8 +8,8 @@ from streams.catalog.core import KIND, chosen, digest, entries_of, inline_conten
 from streams.catalog.errors import TooLong, UnknownPath, UnknownVersion
 from streams.catalog.port import CatalogEvents, Entry, Registered
 from streams.clock import Clock
-from streams.envelope.model import Event, NewEvent, PayloadRef, Root, Routing
 from streams.errors import Inconsistent
+from streams.events.model import Event, NewEvent, PayloadRef, Root, Routing
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.model import Playbook

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from streams.catalog.errors import UnknownVersion
 from streams.catalog.port import Entry
-from streams.envelope.model import Event
+from streams.events.model import Event
 
 KIND = "playbook"
 

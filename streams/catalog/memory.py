@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from streams.catalog.errors import UnknownVersion
-from streams.envelope.model import Event
+from streams.events.model import Event
 from streams.log.port import EventStore, Frontier
 from streams.payload.port import Scope
 from streams.playbook.model import Playbook

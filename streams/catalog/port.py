@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from streams.envelope.model import Event
+from streams.events.model import Event
 from streams.payload.port import Scope
 from streams.playbook.model import Playbook
 

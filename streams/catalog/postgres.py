@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import asyncpg
 
-from streams.envelope.codec import Codec
-from streams.envelope.model import Event
+from streams.events.codec import Codec
+from streams.events.model import Event
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 from streams.log.rows import assigned
 from streams.payload.port import Scope
 

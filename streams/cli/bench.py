@@ -24,7 +24,7 @@ from streams.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from streams.bench.report import Report
+    from streams.dev.bench.report import Report
     from streams.settings import Settings
 
 SHARE = click.FloatRange(0, 1)
@@ -65,7 +65,7 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
       streams bench append
       streams bench append --events 50000 --json
     """
-    from streams.bench.append import bench_append
+    from streams.dev.bench.append import bench_append
 
     async def run(settings: Settings, folder: Path) -> Report:
         return await bench_append(settings, folder, events=events, rounds=rounds, say=_say)
@@ -95,7 +95,7 @@ def mirror(
       streams bench mirror
       streams bench mirror --seconds 60 --json
     """
-    from streams.bench.mirror import bench_mirror
+    from streams.dev.bench.mirror import bench_mirror
 
     async def run(settings: Settings, _: Path) -> Report:
         return await bench_mirror(settings, events=events, rounds=rounds, seconds=seconds, say=_say)
@@ -119,7 +119,7 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
       streams bench ipc
       streams bench ipc --megabytes 256 --json
     """
-    from streams.bench.ipc import bench_ipc
+    from streams.dev.bench.ipc import bench_ipc
 
     async def run(settings: Settings, _: Path) -> Report:
         return await bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=_say)
@@ -175,8 +175,8 @@ def pft(
       streams bench pft --facilities 10 --patients 200 --json
       streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1
     """
-    from streams.bench.mock import World
-    from streams.bench.pft import bench_pft
+    from streams.dev.bench.mock import World
+    from streams.dev.bench.pft import bench_pft
 
     async def run(settings: Settings, folder: Path) -> Report:
         return await bench_pft(
@@ -201,7 +201,7 @@ def latency(file: Path | None, data: Path | None, as_json: bool, executions: int
     Example:
       streams bench latency --json
     """
-    from streams.bench.latency import bench_latency
+    from streams.dev.bench.latency import bench_latency
 
     async def run(settings: Settings, _: Path) -> Report:
         return await bench_latency(settings, executions=executions, say=_say)
@@ -219,7 +219,7 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
     Example:
       streams bench frames --json
     """
-    from streams.bench.frames import bench_frames
+    from streams.dev.bench.frames import bench_frames
 
     async def run(settings: Settings, folder: Path) -> Report:
         return await bench_frames(settings, folder, frames=frames, say=_say)
@@ -246,7 +246,7 @@ def payload(
       streams bench payload --megabytes 200
       streams bench payload --json
     """
-    from streams.bench.payload import bench_payload
+    from streams.dev.bench.payload import bench_payload
 
     async def run(settings: Settings, folder: Path) -> Report:
         return await bench_payload(
@@ -272,7 +272,7 @@ def collect(
       streams bench collect
       streams bench collect --minutes 10 --json
     """
-    from streams.bench.collect import bench_collect
+    from streams.dev.bench.collect import bench_collect
 
     async def run(settings: Settings, _: Path) -> Report:
         return await bench_collect(settings, seconds=60 * minutes, writers=writers, say=_say)

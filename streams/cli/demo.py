@@ -17,7 +17,7 @@ import orjson
 from streams.cli.options import COUNT, json_option
 
 if TYPE_CHECKING:
-    from streams.bench.mock import World
+    from streams.dev.bench.mock import World
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHARE = click.FloatRange(min=0, max=1)
@@ -54,8 +54,8 @@ def demo(
       streams demo --patients 200 --error-rate 0.05
       streams demo --json
     """
-    from streams.bench.mock import World
-    from streams.demo.stack import FOLDER
+    from streams.dev.bench.mock import World
+    from streams.dev.demo.stack import FOLDER
     from streams.local.layout import layout_of
 
     folder = layout_of(data or FOLDER).data
@@ -72,10 +72,10 @@ def demo(
 
 
 async def _run(folder: Path, world: World, stay: bool, as_json: bool) -> dict[str, Any]:
-    from streams.demo.page import write_page
-    from streams.demo.progress import choose_progress
-    from streams.demo.run import run_demo
-    from streams.demo.stack import demo_stack
+    from streams.dev.demo.page import write_page
+    from streams.dev.demo.progress import choose_progress
+    from streams.dev.demo.run import run_demo
+    from streams.dev.demo.stack import demo_stack
     from streams.local.display import choose_display
 
     _cancel_on_signal()
@@ -133,7 +133,7 @@ def _summary(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _next(told: dict[str, Any], folder: Path) -> Iterator[str]:
-    from streams.demo.stack import api_url
+    from streams.dev.demo.stack import api_url
 
     url, where = api_url(folder), f"--data {_short(folder)}"
     program, name = _short(Path(sys.argv[0]).absolute()), told["execution_id"]

@@ -31,7 +31,7 @@ def list_command(root: str | None, as_json: bool) -> None:
       streams events list --root schedule
       streams events list --json
     """
-    from streams.envelope.catalogue import catalogue
+    from streams.events.catalogue import catalogue
 
     if root is not None and root not in catalogue().roots:
         known = ", ".join(catalogue().roots)
@@ -60,8 +60,8 @@ def document(out: Path, dry_run: bool, as_json: bool) -> None:
     Example:
       streams events document
     """
-    from streams.envelope.catalogue import catalogue
-    from streams.envelope.document import document as page_of
+    from streams.events.catalogue import catalogue
+    from streams.events.document import document as page_of
 
     page = page_of(catalogue())
     if not dry_run:

@@ -133,7 +133,7 @@ async def _list(
     settings: Settings, status: str | None, path: str | None, before: int | None, limit: int
 ) -> list[dict[str, Any]]:
     from streams.api.postgres import PostgresSeen
-    from streams.api.shown import row_json
+    from streams.api.serializers import row_json
     from streams.app import open_pool
     from streams.payload.port import Scope
 
@@ -148,7 +148,7 @@ async def _list(
 async def _show(settings: Settings, execution_id: int) -> dict[str, Any]:
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresSeen
-    from streams.api.shown import row_json
+    from streams.api.serializers import row_json
     from streams.app import open_pool
 
     async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
@@ -161,7 +161,7 @@ async def _show(settings: Settings, execution_id: int) -> dict[str, Any]:
 
 
 def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    from streams.api.shown import row_json
+    from streams.api.serializers import row_json
 
     return [row_json(row) for row in rows]
 
@@ -169,10 +169,10 @@ def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 async def _events(
     settings: Settings, execution_id: int, after: int, limit: int
 ) -> list[dict[str, Any]]:
-    from streams.api.shown import event_json
+    from streams.api.serializers import event_json
     from streams.app import open_pool, open_registry
-    from streams.envelope.codec import Codec
-    from streams.envelope.model import Root
+    from streams.events.codec import Codec
+    from streams.events.model import Root
     from streams.log.postgres import PostgresEventStore
 
     dsn = settings.event_store.canonical_connection.dsn("read")

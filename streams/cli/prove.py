@@ -28,8 +28,8 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
       streams prove
       streams prove --only mirror --json
     """
-    from streams.bench.prove import claims, page
-    from streams.bench.prove import prove as measure
+    from streams.dev.bench.prove import claims, page
+    from streams.dev.bench.prove import prove as measure
 
     wanted = tuple(claim for claim in claims() if only is None or only in claim.name)
     if not wanted:

@@ -37,7 +37,7 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     gc.disable()
     from streams.app import load_settings
     from streams.local.layout import layout_of
-    from streams.roles.memory import keep_small
+    from streams.roles.allocator import keep_small
     from streams.roles.start import find_role, run_role
 
     keep_small()

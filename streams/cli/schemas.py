@@ -13,8 +13,8 @@ from streams.cli.options import json_option
 from streams.errors import Refused
 
 if TYPE_CHECKING:
-    from streams.envelope.release import Verdict
-    from streams.mirror.publish import Publication
+    from streams.schema.publish import Publication
+    from streams.schema.release import Verdict
 
 _folder = click.option(
     "--folder",
@@ -46,8 +46,8 @@ def check(folder: Path | None, as_json: bool) -> None:
     Example:
       streams schemas check --json
     """
-    from streams.envelope.release import State
-    from streams.envelope.release import check as judge
+    from streams.schema.release import State
+    from streams.schema.release import check as judge
 
     verdicts = judge(_chosen(folder))
     broken = [one for one in verdicts if one.state is State.INCOMPATIBLE]
@@ -82,7 +82,7 @@ def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> Non
     Example:
       streams schemas release Event --dry-run
     """
-    from streams.envelope.release import release as pin
+    from streams.schema.release import release as pin
 
     made = pin(_chosen(folder), name, dry_run=dry_run)
     if as_json:
@@ -113,7 +113,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
     Example:
       streams schemas list
     """
-    from streams.envelope.released import load_pins
+    from streams.schema.released import load_pins
 
     pins = load_pins(_chosen(folder))
     if as_json:
@@ -156,8 +156,8 @@ def publish(
     Example:
       streams schemas publish --url http://127.0.0.1:8081/apis/ccompat/v7 --dry-run
     """
-    from streams.envelope.released import load_pins
-    from streams.mirror.publish import publish_to
+    from streams.schema.publish import publish_to
+    from streams.schema.released import load_pins
 
     pins = load_pins(_chosen(folder))
     if not pins:

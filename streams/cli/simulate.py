@@ -27,9 +27,9 @@ def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
 
     Exits with 1 when a seed shows something wrong; with --plant, when none does.
     """
-    from streams.simulator.plants import PLANTS
-    from streams.simulator.run import Summary
-    from streams.simulator.run import simulate as run
+    from streams.dev.simulator.plants import PLANTS
+    from streams.dev.simulator.run import Summary
+    from streams.dev.simulator.run import simulate as run
 
     if seeds < 1:
         raise Refused(f"--seeds is {seeds}; it must be at least 1")

@@ -22,7 +22,7 @@ from streams.local.stack import Stack
 from streams.local.state import StackState, read_supervised
 from streams.local.status import describe
 from streams.local.supervise import detach, run_until_signal
-from streams.local.tiers import told_lines
+from streams.local.tier_stats import told_lines
 from streams.settings import load
 
 _data = click.option(

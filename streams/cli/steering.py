@@ -15,7 +15,7 @@ from streams.cli.options import options, settings_options
 
 if TYPE_CHECKING:
     from streams.app import Log
-    from streams.envelope.model import Event, NewEvent, Root
+    from streams.events.model import Event, NewEvent, Root
     from streams.payload.port import Scope
     from streams.settings import Settings
 
@@ -72,7 +72,7 @@ def suspend(
 
     def next_of(own: Sequence[Event]) -> NewEvent:
         from streams.clock import SystemClock
-        from streams.execution.steering import suspended
+        from streams.execution.suspension import suspended
 
         return suspended(own, by=by, reason=reason, now=SystemClock().now())
 
@@ -100,7 +100,7 @@ def resume(
 
     def next_of(own: Sequence[Event]) -> NewEvent:
         from streams.clock import SystemClock
-        from streams.execution.steering import resumed
+        from streams.execution.suspension import resumed
 
         return resumed(own, by=by, now=SystemClock().now())
 
@@ -113,7 +113,7 @@ async def _cancel(
     settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
 ) -> dict[str, Any]:
     from streams.clock import SystemClock
-    from streams.execution.cancelling import cancelled
+    from streams.execution.cancellation import cancelled
 
     told = {"execution_id": str(execution_id), "dry_run": dry_run}
     async with _opened(settings, execution_id, "execution.cancelled") as (log, root, scope):
@@ -128,8 +128,8 @@ async def _cancel(
 async def _steer(
     settings: Settings, execution_id: int, what: str, next_of: Any, dry_run: bool
 ) -> dict[str, Any]:
-    from streams.api.steering import steer
-    from streams.execution.steering import own_stream
+    from streams.api.suspension import steer
+    from streams.execution.suspension import own_stream
 
     told = {"execution_id": str(execution_id), "dry_run": dry_run}
     async with _opened(settings, execution_id, f"execution.{what}") as (log, root, _):
@@ -148,7 +148,7 @@ async def _opened(
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresSeen
     from streams.app import open_log, open_pool
-    from streams.envelope.model import Root
+    from streams.events.model import Root
     from streams.log.errors import RootEnded
 
     root = Root("execution", execution_id)

@@ -11,9 +11,9 @@ import click
 from streams.cli.options import SECONDS, config_option, data_option, json_option, options
 
 if TYPE_CHECKING:
-    from streams.mirror.broker import Broker
-    from streams.mirror.topics import Plan, Step
     from streams.topology import Profile, Topology
+    from streams.topology.broker import Broker
+    from streams.topology.changes import Plan, Step
 
 _for_a_broker = options(
     config_option,
@@ -128,9 +128,9 @@ def _open(
     file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float
 ) -> tuple[Broker, Topology]:
     from streams.app import load_settings
-    from streams.mirror.broker import Broker
     from streams.resources import folder
     from streams.topology import load
+    from streams.topology.broker import Broker
 
     topology = load(folder("topics"))
     settings = load_settings(file, data).settings
@@ -139,7 +139,7 @@ def _open(
 
 
 def _report_plan(plan: Plan, as_json: bool) -> None:
-    from streams.mirror.broker import TopicsRefused
+    from streams.topology.broker import TopicsRefused
 
     if as_json:
         shown = {
@@ -165,7 +165,7 @@ def _say_extra(extra: tuple[str, ...]) -> None:
 
 
 def _as_json(step: Step) -> dict[str, Any]:
-    from streams.mirror.topics import Create, Grow, Reconfigure
+    from streams.topology.changes import Create, Grow, Reconfigure
 
     match step:
         case Create(topic):

@@ -140,7 +140,7 @@ async def _follow(
 ) -> Ending:
     from streams.app import open_pool, open_registry
     from streams.clock import SystemClock
-    from streams.envelope.codec import Codec
+    from streams.events.codec import Codec
     from streams.log.postgres import PostgresEventStore
     from streams.trigger.follow import Follower
     from streams.trigger.kafka import KafkaTopicIds

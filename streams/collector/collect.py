@@ -9,7 +9,7 @@ from streams.collector.errors import BucketOfAnother, BucketOfNobody, GraceTooSh
 from streams.collector.expiry import by_root, counts, expire, find_due, find_due_soon
 from streams.collector.port import NO_ENDS, Ports
 from streams.collector.sweep import Plan, Survey, carry_out, plan, survey
-from streams.payload.objects import NoSuchObject
+from streams.payload.objects.port import NoSuchObject
 from streams.payload.store import KNOWN_S
 
 GRACE = timedelta(hours=24)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
-from streams.envelope.locator import SCHEME, Locator
+from streams.events.locator import SCHEME, Locator
 from streams.ids import derive_id
 
 Reason = Literal["ttl", "scope", "retention", "manual"]

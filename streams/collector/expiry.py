@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from streams.collector.core import Due, Holding, depends_on_workflow, due
 from streams.collector.port import Ports, Snapshot
-from streams.envelope.model import NewEvent, Root
+from streams.events.model import NewEvent, Root
 from streams.log.errors import IdempotencyConflict
 
 _AT_ONCE = 100

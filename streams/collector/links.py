@@ -10,9 +10,9 @@ from hashlib import sha256
 
 from streams.collector.core import LONGEST_NAME, Names, bare_in, digests_in, located_in
 from streams.collector.port import Ledger
-from streams.payload.blocks import BadBlock, Cipher, NoCipher, Unpacker
 from streams.payload.content import trash_key
-from streams.payload.objects import NoSuchObject, Shelves
+from streams.payload.objects.blocks import BadBlock, Cipher, NoCipher, Unpacker
+from streams.payload.objects.port import NoSuchObject, Shelves
 from streams.payload.port import Scope
 
 MANY = 0

@@ -9,11 +9,11 @@ from streams.collector.core import Due, Holding, retained_id
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.expiry import by_root, expire
 from streams.collector.port import Ports
-from streams.envelope.locator import ResultUri, parse
-from streams.envelope.model import Root
-from streams.execution.fact import body
-from streams.execution.lookup import NoSuchResult
-from streams.execution.steering import own_stream
+from streams.events.event_fields import body
+from streams.events.locator import ResultUri, parse
+from streams.events.model import Root
+from streams.execution.suspension import own_stream
+from streams.results.lookup import NoSuchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

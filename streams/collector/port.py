@@ -11,7 +11,7 @@ from typing import Protocol
 
 from streams.collector.core import Holding, Names
 from streams.log.port import EventStore
-from streams.payload.objects import Shelves
+from streams.payload.objects.port import Shelves
 
 Ends = Mapping[int, Collection[int]]
 """Results that are to expire, by their roots."""

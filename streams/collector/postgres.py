@@ -25,9 +25,9 @@ from streams.collector.core import (
 )
 from streams.collector.errors import CollectorBusy, LockLost
 from streams.collector.port import NO_ENDS, Ends
-from streams.envelope.catalogue import catalogue
+from streams.events.catalogue import catalogue
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 
 _AT_ONCE = 1000
 _PATIENCE_S = 10

@@ -18,7 +18,7 @@ from streams.collector.core import key_in
 from streams.collector.links import MANY, follow
 from streams.collector.port import NO_ENDS, Ends, Ports
 from streams.payload.content import live_key, trash_key
-from streams.payload.objects import Shelves, Stat
+from streams.payload.objects.port import Shelves, Stat
 
 _KEY_PARTS = 4
 

@@ -13,13 +13,13 @@ from streams.credential.errors import NoCredential
 from streams.credential.port import Claim, Entry, Held, Row
 from streams.credential.queries import query
 from streams.credential.seal import Sealed
-from streams.envelope.catalogue import catalogue
-from streams.envelope.codec import Codec
-from streams.envelope.model import NewEvent, Root, Routing
-from streams.envelope.seal import seal as seal_event
-from streams.log.answers import receipt
+from streams.events.catalogue import catalogue
+from streams.events.codec import Codec
+from streams.events.model import NewEvent, Root, Routing
+from streams.events.seal import seal as seal_event
+from streams.log.append_connection import APPEND, CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import APPEND, CONNECTION_LOST
+from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
 from streams.payload.port import Scope
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from streams.envelope.model import Event
 from streams.errors import Inconsistent
-from streams.execution.change import copied, settle
+from streams.events.event_fields import Fact, body, number, text
+from streams.events.model import Event
 from streams.execution.command import absorb_command
-from streams.execution.elsewhere import merged
-from streams.execution.fact import Fact, body, number, text
+from streams.execution.fast_replace import copied, settle
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
 from streams.payload.content import reference_json
-from streams.payload.results import rows_reference
+from streams.results.references import rows_reference
+from streams.results.spilled import merged
 
 _CTX = ("ctx", "ctx_elsewhere")
 

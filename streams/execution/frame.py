@@ -7,12 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from streams.envelope.model import PayloadRef
 from streams.errors import Inconsistent
-from streams.execution.change import copied
-from streams.execution.elsewhere import Group
-from streams.execution.fact import Fact, body, number, text
+from streams.events.event_fields import Fact, body, number, text
+from streams.events.model import PayloadRef
+from streams.execution.fast_replace import copied
 from streams.execution.lease import Lease, expiry, lease_of
+from streams.results.spilled import Group
 
 
 class FrameStatus(StrEnum):

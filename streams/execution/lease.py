@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from streams.execution.fact import Fact, number, text
+from streams.events.event_fields import Fact, number, text
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from streams.envelope.model import PayloadRef, Root
+from streams.events.model import PayloadRef, Root
 from streams.execution.command import Command
-from streams.execution.elsewhere import Group
 from streams.execution.stage import Stage
+from streams.results.spilled import Group
 
 RUNNING, COMPLETED, PARTIAL, FAILED, CANCELLED = (
     "RUNNING",

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from streams.envelope.model import PayloadRef
-from streams.execution.change import copied
-from streams.execution.elsewhere import Group, merged
-from streams.execution.fact import Fact, body, number, text
+from streams.events.event_fields import Fact, body, number, text
+from streams.events.model import PayloadRef
+from streams.execution.fast_replace import copied
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
+from streams.results.spilled import Group, merged
 
 ERRORS_KEPT = 10
 

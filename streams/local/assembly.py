@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
-from streams.local.cluster import Cluster
 from streams.local.connect import connect_part
 from streams.local.credential_keys import provide_keys
 from streams.local.jars import cache_folder, provide_jars
@@ -17,6 +16,7 @@ from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST, assign_ports
 from streams.local.postgres import DATABASE, SUPERUSER, open_cluster, postgres_part
+from streams.local.postgres_cluster import Cluster
 from streams.local.registry import registry_address, registry_part
 from streams.local.s3 import BUCKET, REGION, s3_part
 from streams.local.secrets import load_secrets

@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
+from streams.local.disk_space import is_full
 from streams.local.pom import POM, Coordinate
 from streams.local.process import die_with_parent
-from streams.local.room import is_full
 
 _MVN_SECONDS = 900
 _LOOK_SECONDS = 0.2

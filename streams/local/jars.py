@@ -21,10 +21,10 @@ from pathlib import Path
 from threading import Event
 from typing import IO
 
+from streams.local.disk_space import check_room, within
 from streams.local.errors import JarsUnavailable
 from streams.local.fetch import Fetcher, FetchError, choose_fetcher
 from streams.local.pom import POM, Coordinate, read_coordinates
-from streams.local.room import check_room, within
 
 # Raise it when the arrangement of the files below changes.
 _ARRANGEMENT = 2

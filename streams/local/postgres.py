@@ -10,11 +10,11 @@ from pathlib import Path
 
 import asyncpg
 
-from streams.local.cluster import Cluster, create_cluster
 from streams.local.errors import ProgramMissing
 from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST
+from streams.local.postgres_cluster import Cluster, create_cluster
 from streams.local.secrets import Secrets
 from streams.local.unprivileged import reachable_install, user_id_for
 

@@ -14,11 +14,11 @@ import psutil
 
 from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
+from streams.local.disk_space import check_room, within
 from streams.local.layout import layout_of
 from streams.local.lock import hold, still_held
 from streams.local.part import Part, PartReport
 from streams.local.roles import role_parts
-from streams.local.room import check_room, within
 from streams.local.state import PartStatus, Phase, StackState, write_state
 from streams.local.supervisor import Supervisor
 

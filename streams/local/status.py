@@ -10,7 +10,7 @@ import psutil
 
 from streams.local.layout import Layout, layout_of
 from streams.local.state import StackState
-from streams.local.tiers import told_tiers
+from streams.local.tier_stats import told_tiers
 
 
 def describe(state: StackState) -> dict[str, Any]:

@@ -10,15 +10,15 @@ from typing import Any
 
 import asyncpg
 
-from streams.envelope.catalogue import catalogue
-from streams.envelope.codec import Codec
-from streams.envelope.model import NewEvent
-from streams.envelope.seal import Sealed
-from streams.envelope.sealer import Sealer
-from streams.log.answers import check_batch, receipt
+from streams.events.catalogue import catalogue
+from streams.events.codec import Codec
+from streams.events.model import NewEvent
+from streams.events.seal import Sealed
+from streams.events.sealer import Sealer
+from streams.log.append_connection import Lane
 from streams.log.errors import BadBatch, LogUnavailable
-from streams.log.lane import Lane
 from streams.log.port import Receipt
+from streams.log.receipts import check_batch, receipt
 
 LANES = 2
 MAX_CALL_EVENTS = 500

@@ -10,8 +10,8 @@ Unavailable
 └── LogUnavailable        Postgres cannot be reached
 """
 
-from streams.envelope.model import Root
 from streams.errors import Refused, Unavailable
+from streams.events.model import Root
 
 
 class VersionConflict(Refused):

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from streams.clock import Clock
-from streams.envelope.canonical import from_millis, millis
-from streams.envelope.catalogue import catalogue
-from streams.envelope.codec import Codec, event_of
-from streams.envelope.model import Assigned, Event, NewEvent, Root
-from streams.envelope.seal import Sealed
-from streams.envelope.sealer import Sealer
+from streams.events.canonical import from_millis, millis
+from streams.events.catalogue import catalogue
+from streams.events.codec import Codec, event_of
+from streams.events.model import Assigned, Event, NewEvent, Root
+from streams.events.seal import Sealed
+from streams.events.sealer import Sealer
 from streams.ids import siblings_of
-from streams.log.answers import check_batch, refusal
 from streams.log.port import Appended, Frontier, Outcome, Receipt
+from streams.log.receipts import check_batch, refusal
 
 _NO_CHAIN = bytes(32)
 

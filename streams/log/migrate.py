@@ -12,8 +12,8 @@ from importlib.resources import files
 import asyncpg
 
 from streams.errors import Inconsistent, Refused
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.up\.sql")
 _LOCK = "SELECT pg_advisory_lock(hashtext('noetl.migrate'))"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncpg
 
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 
 
 async def make_ahead(dsn: str) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from streams.envelope.model import Event, NewEvent, Root
+from streams.events.model import Event, NewEvent, Root
 
 
 class Outcome(StrEnum):

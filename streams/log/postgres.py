@@ -8,13 +8,13 @@ from typing import Any
 
 import asyncpg
 
-from streams.envelope.catalogue import catalogue
-from streams.envelope.codec import Codec
-from streams.envelope.model import Event, NewEvent, Root
+from streams.events.catalogue import catalogue
+from streams.events.codec import Codec
+from streams.events.model import Event, NewEvent, Root
 from streams.ids import siblings_of
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.appender import Appender
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 from streams.log.port import Frontier, Receipt
 from streams.log.queries import query
 from streams.log.rows import assigned

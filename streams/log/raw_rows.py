@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from streams.envelope.seal import Sealed
+from streams.events.seal import Sealed
 from streams.log.rows import new_event_row
 
 _TYPE = """

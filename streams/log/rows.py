@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
-from streams.envelope.model import Assigned
-from streams.envelope.seal import Sealed
+from streams.events.model import Assigned
+from streams.events.seal import Sealed
 
 Row = tuple[Any, ...]
 

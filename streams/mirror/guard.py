@@ -17,15 +17,16 @@ import asyncpg
 import orjson
 
 from streams.errors import StreamsError
+from streams.kafka.event_reader import Reader
+from streams.kafka.names import event_topic
 from streams.mirror.alarms import Alarm, AlarmName, Database, Limits, Readings, Slot, judge
 from streams.mirror.connect import Connect, ConnectorUnknown, Status
-from streams.mirror.consumer import Reader
 from streams.mirror.hanging import OFFSETS_TOPIC, Lookout
 from streams.mirror.setup import MIRROR
 from streams.mirror.watermark import MirrorBehind, Watermark
 from streams.resources import folder
 from streams.settings import Settings
-from streams.topology import event_topic, load
+from streams.topology import load
 
 SLOT = "noetl_mirror"
 REBUILD_LOCK = (7237477, 1)

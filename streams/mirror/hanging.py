@@ -19,10 +19,11 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from streams.mirror.broker import BrokerUnavailable
-from streams.mirror.markers import AbortMarkers, DescribeProducers
+from streams.kafka.errors import BrokerUnavailable
+from streams.kafka.names import event_topic
+from streams.kafka.transaction_requests import AbortMarkers, DescribeProducers
 from streams.resources import folder
-from streams.topology import event_topic, load
+from streams.topology import load
 
 OFFSETS_TOPIC = "noetl.connect.offsets"
 HANGS_AFTER_S = 40.0

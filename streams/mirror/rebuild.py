@@ -18,18 +18,20 @@ import asyncpg
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from streams.envelope.model import Root
 from streams.errors import Inconsistent, Refused, Unavailable
-from streams.mirror.broker import Broker, BrokerUnavailable
+from streams.events.model import Root
+from streams.kafka.errors import BrokerUnavailable
+from streams.kafka.event_reader import Reader, Record
+from streams.kafka.names import EVENTS_PREFIX
 from streams.mirror.connect import Connect, ConnectorFailed, ConnectorUnknown, ConnectUnavailable
-from streams.mirror.consumer import Reader, Record
 from streams.mirror.guard import REBUILD_LOCK, SLOT
 from streams.mirror.setup import MIRROR, mirror_config
 from streams.mirror.tally import Tally, Verdict
 from streams.mirror.watermark import MirrorBehind, Watermark
 from streams.resources import folder
 from streams.settings import Settings
-from streams.topology import EVENTS_PREFIX, Topology, load
+from streams.topology import Topology, load
+from streams.topology.broker import Broker
 
 _PAUSE_S = 0.1
 _REPORT_S = 1.0

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 from streams.mirror import connectors
-from streams.mirror.broker import Broker
 from streams.mirror.connect import Connect
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import load
+from streams.topology.broker import Broker
 
 MIRROR = "noetl-mirror"
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streams.envelope.model import Root
+from streams.events.model import Root
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
-from streams.envelope.limits import MAX_SEGMENT_CHARS
-from streams.envelope.locator import SCHEME, BadLocator, Locator, parse
-from streams.envelope.model import PayloadRef
+from streams.events.limits import MAX_SEGMENT_CHARS
+from streams.events.locator import SCHEME, BadLocator, Locator, parse
+from streams.events.model import PayloadRef
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.port import Compression, Scope
 

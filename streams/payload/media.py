@@ -6,7 +6,7 @@ from base64 import b64encode
 from email.message import Message
 from functools import lru_cache
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.payload.port import JSON
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"

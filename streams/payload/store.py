@@ -12,8 +12,10 @@ from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from streams.envelope.model import PayloadRef
-from streams.payload.blocks import (
+from streams.events.model import PayloadRef
+from streams.payload.content import check, describe, key_of, name, scope_of, trash_key
+from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
+from streams.payload.objects.blocks import (
     BLOCK_BYTES,
     BadBlock,
     Bomb,
@@ -25,9 +27,7 @@ from streams.payload.blocks import (
     pack,
     unpack,
 )
-from streams.payload.content import check, describe, key_of, name, scope_of, trash_key
-from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
-from streams.payload.objects import NoSuchObject, Objects, ObjectTooLarge
+from streams.payload.objects.port import NoSuchObject, Objects, ObjectTooLarge
 from streams.payload.port import Compression, Scope
 
 if TYPE_CHECKING:

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from streams.envelope.errors import BadEvent
-from streams.envelope.model import NewEvent, PayloadRef
+from streams.events.errors import BadEvent
+from streams.events.model import NewEvent, PayloadRef
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
 from streams.payload.content import reference_from
-from streams.payload.inline import is_inline
 from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, over
-from streams.planner.rules import Rules
+from streams.planner.limits import Rules
 from streams.planner.scope import render
 from streams.planner.stages import (
     advance_stage,
@@ -32,7 +31,8 @@ from streams.planner.stages import (
 from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
-from streams.playbook.returned import enveloped
+from streams.playbook.return_value import enveloped
+from streams.results.inline import is_inline
 
 _ROUNDS = 10_000
 _INSIDE = ("_ref", "tasks", "tasks_elsewhere")

@@ -15,6 +15,7 @@ from streams.execution.plan import Plan
 from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
 from streams.planner.draft import Moment
 from streams.planner.finding import manifest_of, result_of
+from streams.planner.limits import Rules
 from streams.planner.needs import (
     Known,
     NeedsManifest,
@@ -24,7 +25,6 @@ from streams.planner.needs import (
     name_of,
 )
 from streams.planner.port import Ports
-from streams.planner.rules import Rules
 
 _PAYLOADS_KEPT = 64
 

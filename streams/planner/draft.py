@@ -10,20 +10,20 @@ from typing import Any
 
 import orjson
 
-from streams.envelope.model import Json, NewEvent, PayloadRef, Root, Routing
-from streams.execution.elsewhere import group_of
+from streams.events.model import Json, NewEvent, PayloadRef, Root, Routing
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
 from streams.ids import derive_id
+from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 from streams.payload.content import describe
-from streams.payload.inline import NAMES_BYTES, VALUES_BYTES, is_inline, leaving
 from streams.payload.port import JSON, Scope
-from streams.payload.results import result_reference, result_uri
+from streams.planner.limits import Rules
 from streams.planner.needs import Known
-from streams.planner.rules import Rules
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
-from streams.work.item import INLINE_DOCUMENT_BYTES
+from streams.results.inline import NAMES_BYTES, VALUES_BYTES, is_inline, leaving
+from streams.results.references import result_reference, result_uri
+from streams.results.spilled import group_of
 
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 

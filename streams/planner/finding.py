@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.envelope.model import PayloadRef
 from streams.errors import PoisonRecord, Refused
-from streams.execution.manifest import EVENTS, parts_of
+from streams.events.model import PayloadRef
 from streams.execution.plan import Plan
 from streams.payload.port import Scope
-from streams.payload.reading import (
+from streams.planner.limits import LARGEST_EXPRESSION_PAYLOAD_BYTES
+from streams.planner.needs import Unreadable
+from streams.planner.port import Ports
+from streams.results.manifest import EVENTS, parts_of
+from streams.results.reading import (
     MANIFEST,
     TooLargeToRead,
     encode_manifest,
     read_value,
 )
-from streams.planner.needs import Unreadable
-from streams.planner.port import Ports
-from streams.planner.rules import LARGEST_EXPRESSION_PAYLOAD_BYTES
 
 
 async def result_of(ports: Ports, ref: PayloadRef) -> Any:

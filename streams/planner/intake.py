@@ -7,13 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from streams.clock import Clock
-from streams.envelope.codec import Codec
-from streams.envelope.model import Event
 from streams.errors import PoisonRecord, Unavailable
-from streams.feed.port import Feed, Place, Record
+from streams.events.codec import Codec
+from streams.events.model import Event
+from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.records import event_of_record
 from streams.log.port import OpenRoots
-from streams.mirror.records import event_of_record
-from streams.planner.blame import DEATHS
+from streams.planner.crash_journal import DEATHS
 from streams.planner.loop import Planner
 
 _log = logging.getLogger(__name__)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streams.envelope.model import NewEvent
+from streams.events.model import NewEvent
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Plan
 from streams.execution.stage import Stage
+from streams.kafka.work.item import WorkItem
 from streams.planner.steps import PLANNER_POOL
-from streams.work.item import WorkItem
 
 _PUBLISHED = frozenset(("frame.dispatched", "command.issued", "command.lease_expired"))
 

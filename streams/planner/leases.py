@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from streams.execution.lease import Lease
 from streams.execution.plan import Plan
-from streams.log.lives import is_over
+from streams.log.worker_incarnations import is_over
 from streams.planner.draft import Moment
 
 NEW_LIFE = "its worker began a new life"

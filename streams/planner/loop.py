@@ -9,23 +9,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from streams.envelope.errors import BadEvent
-from streams.envelope.model import Event, NewEvent, PayloadRef
 from streams.errors import Inconsistent, Refused
-from streams.execution.cancelling import orphaned
+from streams.events.errors import BadEvent
+from streams.events.model import Event, NewEvent, PayloadRef
+from streams.execution.cancellation import orphaned
 from streams.execution.evolve import Gap, absorb_own, evolve
 from streams.execution.plan import COMPLETED, Plan
+from streams.kafka.work.item import WorkItem
 from streams.payload.port import Scope
-from streams.planner.care import Care, all_as, places
 from streams.planner.core import Decision, fail_refused
 from streams.planner.deciding import Deciding
 from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
+from streams.planner.limits import Rules
 from streams.planner.port import Ports
-from streams.planner.rules import Rules
-from streams.planner.sending import Sender
-from streams.work.item import WorkItem
+from streams.planner.quarantine import Care, all_as, places
+from streams.planner.work_sender import Sender
 
 _log = logging.getLogger(__name__)
 _TRIES = 8

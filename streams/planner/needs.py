@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 
 
 class NeedsPayload(Exception):

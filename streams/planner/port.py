@@ -8,13 +8,13 @@ from typing import Protocol
 
 from streams.clock import Clock
 from streams.execution.plan import Plan
-from streams.log.lives import Lives, MemoryLives
+from streams.kafka.replies import Replies
+from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
+from streams.log.worker_incarnations import Lives, MemoryLives
 from streams.payload.port import PayloadStore
-from streams.planner.blame import MemoryNotes, Notes
+from streams.planner.crash_journal import MemoryNotes, Notes
 from streams.playbook.model import Playbook
-from streams.work.port import WorkQueue
-from streams.work.reply import Replies
 
 
 class Playbooks(Protocol):

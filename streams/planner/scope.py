@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from streams.envelope.model import PayloadRef
-from streams.execution.elsewhere import names_read, sought
-from streams.execution.missing import (
+from streams.events.model import PayloadRef
+from streams.execution.plan import Activation, Plan
+from streams.payload.port import Scope
+from streams.planner.draft import Moment
+from streams.planner.needs import Unreadable
+from streams.playbook.errors import ExpressionFailed
+from streams.playbook.expressions import Template
+from streams.playbook.views import result_view
+from streams.results.references import data_of
+from streams.results.resolve import (
     Keys,
     Missing,
     filled,
@@ -16,14 +23,7 @@ from streams.execution.missing import (
     tasks_sought,
     with_tasks,
 )
-from streams.execution.plan import Activation, Plan
-from streams.payload.port import Scope
-from streams.payload.results import data_of
-from streams.planner.draft import Moment
-from streams.planner.needs import Unreadable
-from streams.playbook.errors import ExpressionFailed
-from streams.playbook.expressions import Template
-from streams.playbook.views import result_view
+from streams.results.spilled import names_read, sought
 
 
 def render(

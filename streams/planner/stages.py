@@ -5,15 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
 from streams.payload.content import reference_json
-from streams.payload.reading import MANIFEST
-from streams.payload.results import rows_reference
 from streams.planner.draft import Draft
 from streams.planner.leases import over
 from streams.planner.scope import holds, input_of, render
@@ -21,6 +19,8 @@ from streams.planner.steps import Ending, issue, leave
 from streams.planner.windows import has_more, windows
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Loop, Mode
+from streams.results.reading import MANIFEST
+from streams.results.references import rows_reference
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
 _LONGEST_DELAY = timedelta(seconds=30)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streams.envelope.model import NewEvent
+from streams.events.model import NewEvent
 from streams.execution.command import Command, CommandStatus
-from streams.execution.elsewhere import merged
 from streams.execution.plan import Activation
 from streams.ids import derive_id, derive_root_id
 from streams.planner.draft import Draft, execution_root, shortened, too_large
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
+from streams.results.spilled import merged
 
 PLANNER_POOL = "planner"
 """Commands of this pool are the planner's own: no worker gets them."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from jinja2 import nodes
 from jinja2.exceptions import TemplateError
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.playbook.bounded import MAX_TEXT, TooLarge, text_of
 from streams.playbook.compiled import Way, compile_tree, keys_of, parse
 from streams.playbook.errors import ExpressionFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.playbook.kinds import kinds
 from streams.playbook.model import Do, Mode
-from streams.playbook.results import AUTO, CODECS, SCOPES, STORES
+from streams.playbook.result_policy import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
     Anything,
     Choice,
@@ -22,7 +22,7 @@ from streams.playbook.shape import (
     Text,
     schema,
 )
-from streams.playbook.storages import FORMATS, MODES, ON, STORAGES
+from streams.playbook.sinks.storages import FORMATS, MODES, ON, STORAGES
 
 VERSIONS = ("noetl.io/v1", "noetl.io/v2")
 BACKOFFS = ("fixed", "linear", "exponential")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.playbook.expressions import Template
-from streams.playbook.results import ResultPolicy
+from streams.playbook.result_policy import ResultPolicy
 
 
 class Do(StrEnum):

@@ -11,7 +11,6 @@ from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, IN_SINKS, D
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import Constant, Template
 from streams.playbook.flow import check_jumps, check_steps
-from streams.playbook.follow_up import comes_after, with_sinks
 from streams.playbook.grammar import PLAYBOOK, is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Playbook, Step
@@ -19,7 +18,8 @@ from streams.playbook.problem import Problem, Severity
 from streams.playbook.readers import check_loops, check_scopes, ways_of, with_readers
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import fit, nearest
-from streams.playbook.sink_auth import with_auth
+from streams.playbook.sinks.auth import with_auth
+from streams.playbook.sinks.follow_up import comes_after, with_sinks
 from streams.playbook.source import Document, Path, read
 from streams.playbook.tasks import configs_of, step_sink, tasks_of
 

@@ -17,15 +17,15 @@ from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.kinds import RAW, USUAL, kinds
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
-from streams.playbook.results import (
+from streams.playbook.result_policy import (
     policy_of,
     tell_what_a_label_hides,
     tell_what_put_leaves_out,
 )
 from streams.playbook.shape import nearest
-from streams.playbook.sink_auth import with_auth
-from streams.playbook.sink_check import check_rules
-from streams.playbook.sinks import Place, sink_task
+from streams.playbook.sinks.auth import with_auth
+from streams.playbook.sinks.blocks import Place, sink_task
+from streams.playbook.sinks.check import check_rules
 from streams.playbook.source import Path
 from streams.playbook.views import RESERVED
 

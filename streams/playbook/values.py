@@ -11,7 +11,7 @@ from uuid import UUID
 
 from jinja2.runtime import Undefined
 
-from streams.envelope.told import Told
+from streams.events.typed_text import Told
 
 _AS_THEY_ARE = frozenset({str, Told, bool, type(None)})
 _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from streams.envelope.model import Event
+from streams.events.event_fields import number
+from streams.events.model import Event
 from streams.execution.evolve import evolve
-from streams.execution.fact import number
 from streams.execution.frame import absorb_frame
 from streams.execution.plan import Plan
 from streams.projector.results import result_rows

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from streams.envelope.codec import Codec
-from streams.envelope.model import Event
 from streams.errors import PoisonRecord, Unavailable
-from streams.feed.port import Feed, Place, Record
+from streams.events.codec import Codec
+from streams.events.model import Event
+from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.records import event_of_record
 from streams.log.port import EventStore
-from streams.mirror.records import event_of_record
 from streams.projector.outputs import Outputs
 from streams.projector.port import Checkpoint, ProjectionStore
 from streams.projector.views import Views, by_root

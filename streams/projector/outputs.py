@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from streams.envelope.model import Event, PayloadRef
 from streams.errors import PoisonRecord
-from streams.execution.fact import number
+from streams.events.event_fields import number
+from streams.events.model import Event, PayloadRef
 from streams.payload.port import ARROW
 from streams.projector.port import OutputTables
 from streams.projector.rows import OutputRow

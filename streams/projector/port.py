@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from streams.envelope.model import PayloadRef
 from streams.errors import Unavailable
+from streams.events.model import PayloadRef
 from streams.projector.rows import Changes
 
 

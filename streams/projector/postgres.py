@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import asyncpg
 import orjson
 
-from streams.log.lane import CONNECTION_LOST
+from streams.log.append_connection import CONNECTION_LOST
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.queries import query
 from streams.projector.rows import (

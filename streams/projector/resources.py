@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from streams.envelope.model import Event
 from streams.errors import Inconsistent
-from streams.execution.fact import body, number, text
+from streams.events.event_fields import body, number, text
+from streams.events.model import Event
 from streams.projector.rows import CatalogRow, Row
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams.envelope.model import Event
-from streams.execution.fact import body, number, text
-from streams.payload.results import result_uri
+from streams.events.event_fields import body, number, text
+from streams.events.model import Event
 from streams.projector.rows import ResultEndRow, ResultRefRow, Row
+from streams.results.references import result_uri
 
 
 def result_rows(event: Event) -> Iterator[Row]:

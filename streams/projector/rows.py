@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 
 PROJECTION_VERSION = 1
 """Of the fold below; raised when the same events give other rows, which then asks for a rebuild."""

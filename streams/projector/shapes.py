@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.envelope.model import Event
+from streams.events.model import Event
 from streams.execution.command import Command
 from streams.execution.frame import Frame
 from streams.execution.plan import Plan

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from streams.envelope.model import Event, Root
 from streams.errors import Inconsistent
+from streams.events.model import Event, Root
 from streams.log.port import EventStore
 from streams.projector.core import View, absorb
 from streams.projector.resources import Resource, absorb_resource

@@ -29,7 +29,7 @@ from streams.credential.resolve import Resolver
 from streams.local.layout import layout_of, write_private
 from streams.payload.port import Scope
 from streams.roles.start import role_folder
-from streams.roles.tell import telling
+from streams.roles.tier_stats import telling
 from streams.settings import Settings
 from streams.trigger.postgres import PostgresLedger
 

@@ -11,22 +11,22 @@ from aiokafka.partitioner import murmur2
 
 from streams.app import catalog_of, open_log, open_payloads
 from streams.clock import SystemClock
-from streams.feed.agent import Shell
-from streams.feed.dead_letters import KafkaDeadLetters
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Place, Record
-from streams.log.lives import PostgresLives
-from streams.planner.blame import FileNotes
+from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Place, Record
+from streams.kafka.names import event_topic
+from streams.kafka.replies import KafkaReplies
+from streams.kafka.work.queue import KafkaWorkQueue
+from streams.log.worker_incarnations import PostgresLives
+from streams.planner.crash_journal import FileNotes
 from streams.planner.intake import Intake
+from streams.planner.limits import Rules
 from streams.planner.loop import Planner
 from streams.planner.port import Ports
-from streams.planner.rules import Rules
 from streams.planner.tables import PlanTables
 from streams.roles.start import role_folder
 from streams.settings import Settings
-from streams.topology.model import event_topic
-from streams.work.kafka import KafkaWorkQueue
-from streams.work.reply import KafkaReplies
 
 TOPIC = event_topic("execution")
 TICK_S = 0.5

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from streams.app import open_pool, open_registry, open_tiers
 from streams.clock import SystemClock
-from streams.envelope.codec import Codec
-from streams.feed.agent import Shell
-from streams.feed.dead_letters import KafkaDeadLetters
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Record
+from streams.events.codec import Codec
+from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Record
+from streams.kafka.names import event_topic
 from streams.log.postgres import PostgresEventStore
 from streams.projector.loop import Projector
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.views import ROOTS
 from streams.roles.start import role_folder
-from streams.roles.tell import telling
+from streams.roles.tier_stats import telling
 from streams.settings import Settings
-from streams.topology.model import event_topic
 from streams.trigger.kafka import KafkaTopicIds
 
 # Ten batches of fifty events cost far more than one of five hundred, and the API does not wait

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from streams.app import catalog_of, open_log, open_payloads, open_registry, producer
 from streams.clock import SystemClock
-from streams.feed.agent import Shell
-from streams.feed.dead_letters import KafkaDeadLetters
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Record
+from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Record
 from streams.roles.start import role_folder
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader

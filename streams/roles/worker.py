@@ -13,26 +13,26 @@ import orjson
 
 from streams.app import catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
-from streams.execution.lookup import Results
-from streams.feed.agent import Shell
-from streams.feed.dead_letters import KafkaDeadLetters
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Record
+from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Record
+from streams.kafka.names import work_topic
 from streams.local.layout import layout_of
-from streams.log.lives import check, living
-from streams.playbook.results import INLINE_BYTES
+from streams.log.worker_incarnations import check, living
+from streams.playbook.result_policy import INLINE_BYTES
+from streams.results.lookup import Results
 from streams.roles.start import role_folder
-from streams.roles.tell import telling
+from streams.roles.tier_stats import telling
 from streams.settings import Settings
-from streams.work.topic import work_topic
-from streams.worker.children import Children
-from streams.worker.endings import Endings
-from streams.worker.input import Documents
-from streams.worker.kafka import KafkaPartitions
+from streams.worker.attempt.children import Children
+from streams.worker.attempt.input import Documents
+from streams.worker.attempt.secret_api import ApiSecrets
+from streams.worker.attempt.secrets import LeasedCredentials
+from streams.worker.await_executions import Endings
 from streams.worker.loop import Worker
 from streams.worker.options import Options, Ports
-from streams.worker.secret_api import ApiSecrets
-from streams.worker.secrets import LeasedCredentials
+from streams.worker.rows.kafka_ranges import KafkaPartitions
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.registry import Surroundings, open_tools
 

@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 from streams.settings.fields import NotNegative, Positive, Secret, Section, Text
 
 EVENT_BYTES = 65_536
-"""What an event carries at most; `streams.envelope.seal` has the same number."""
+"""What an event carries at most; `streams.events.seal` has the same number."""
 
 
 class PayloadConnection(Section):

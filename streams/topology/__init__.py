@@ -2,16 +2,13 @@
 
 from streams.topology.draw import draw
 from streams.topology.load import BadDeclaration, load
-from streams.topology.model import EVENTS_PREFIX, NAMESPACE, Profile, Topic, Topology, event_topic
+from streams.topology.model import Profile, Topic, Topology
 
 __all__ = [
-    "EVENTS_PREFIX",
-    "NAMESPACE",
     "BadDeclaration",
     "Profile",
     "Topic",
     "Topology",
     "draw",
-    "event_topic",
     "load",
 ]

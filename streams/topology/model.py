@@ -10,22 +10,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-NAMESPACE = "noetl."
-"""Topics that start with this are ours: one that nobody declared is worth a word."""
-
-EVENTS_PREFIX = "noetl.events."
-"""A mirrored topic's name is this and the type of the root whose events it carries."""
+from streams.kafka.names import EVENTS_PREFIX
 
 Profile = Literal["cluster", "local"]
 """Where the topics live: several brokers, or the single one of a laptop or a test."""
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _RETENTION = re.compile(r"([1-9][0-9]*)([smhd])")
-
-
-def event_topic(root_type: str) -> str:
-    """Name the topic that carries the events of this type of root."""
-    return EVENTS_PREFIX + root_type
 
 
 def _retention(text: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any, cast
 import fastavro
 import orjson
 
-from streams.envelope.codec import schema_id_of
-from streams.envelope.errors import UndecodableEvent
-from streams.envelope.registry import SchemaRegistry, UnknownSchemaId
+from streams.events.codec import schema_id_of
+from streams.events.errors import UndecodableEvent
 from streams.resources import folder
+from streams.schema.registry import SchemaRegistry, UnknownSchemaId
 from streams.trigger.record import read_json
 
 MAGIC = b"\x00"

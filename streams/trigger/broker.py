@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streams.feed.errors import FeedUnavailable
+from streams.kafka.errors import FeedUnavailable
 from streams.trigger.lookup import Range
 
 

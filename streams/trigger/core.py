@@ -8,8 +8,8 @@ from datetime import datetime
 
 import orjson
 
-from streams.envelope.model import NewEvent, PayloadRef, Root, Routing
-from streams.feed.port import Record
+from streams.events.model import NewEvent, PayloadRef, Root, Routing
+from streams.kafka.feed.port import Record
 from streams.trigger.port import Origin, Playbook
 from streams.trigger.record import Request
 

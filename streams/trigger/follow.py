@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 
 from streams.clock import Clock
-from streams.envelope.model import Event, Root
 from streams.errors import PoisonRecord, Unavailable
+from streams.events.model import Event, Root
 from streams.log.port import EventStore
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.port import Origin

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from streams.clock import Clock
-from streams.feed.errors import FeedUnavailable
+from streams.kafka.errors import FeedUnavailable
 
 GROUP = "noetl.trigger"
 """The consumer group of the processes that read the trigger topic."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import asyncpg
 
+from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.lane import CONNECTION_LOST
 from streams.trigger.port import Entered, Origin
 from streams.trigger.queries import query
 

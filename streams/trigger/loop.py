@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streams.clock import Clock
-from streams.envelope.catalogue import catalogue
-from streams.envelope.errors import BadEvent
-from streams.envelope.rules import check
-from streams.envelope.seal import INLINE_MAX_BYTES
 from streams.errors import PoisonRecord, Refused, Unavailable
-from streams.feed.dead_letters import DeadLetters
-from streams.feed.port import Feed, Place, Record
-from streams.payload.envelopes import externalize_envelope
+from streams.events.catalogue import catalogue
+from streams.events.errors import BadEvent
+from streams.events.rules import check
+from streams.events.seal import INLINE_MAX_BYTES
+from streams.kafka.dead_letters import DeadLetters
+from streams.kafka.feed.port import Feed, Place, Record
 from streams.payload.port import JSON, PayloadStore, Scope
+from streams.results.oversized_events import externalize_envelope
 from streams.trigger.core import initialized, record_bytes, rejected
 from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
 from streams.trigger.record import BadTrigger, Request, understand

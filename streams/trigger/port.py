@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from streams.envelope.model import NewEvent
+from streams.events.model import NewEvent
 from streams.payload.port import Scope
 
 

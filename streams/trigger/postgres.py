@@ -7,12 +7,12 @@ from typing import Any
 
 import asyncpg
 
-from streams.envelope.catalogue import catalogue
-from streams.envelope.codec import Codec
-from streams.envelope.seal import Sealed, seal
-from streams.log.answers import receipt
+from streams.events.catalogue import catalogue
+from streams.events.codec import Codec
+from streams.events.seal import Sealed, seal
+from streams.log.append_connection import APPEND, CONNECTION_LOST
 from streams.log.errors import BadBatch, LogUnavailable
-from streams.log.lane import APPEND, CONNECTION_LOST
+from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
 from streams.trigger.port import Entered, Entry, Origin
 from streams.trigger.queries import query

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from streams.envelope.model import Json
-from streams.feed.errors import FeedUnavailable
-from streams.feed.port import Place
+from streams.events.model import Json
+from streams.kafka.errors import FeedUnavailable
+from streams.kafka.feed.port import Place
 
 TOPIC = "noetl.triggers"
 

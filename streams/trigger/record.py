@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
-from streams.envelope.limits import MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SEGMENT_CHARS
-from streams.envelope.locator import BadLocator, Locator
-from streams.envelope.model import Json
 from streams.errors import PoisonRecord
-from streams.feed.port import Record
-from streams.topology.model import NAMESPACE
+from streams.events.limits import MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SEGMENT_CHARS
+from streams.events.locator import BadLocator, Locator
+from streams.events.model import Json
+from streams.kafka.feed.port import Record
+from streams.kafka.names import NAMESPACE
 
 KEY_HEADER = "idempotency-key"
 """Carries the idempotency key where the body names none; the Kafka key does so, too."""

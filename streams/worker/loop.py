@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from streams.feed.port import Feed, Place, Record
-from streams.work.item import BadWorkItem, WorkItem
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
+from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.work.item import BadWorkItem, WorkItem
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
+from streams.worker.fair_queue import Waiting
 from streams.worker.options import Options, Ports
-from streams.worker.waiting import Waiting
 
 REMEMBERED = 10_000
 _UNBOUNDED = 1_000_000

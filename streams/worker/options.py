@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from streams.clock import Clock
 from streams.log.port import EventStore
-from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore
-from streams.playbook.results import INLINE_BYTES, LARGE
-from streams.worker.input import Documents
+from streams.playbook.result_policy import INLINE_BYTES, LARGE
+from streams.results.copies.port import Copies
+from streams.worker.attempt.input import Documents
 from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
 
 

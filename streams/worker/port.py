@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from streams.envelope.model import Json, PayloadRef
-from streams.feed.port import Record
+from streams.events.model import Json, PayloadRef
+from streams.kafka.feed.port import Record
 from streams.playbook.model import Playbook
 
 Config = Mapping[str, Any]

@@ -23,7 +23,7 @@ from streams.local.stack import running
 from streams.local.state import PartStatus, StackState, find_stack
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings, load
-from tests.logs import dsn, event, root_events
+from tests.support.log.databases import dsn, event, root_events
 
 pytestmark = pytest.mark.stack
 

@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from streams.app import Log
-from streams.envelope.model import Root
+from streams.events.model import Root
+from streams.kafka.event_reader import Reader, Record
+from streams.kafka.names import event_topic
 from streams.local.state import find_stack
-from streams.mirror.consumer import Reader, Record
 from streams.mirror.tally import Tally
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
-from streams.topology import event_topic
 from tests.conftest import NewEventFactory
 
 pytestmark = pytest.mark.stack

@@ -7,17 +7,17 @@ from pathlib import Path
 import orjson
 import pytest
 
-from streams.bench.mock import World
-from streams.bench.pft import bench_pft
-from streams.bench.report import Report
-from streams.bench.tiers import reads_of_others
+from streams.dev.bench.mock import World
+from streams.dev.bench.pft import bench_pft
+from streams.dev.bench.report import Report
+from streams.dev.bench.tiers import reads_of_others
 from streams.local.layout import layout_of
 from streams.local.settings import stack_settings
 from streams.local.stack import running
 from streams.roles.start import existing_roles, node_roles
 from streams.settings import Settings, load
-from tests.losing import losing_copies
-from tests.tier3 import assert_frames_are_kept
+from tests.support.payload.cache_loss import losing_copies
+from tests.support.payload.frame_outputs import assert_frames_are_kept
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 CARRIER = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_CARRIER"

@@ -20,8 +20,8 @@ from streams.local.state import find_stack
 from streams.payload.port import Scope
 from streams.settings import Settings
 from streams.trigger.publish import TOPIC
-from tests.logs import dsn
-from tests.servers import REPOSITORY
+from tests.support.log.databases import dsn
+from tests.support.servers.shared import REPOSITORY
 
 pytestmark = pytest.mark.stack
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from streams.errors import Unavailable
-from streams.feed.agent import Shell
-from streams.feed.errors import Stalled
-from streams.feed.journal import Batch
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.feed.port import Record
+from streams.kafka.errors import Stalled
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.crash_journal import Batch
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Record
 
 
 class Role:
@@ -215,8 +215,8 @@ async def test_an_idle_shell_uses_almost_no_processor(tmp_path, topics):
 BLOCKED_LOOP = """
 import asyncio, sys, time
 from pathlib import Path
-from streams.feed.agent import Shell
-from streams.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 
 async def main():
     topics = MemoryTopics()

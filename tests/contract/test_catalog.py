@@ -15,15 +15,15 @@ from streams.catalog.memory import MemoryCatalogEvents
 from streams.catalog.port import CatalogEvents
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
-from streams.envelope.model import NewEvent, Root
+from streams.events.model import NewEvent, Root
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.errors import BadPlaybook
 from streams.settings import Settings
-from tests.events import AT, PRODUCER, codec
+from tests.support.events.examples import AT, PRODUCER, codec
 
 SCOPE, OTHER = Scope("acme", "care"), Scope("acme", "labs")
 

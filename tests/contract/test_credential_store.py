@@ -17,10 +17,10 @@ from streams.credential.memory import MemoryCredentials
 from streams.credential.port import Claim, CredentialStore, Held, Vault
 from streams.credential.postgres import PostgresVault
 from streams.credential.seal import seal, unseal
-from streams.envelope.model import NewEvent, Root
+from streams.events.model import NewEvent, Root
 from streams.payload.port import Scope
 from streams.settings import Settings
-from tests.logs import dsn, event
+from tests.support.log.databases import dsn, event
 
 SCOPE, OTHER = Scope("acme", "care"), Scope("acme", "labs")
 KEYS = read_keys(new_key(), "test")

@@ -13,9 +13,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.feed.kafka import KafkaFeed
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.feed.port import Place, Record
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Place, Record
 from streams.settings import Settings
 
 

@@ -15,9 +15,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from streams.envelope.released import PinnedSchema, fingerprint
 from streams.errors import Refused
-from streams.mirror.publish import CannotPublish, PublishIncomplete, publish_to
+from streams.schema.publish import CannotPublish, PublishIncomplete, publish_to
+from streams.schema.released import PinnedSchema, fingerprint
 
 SUBJECTS = {"Event": ["noetl.events.execution-value", "noetl.events.tenant-value"]}
 

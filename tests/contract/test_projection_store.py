@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from streams.app import open_pool
-from streams.envelope.model import Event
+from streams.events.model import Event
 from streams.projector.core import View, absorb
 from streams.projector.memory import KINDS, MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
@@ -18,9 +18,9 @@ from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import CatalogRow, Changes, ExecutionRow, OutputRow, StageRow
 from streams.settings import Settings
-from tests.events import full_payload
-from tests.logs import dsn
-from tests.projections import AT, Story, memory_log, told
+from tests.support.events.examples import full_payload
+from tests.support.log.databases import dsn
+from tests.support.projector.executions import AT, Story, memory_log, told
 
 TABLES = {"execution": 1, "stage": 1, "frame": 2, "command": 1}
 Seen = dict[str, list[dict[str, Any]]]

@@ -13,19 +13,19 @@ import aiohttp
 import asyncpg
 import pytest
 
-from streams.envelope.registry import (
+from streams.errors import Refused, Unavailable
+from streams.schema.registry import (
     FileRegistry,
     MemoryRegistry,
     SchemaRegistry,
     UnknownSchemaId,
 )
-from streams.envelope.release import release
-from streams.envelope.released import fingerprint
-from streams.errors import Refused, Unavailable
-from streams.mirror.registry_db import DatabaseRegistry
-from streams.mirror.registry_external import ExternalRegistry, RegistryClient
+from streams.schema.registry_external import ExternalRegistry, RegistryClient
+from streams.schema.registry_postgres import DatabaseRegistry
+from streams.schema.release import release
+from streams.schema.released import fingerprint
 from streams.settings import Settings
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 # Opens a registry in which the given schemas may be asked for.
 Open = Callable[..., Awaitable[SchemaRegistry]]

@@ -13,8 +13,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.clock import SystemClock
+from streams.kafka.replies import KafkaReplies, MemoryReplies, Replies, ReplyRefused
 from streams.settings import Settings
-from streams.work.reply import KafkaReplies, MemoryReplies, Replies, ReplyRefused
 
 PARTITIONS = 3
 Sent = list[tuple[int, dict[str, Any]]]

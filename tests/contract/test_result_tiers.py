@@ -18,22 +18,22 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.app import open_pool
 from streams.clock import Clock, SettableClock, SystemClock
-from streams.envelope.model import PayloadRef
-from streams.payload.copies.disk import DiskTier
-from streams.payload.copies.duckdb import DuckdbTier
-from streams.payload.copies.kafka import PIECE_BYTES, KafkaTier
-from streams.payload.copies.memory import MemoryTier
-from streams.payload.copies.port import Copies, Copy, CopyFailed, ResultTier
-from streams.payload.copies.postgres import PostgresTier
-from streams.payload.memory import MemoryPayloadStore
+from streams.events.model import PayloadRef
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
 from streams.projector.postgres import PostgresProjections
 from streams.projector.results import result_rows
 from streams.projector.rows import Changes
+from streams.results.copies.disk import DiskTier
+from streams.results.copies.duckdb import DuckdbTier
+from streams.results.copies.kafka import PIECE_BYTES, KafkaTier
+from streams.results.copies.memory import MemoryTier
+from streams.results.copies.port import Copies, Copy, CopyFailed, ResultTier
+from streams.results.copies.postgres import PostgresTier
 from streams.settings import Settings
-from streams.worker.input import Documents
-from tests.logs import dsn
-from tests.projections import Story, memory_log
+from streams.worker.attempt.input import Documents
+from tests.support.log.databases import dsn
+from tests.support.projector.executions import Story, memory_log
 
 KINDS = (
     *("memory", "disk", "pvc", "duckdb"),

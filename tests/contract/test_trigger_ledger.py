@@ -11,7 +11,7 @@ import pytest
 
 from streams.app import open_log, open_pool, producer
 from streams.clock import SystemClock
-from streams.envelope.model import Event, Root
+from streams.events.model import Event, Root
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
@@ -19,8 +19,8 @@ from streams.settings import Settings
 from streams.trigger.memory import MemoryLedger
 from streams.trigger.port import Ledger
 from streams.trigger.postgres import PostgresLedger
-from tests.events import PRODUCER, codec
-from tests.triggers import origin, refuse, start
+from tests.support.events.examples import PRODUCER, codec
+from tests.support.trigger.records import origin, refuse, start
 
 
 @dataclass(frozen=True, slots=True)

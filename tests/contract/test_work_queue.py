@@ -9,14 +9,14 @@ import pytest
 from aiohttp.test_utils import unused_port
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Record
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Record
+from streams.kafka.names import work_topic
+from streams.kafka.work.item import WorkItem
+from streams.kafka.work.memory import MemoryWorkQueue
+from streams.kafka.work.port import WorkQueue
+from streams.kafka.work.queue import KafkaWorkQueue, WorkUnavailable
 from streams.settings import Settings
-from streams.work.item import WorkItem
-from streams.work.kafka import KafkaWorkQueue, WorkUnavailable
-from streams.work.memory import MemoryWorkQueue
-from streams.work.port import WorkQueue
-from streams.work.topic import work_topic
 
 Received = Callable[[int], Awaitable[list[tuple[bytes | None, WorkItem]]]]
 POOL = f"test-{uuid4().hex}"

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from streams.envelope.model import IpcHint, NewEvent, PayloadRef, Root
-from tests.events import TYPES, example, sealed
+from streams.events.model import IpcHint, NewEvent, PayloadRef, Root
+from tests.support.events.examples import TYPES, example, sealed
 
 FILE = Path(__file__).with_suffix(".json")
 

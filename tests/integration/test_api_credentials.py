@@ -14,14 +14,14 @@ from yarl import URL
 from streams.api.server import serving
 from streams.clock import SystemClock
 from streams.errors import Refused
+from streams.kafka.work.item import WorkItem
 from streams.settings import Settings
-from streams.work.item import WorkItem
+from streams.worker.attempt.secret_api import ApiSecrets, SecretsUnavailable
+from streams.worker.attempt.secrets import LeasedCredentials, holding
 from streams.worker.errors import CredentialRefused, UnknownCredential
-from streams.worker.secret_api import ApiSecrets, SecretsUnavailable
-from streams.worker.secrets import LeasedCredentials, holding
 from streams.worker.tools.credentials import ConfiguredCredentials
-from tests.apis import SCOPE, WORKER_TOKEN, Stand, open_stand
-from tests.logs import event
+from tests.support.api.server import SCOPE, WORKER_TOKEN, Stand, open_stand
+from tests.support.log.databases import event
 
 pytestmark = pytest.mark.stack
 PLAYBOOK = """\

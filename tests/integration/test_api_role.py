@@ -14,7 +14,7 @@ import pytest
 from streams.app import Log
 from streams.roles import api, projector
 from streams.settings import Settings
-from tests.apis import PLAYBOOK
+from tests.support.api.server import PLAYBOOK
 
 pytestmark = pytest.mark.stack
 Run = Callable[[Settings, Path, asyncio.Event, Callable[[], None]], Awaitable[None]]

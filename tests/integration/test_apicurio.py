@@ -27,12 +27,12 @@ import fastavro
 import pytest
 from fastavro.utils import generate_one
 
-from streams.envelope.registry import FileRegistry
-from streams.envelope.release import release
-from streams.envelope.released import PinnedSchema, canonical, fingerprint, load_pins
-from streams.mirror.publish import CannotPublish, publish_to
-from streams.mirror.registry_external import ExternalRegistry, RegistryClient
 from streams.resources import folder
+from streams.schema.publish import CannotPublish, publish_to
+from streams.schema.registry import FileRegistry
+from streams.schema.registry_external import ExternalRegistry, RegistryClient
+from streams.schema.release import release
+from streams.schema.released import PinnedSchema, canonical, fingerprint, load_pins
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

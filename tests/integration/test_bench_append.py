@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.bench.append import bench_append
-from streams.envelope.native import native
+from streams.dev.bench.append import bench_append
+from streams.events.native import native
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

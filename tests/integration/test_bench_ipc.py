@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.bench.ipc import bench_ipc
+from streams.dev.bench.ipc import bench_ipc
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

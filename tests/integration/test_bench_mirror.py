@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.bench.mirror import bench_mirror
+from streams.dev.bench.mirror import bench_mirror
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

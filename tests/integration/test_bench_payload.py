@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.bench.payload import bench_payload
+from streams.dev.bench.payload import bench_payload
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

@@ -14,7 +14,7 @@ from streams.clock import SystemClock
 from streams.log.errors import LogUnavailable
 from streams.payload.port import Scope
 from streams.settings import Settings
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 pytestmark = pytest.mark.stack
 SCOPE = Scope("acme", "care")

@@ -17,21 +17,21 @@ import pytest
 from click.testing import CliRunner
 
 from streams.app import Log, open_log
-from streams.bench.collect import bench_collect
 from streams.cli import cli
 from streams.collector.collect import OWNER_KEY, Report, collect
 from streams.collector.errors import BucketOfAnother, CollectorBusy, GraceTooShort
 from streams.collector.port import Ports
 from streams.collector.postgres import open_ledger
-from streams.envelope.model import PayloadRef
+from streams.dev.bench.collect import bench_collect
+from streams.events.model import PayloadRef
+from streams.payload.arrow.rows import encode_rows
 from streams.payload.content import key_of, reference_json, trash_key
-from streams.payload.local import LocalObjects
+from streams.payload.objects.local import LocalObjects
 from streams.payload.port import JSON, Scope
-from streams.payload.rows import encode_rows
 from streams.payload.store import ContentStore
 from streams.settings import Settings
 from tests.conftest import make_event
-from tests.logs import settled
+from tests.support.log.databases import settled
 
 pytestmark = pytest.mark.stack
 

@@ -17,7 +17,7 @@ from streams.roles.collector import run
 from streams.settings import Settings
 from tests.conftest import make_event
 from tests.integration.test_collector import HOUR, House, open_house
-from tests.logs import settled
+from tests.support.log.databases import settled
 
 pytestmark = pytest.mark.stack
 

@@ -22,7 +22,6 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from streams.cli import cli
-from streams.mirror.broker import Broker
 from streams.mirror.connect import (
     BadConnector,
     Connect,
@@ -35,6 +34,7 @@ from streams.resources import folder
 from streams.settings import Settings
 from streams.settings.event_store import Duty
 from streams.topology import Topic, Topology
+from streams.topology.broker import Broker
 
 pytestmark = pytest.mark.stack
 

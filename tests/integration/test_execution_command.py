@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from streams.cli import cli
 from streams.errors import StreamsError
 from streams.settings import Settings
-from tests.apis import Stand, open_stand
-from tests.logs import root_events
-from tests.projections import Story
+from tests.support.api.server import Stand, open_stand
+from tests.support.log.databases import root_events
+from tests.support.projector.executions import Story
 
 pytestmark = pytest.mark.stack
 

@@ -16,11 +16,11 @@ from streams.cli import cli
 from streams.clock import SystemClock
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.manual import end_execution, end_result
-from streams.envelope.locator import BadLocator
-from streams.envelope.model import Root
-from streams.execution.lookup import NoSuchResult, ResultExpired, Results
+from streams.events.locator import BadLocator
+from streams.events.model import Root
 from streams.payload.content import key_of, trash_key
-from streams.payload.results import result_uri
+from streams.results.lookup import NoSuchResult, ResultExpired, Results
+from streams.results.references import result_uri
 from streams.settings import Settings
 from tests.integration.test_collector import ACME, House, _as_config, completed, open_house
 

@@ -10,16 +10,16 @@ import asyncpg
 import pytest
 
 from streams.app import Log, open_log
-from streams.envelope.model import NewEvent
 from streams.errors import Unavailable
+from streams.events.model import NewEvent
 from streams.ids import lowest_id_at
 from streams.log.appender import Appender
 from streams.log.errors import BadBatch, ForeignRoot, LogUnavailable, RootEnded, VersionConflict
 from streams.log.port import Frontier, Outcome, Receipt
 from streams.log.postgres import PostgresEventStore
 from streams.settings import Settings
-from tests.events import PRODUCER
-from tests.logs import dsn, event, root_events
+from tests.support.events.examples import PRODUCER
+from tests.support.log.databases import dsn, event, root_events
 
 pytestmark = pytest.mark.stack
 
@@ -141,7 +141,7 @@ async def test_what_only_the_database_can_refuse_does_not_hurt_strangers_either(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The size check is the last line; reached here by switching off the one before it."""
-    monkeypatch.setattr("streams.envelope.seal.INLINE_MAX_BYTES", 2**20)
+    monkeypatch.setattr("streams.events.seal.INLINE_MAX_BYTES", 2**20)
     root = log.ids.next()
     answers = await together(
         log,

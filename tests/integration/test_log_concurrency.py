@@ -12,11 +12,11 @@ import asyncpg
 import pytest
 
 from streams.app import Log, open_log
-from streams.envelope.model import Event
+from streams.events.model import Event
 from streams.log.port import Frontier
 from streams.settings import Settings
-from tests.logs import dsn, root_events
-from tests.random_appends import Task, report_of, start
+from tests.support.events.random_appends import Task, report_of, start
+from tests.support.log.databases import dsn, root_events
 
 pytestmark = pytest.mark.stack
 

@@ -9,17 +9,17 @@ import asyncpg
 import pytest
 
 from streams.app import Log, open_log, open_pool
-from streams.envelope.catalogue import catalogue
-from streams.envelope.model import Event, NewEvent
-from streams.envelope.seal import seal
+from streams.events.catalogue import catalogue
+from streams.events.model import Event, NewEvent
+from streams.events.seal import seal
+from streams.log.append_connection import APPEND
 from streams.log.errors import LogUnavailable
-from streams.log.lane import APPEND
 from streams.log.port import Frontier
 from streams.log.postgres import PostgresEventStore
 from streams.log.rows import new_event_row
 from streams.settings import Settings
-from tests.events import PRODUCER
-from tests.logs import dsn, end_of, event, root_events
+from tests.support.events.examples import PRODUCER
+from tests.support.log.databases import dsn, end_of, event, root_events
 
 pytestmark = pytest.mark.stack
 

@@ -20,7 +20,7 @@ from streams.log.migrate import (
     migrations,
 )
 from streams.settings import Settings
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ import pytest
 
 from streams.app import Log, open_log
 from streams.settings import Settings
-from tests.logs import dsn, event
+from tests.support.log.databases import dsn, event
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ import pytest
 
 from streams.settings import Settings
 from streams.settings.event_store import Duty
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 pytestmark = pytest.mark.stack
 

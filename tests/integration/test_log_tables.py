@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from streams.settings import Settings
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 pytestmark = pytest.mark.stack
 

@@ -8,14 +8,14 @@ from uuid import uuid4
 import pytest
 
 from streams.app import Log
-from streams.envelope.catalogue import catalogue
-from streams.envelope.model import Event, Root
-from streams.mirror.consumer import MirrorStalled, Reader, Record
+from streams.events.catalogue import catalogue
+from streams.events.model import Event, Root
+from streams.kafka.event_reader import MirrorStalled, Reader, Record
+from streams.kafka.names import event_topic
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
-from streams.topology import event_topic
 from tests.conftest import NewEventFactory
-from tests.events import TYPES, example
+from tests.support.events.examples import TYPES, example
 
 pytestmark = pytest.mark.stack
 

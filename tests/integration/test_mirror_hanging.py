@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streams.mirror.broker import BrokerUnavailable
+from streams.kafka.errors import BrokerUnavailable
 from streams.mirror.hanging import Lookout, end_hanging, written_topics
 from streams.settings import Settings
 

@@ -9,15 +9,15 @@ from uuid import uuid4
 import pytest
 
 from streams.app import Log
-from streams.envelope.catalogue import catalogue
-from streams.envelope.model import Root
+from streams.events.catalogue import catalogue
+from streams.events.model import Root
+from streams.kafka.event_reader import Reader, Record
+from streams.kafka.names import event_topic
 from streams.mirror.alarms import AlarmName
-from streams.mirror.consumer import Reader, Record
 from streams.mirror.guard import Guard
 from streams.mirror.rebuild import Progress, RebuildRunning, Report, rebuild
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
-from streams.topology import event_topic
 from tests.conftest import NewEventFactory
 
 pytestmark = pytest.mark.stack

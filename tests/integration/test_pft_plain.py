@@ -12,7 +12,7 @@ import pytest
 from examples.pft.plain import run
 from examples.pft.server import address, serve
 from examples.pft.world import KINDS, Faults, World
-from streams.bench.judge import Judgement, judge
+from streams.dev.bench.judge import Judgement, judge
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack

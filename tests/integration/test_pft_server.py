@@ -14,7 +14,7 @@ import pytest
 
 from examples.pft.server import address, serve
 from examples.pft.world import KINDS, Faults, World
-from tests.servers import REPOSITORY
+from tests.support.servers.shared import REPOSITORY
 
 WORLD = World(facilities=2, patients=10)
 

@@ -18,14 +18,14 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.app import Log, open_pool
 from streams.clock import SystemClock
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Feed, Place, Record
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Feed, Place, Record
 from streams.projector.loop import Projector
 from streams.projector.postgres import PostgresProjections
 from streams.settings import Settings
-from streams.worker.kafka import KafkaPartitions
-from tests.logs import dsn
-from tests.projections import Story
+from streams.worker.rows.kafka_ranges import KafkaPartitions
+from tests.support.log.databases import dsn
+from tests.support.projector.executions import Story
 
 pytestmark = pytest.mark.stack
 TOPICS = ("noetl.events.execution", "noetl.events.catalog")

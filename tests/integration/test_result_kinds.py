@@ -19,18 +19,18 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from streams.api.server import make_app
 from streams.app import open_copies, open_payloads, open_pool
-from streams.payload.copies.port import Copies
 from streams.payload.port import PayloadStore, Scope
-from streams.payload.results import payload_of
-from streams.playbook.results import STORES
+from streams.playbook.result_policy import STORES
+from streams.results.copies.port import Copies
+from streams.results.references import payload_of
 from streams.settings import Settings
 from streams.settings.payload_store import PayloadConnection, ResultStores
 from streams.settings.payload_store import PayloadStore as Chosen
-from streams.worker.input import Documents
-from tests.apis import open_stand
-from tests.logs import dsn
-from tests.projections import Story
-from tests.result_writer import value_of
+from streams.worker.attempt.input import Documents
+from tests.support.api.server import open_stand
+from tests.support.log.databases import dsn
+from tests.support.projector.executions import Story
+from tests.support.results.writer import value_of
 
 pytestmark = pytest.mark.stack
 NEAR = ("memory", "duckdb")
@@ -38,7 +38,7 @@ NEAR = ("memory", "duckdb")
 FAR = ("kv", "db", "disk", "pvc")
 """Stores whose copies others have, too."""
 _CHILD = (
-    "import base64, pickle, sys; from tests.result_writer import write; "
+    "import base64, pickle, sys; from tests.support.results.writer import write; "
     "write(*pickle.loads(base64.b64decode(sys.stdin.read())))"
 )
 

@@ -17,8 +17,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.feed.kafka import KafkaFeed
-from streams.feed.port import Place
+from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.port import Place
 from streams.local.layout import layout_of
 from streams.local.part import Part, PartReport, PartState
 from streams.local.roles import ready_path
@@ -93,7 +93,14 @@ async def supervised(settings: Settings, topic: str, data: Path) -> AsyncIterato
         name="echo-0",
         version="1",
         address="",
-        command=(sys.executable, "-m", "tests.echo_role", bootstrap, topic, str(data)),
+        command=(
+            sys.executable,
+            "-m",
+            "tests.support.servers.echo_role",
+            bootstrap,
+            topic,
+            str(data),
+        ),
         log=layout.log("echo-0"),
         ready=ready,
         environment={"NOETL_SHARD_ID": "echo-0"},

@@ -24,7 +24,7 @@ import yaml
 
 from streams.app import load_settings, sharing_terms
 from streams.payload.shm.space import SEALED, Space
-from tests.sharing import digest, rows, run
+from tests.support.payload.sharing import digest, rows, run
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -42,7 +42,7 @@ class Told:
     def __init__(self, config: Path, ends: ExitStack) -> None:
         # Forked by a server that has imported everything: a second less for each of them.
         server = get_context("forkserver")
-        server.set_forkserver_preload(["tests.sharing"])
+        server.set_forkserver_preload(["tests.support.payload.sharing"])
         self.ear, its_end = server.Pipe()
         self.process = server.Process(target=run, args=(config, its_end))
         ends.callback(self.ear.close)

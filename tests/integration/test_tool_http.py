@@ -11,12 +11,12 @@ import pytest
 from aiohttp import web
 
 from streams.clock import SettableClock
-from streams.work.item import WorkItem
+from streams.kafka.work.item import WorkItem
+from streams.worker.attempt.secrets import LeasedCredentials, holding
 from streams.worker.port import Outcome
-from streams.worker.secrets import LeasedCredentials, holding
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.http import HttpTool
-from tests.calls import CALL
+from streams.worker.tools.http.tool import HttpTool
+from tests.support.worker.tool_calls import CALL
 
 ITEM = WorkItem(
     kind="frame",

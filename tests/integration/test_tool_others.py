@@ -16,12 +16,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.log.memory import MemoryEventStore
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.arrow.rows import encode_rows
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
-from streams.payload.rows import encode_rows
 from streams.settings import Settings
-from streams.worker.children import Children
-from streams.worker.endings import Endings
+from streams.worker.attempt.children import Children
+from streams.worker.await_executions import Endings
 from streams.worker.errors import BadConfig, TargetUnavailable, UnknownTool
 from streams.worker.port import Config, Outcome, Tool
 from streams.worker.tools.artifact import ArtifactTool
@@ -30,8 +30,8 @@ from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.registry import Surroundings, open_tools, tool_of
-from tests.calls import CALL
-from tests.events import PRODUCER, codec
+from tests.support.events.examples import PRODUCER, codec
+from tests.support.worker.tool_calls import CALL
 
 
 async def run(tool: Tool, **config: Any) -> Outcome:

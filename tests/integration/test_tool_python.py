@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from streams.worker.port import Outcome
-from streams.worker.tools.python import PythonTool
-from tests.calls import CALL
+from streams.worker.tools.python.tool import PythonTool
+from tests.support.worker.tool_calls import CALL
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +165,8 @@ async def test_code_ends_with_the_worker_that_was_killed(tmp_path: Path) -> None
     told = tmp_path / "pid"
     code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     program = (
-        "import asyncio\nfrom streams.worker.tools.python import PythonTool\n"
-        "from tests.calls import CALL\n"
+        "import asyncio\nfrom streams.worker.tools.python.tool import PythonTool\n"
+        "from tests.support.worker.tool_calls import CALL\n"
         f"run = PythonTool(processes=1).run({{'code': {code!r}, 'timeout': 600}}, CALL)\n"
         "asyncio.run(run)\n"
     )

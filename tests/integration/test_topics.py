@@ -19,11 +19,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from streams.cli import cli
-from streams.mirror.broker import Broker, BrokerUnavailable, TopicsRefused
-from streams.mirror.topics import Create, Grow, Reconfigure
+from streams.kafka.errors import BrokerUnavailable
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import Topic, Topology, load
+from streams.topology.broker import Broker, TopicsRefused
+from streams.topology.changes import Create, Grow, Reconfigure
 
 pytestmark = pytest.mark.stack
 

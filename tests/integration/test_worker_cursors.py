@@ -12,11 +12,11 @@ import pytest
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor
 from streams.settings import Settings
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
-from streams.worker.tools.postgres import PostgresTool
-from tests.logs import dsn
-from tests.unit.worker.stage import Dying, FakeTool, World, loop_step, task
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.log.databases import dsn
+from tests.support.worker.memory import Dying, FakeTool, World, loop_step, task
 
 pytestmark = pytest.mark.stack
 

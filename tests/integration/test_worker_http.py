@@ -12,10 +12,10 @@ import pytest
 
 from streams.api.server import serving
 from streams.settings import Settings
-from tests.apis import Stand, open_stand
-from tests.logs import root_events
-from tests.projections import Story
-from tests.servers import REPOSITORY
+from tests.support.api.server import Stand, open_stand
+from tests.support.log.databases import root_events
+from tests.support.projector.executions import Story
+from tests.support.servers.shared import REPOSITORY
 
 pytestmark = pytest.mark.stack
 

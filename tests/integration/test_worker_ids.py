@@ -14,7 +14,7 @@ from streams.ids import ClockSkew, Snowflakes, WorkerIdLost, worker_of
 from streams.log.errors import LogUnavailable
 from streams.log.worker_ids import LeasedWorkerId, NoWorkerIdFree, check_skew, hold_worker_id
 from streams.settings import Settings
-from tests.logs import dsn
+from tests.support.log.databases import dsn
 
 CLOCK = SystemClock()
 

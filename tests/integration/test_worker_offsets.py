@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.clock import SystemClock
 from streams.settings import Settings
-from streams.worker.kafka import KafkaPartitions, NoSuchTopic
+from streams.worker.rows.kafka_ranges import KafkaPartitions, NoSuchTopic
 
 pytestmark = pytest.mark.stack
 

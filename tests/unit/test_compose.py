@@ -20,7 +20,7 @@ from streams.local.postgres import SETTINGS as POSTGRES_SETTINGS
 from streams.local.roles import ready_path
 from streams.settings.environment import KNOWN
 from streams.topology import load
-from tests.servers import container_services
+from tests.support.servers.shared import container_services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")

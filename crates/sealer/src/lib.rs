@@ -1,5 +1,5 @@
 //! The envelope's hot paths. Everything here has its reference in Python
-//! (streams/envelope), which also decides whatever this code is not sure about.
+//! (streams/events), which also decides whatever this code is not sure about.
 
 mod avro;
 mod canonical;

@@ -10,7 +10,7 @@ use crate::avro::Reader;
 /// Bytes before the Avro: a zero and the schema's id.
 pub const HEADER: usize = 5;
 
-/// The schema this reads and writes: its names and types, in order (see streams/envelope/native.py).
+/// The schema this reads and writes: its names and types, in order (see streams/events/native.py).
 pub const SHAPE: &str = "event_id:long tenant_id:string organization_id:string root_type:string \
 root_id:long execution_id:long? parent_execution_id:long? catalog_id:long? stream_id:string \
 aggregate_type:string aggregate_id:string event_type:string schema_name:string \

@@ -1,4 +1,4 @@
-//! Sealing: what streams/envelope/seal.py does, for events that are plainly right.
+//! Sealing: what streams/events/seal.py does, for events that are plainly right.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What text an envelope may hold: the rules of streams/envelope/rules.py that text keeps.
+//! What text an envelope may hold: the rules of streams/events/rules.py that text keeps.
 
 pub const MAX_NAME_CHARS: usize = 200;
 pub const MAX_KEY_CHARS: usize = 512;

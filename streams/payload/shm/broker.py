@@ -22,12 +22,12 @@ import orjson
 
 from streams.clock import Clock
 from streams.errors import Refused
-from streams.payload.counts import TierCounts
-from streams.payload.ledger import on_pages
 from streams.payload.shm.files import FileRegions
 from streams.payload.shm.memfd import connected, is_sealed, peer_uid, received
 from streams.payload.shm.region import NAME
 from streams.payload.shm.space import Space
+from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.disk_quota import on_pages
 
 _log = logging.getLogger(__name__)
 _TICK_S = 0.5

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.clock import Clock
-from streams.payload.counts import TierCounts
-from streams.payload.ledger import Account, Ledger, on_pages
 from streams.payload.shm.header import SIZE, Header
 from streams.payload.shm.region import NEW, NotHere, attach, fill, made, pages_of, renamed
 from streams.payload.shm.space import Space
+from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.disk_quota import Account, Ledger, on_pages
 
 if TYPE_CHECKING:
     import pyarrow as pa

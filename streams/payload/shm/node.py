@@ -15,15 +15,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from streams.clock import Clock
-from streams.envelope.canonical import from_millis, millis
-from streams.envelope.model import IpcHint, PayloadRef
+from streams.events.canonical import from_millis, millis
+from streams.events.model import IpcHint, PayloadRef
 from streams.payload.content import key_of
-from streams.payload.counts import TierCounts
 from streams.payload.shm.files import FileRegions
 from streams.payload.shm.header import Header
 from streams.payload.shm.memfd import SealedRegions
 from streams.payload.shm.region import NotHere
 from streams.payload.shm.space import SEALED, Space
+from streams.payload.tiers.counts import TierCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streams.payload.ledger import on_pages
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
+from streams.payload.tiers.disk_quota import on_pages
 
 if TYPE_CHECKING:
     import pyarrow as pa

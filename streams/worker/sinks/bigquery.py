@@ -33,7 +33,7 @@ from streams.worker.sinks.tables import (
     table_rows,
     text_of_json,
 )
-from streams.worker.tools.pg_statement import statements
+from streams.worker.tools.postgres.statement import statements
 
 MOST_PARAMETERS = 10_000
 """BigQuery takes no more in one query."""

@@ -9,14 +9,14 @@ from pathlib import Path
 import duckdb
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sink_rows import quoted
+from streams.playbook.sinks.rows import quoted
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.duckdb_rows import write
 from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 from streams.worker.sinks.tables import Rows, groups, reference, table_rows, text_of_json
 from streams.worker.tools.duckdb import bound
-from streams.worker.tools.pg_statement import statements
+from streams.worker.tools.postgres.statement import statements
 
 _ALONE = "SET enable_external_access = false"  # a statement reaches no file but its own
 _MAKE = """

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sink_rows import column, quoted
+from streams.playbook.sinks.rows import column, quoted
 from streams.worker.sinks.tables import Rows, text_of_json
 
 _ROWS = "noetl_rows"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.worker.sinks.format import encoded, lines, numbered, parts, span, surplus
 from streams.worker.sinks.place import below
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused

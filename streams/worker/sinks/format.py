@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.port import Job
 

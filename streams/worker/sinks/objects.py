@@ -16,8 +16,8 @@ from obstore.exceptions import (
 )
 from obstore.store import GCSStore, S3Store
 
+from streams.worker.attempt.secrets import concealed
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.secrets import concealed
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from streams.envelope.model import Json
 from streams.errors import Refused
+from streams.events.model import Json
 from streams.worker.port import Call, Credentials
 
 Reference = dict[str, Json]

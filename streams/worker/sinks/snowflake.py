@@ -16,11 +16,11 @@ from snowflake.connector.errors import (
     ProgrammingError,
 )
 
-from streams.playbook.sink_rows import QUOTED
+from streams.playbook.sinks.rows import QUOTED
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
 from streams.worker.sinks.tables import Rows, groups, merge, reference, table_rows, text_of_json
-from streams.worker.tools.pg_statement import statements
+from streams.worker.tools.postgres.statement import statements
 
 _LOGIN = ("account", "user", "password", "token", "authenticator", "role", "warehouse", "host")
 _TABLE = re.compile(r"[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*){0,2}")

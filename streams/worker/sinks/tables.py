@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sink_rows import alike, range_of, rows_of
+from streams.playbook.sinks.rows import alike, range_of, rows_of
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import columns_of
 from streams.worker.sinks.port import Job, Reference

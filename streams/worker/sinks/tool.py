@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from streams.playbook.storages import DRIVERS, STORAGES, missing
+from streams.playbook.sinks.storages import DRIVERS, STORAGES, missing
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.sinks.port import Around, Driver, Job, SinkRefused

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streams.envelope.locator import BadLocator
-from streams.envelope.model import Json, PayloadRef
 from streams.errors import Refused
-from streams.execution.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
+from streams.events.locator import BadLocator
+from streams.events.model import Json, PayloadRef
 from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
-from streams.payload.reading import MANIFEST, Look, TooManyRows
+from streams.results.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
+from streams.results.reading import MANIFEST, Look, TooManyRows
+from streams.worker.attempt.reading import handed
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.reading import handed
 from streams.worker.tools.artifact_config import (
     codec_of,
     content_type_of,

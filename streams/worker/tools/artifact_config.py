@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import orjson
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 from streams.payload.content import check_owner
 from streams.payload.media import is_json, kind_of
 from streams.payload.port import ARROW, Compression, Scope
-from streams.payload.results import is_reference
-from streams.playbook.results import CODECS
+from streams.playbook.result_policy import CODECS
+from streams.results.references import is_reference
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
 from streams.worker.tools.download import OCTETS

@@ -17,7 +17,7 @@ from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Credentials
 from streams.worker.sinks.place import below
 from streams.worker.tools.failure import mapping, request_name, seconds, text
-from streams.worker.tools.http_auth import authorization
+from streams.worker.tools.http.auth import authorization
 
 OCTETS = "application/octet-stream"
 MOST_BYTES = 16 << 30

@@ -11,9 +11,9 @@ import duckdb
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.failure import failed, seconds, text
-from streams.worker.tools.pg_reference import written
-from streams.worker.tools.pg_statement import Statement, statements
-from streams.worker.tools.pg_values import jsonable
+from streams.worker.tools.postgres.reference import written
+from streams.worker.tools.postgres.statement import Statement, statements
+from streams.worker.tools.postgres.values import jsonable
 
 MEMORY = "512MB"
 

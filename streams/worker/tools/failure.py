@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
 

@@ -10,7 +10,7 @@ import orjson
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.failure import failed, mapping, seconds, text

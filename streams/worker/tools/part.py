@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 from streams.payload.port import PayloadStore
 from streams.worker.errors import BadConfig, TooLargeAValue
 

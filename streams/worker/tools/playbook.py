@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from streams.envelope.model import Event, Json
 from streams.errors import Refused
+from streams.events.model import Event, Json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import PayloadStore, Scope
-from streams.payload.results import data_of
-from streams.worker.children import Called, Children
-from streams.worker.endings import Endings
+from streams.results.references import data_of
+from streams.worker.attempt.children import Called, Children
+from streams.worker.attempt.reading import handed
+from streams.worker.await_executions import Endings
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.reading import handed
 from streams.worker.tools.failure import failed, mapping, text
 
 _WELL = ("COMPLETED", "PARTIAL")

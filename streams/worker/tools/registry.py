@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from streams.execution.lookup import Results
 from streams.payload.port import PayloadStore
-from streams.worker.children import Children
-from streams.worker.endings import Endings
+from streams.results.lookup import Results
+from streams.worker.attempt.children import Children
+from streams.worker.await_executions import Endings
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Call, Config, Credentials, Outcome, Tool
 from streams.worker.sinks.port import Around
@@ -21,8 +21,8 @@ from streams.worker.tools.download import Downloads
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
-from streams.worker.tools.postgres import PostgresTool
-from streams.worker.tools.python import PythonTool
+from streams.worker.tools.postgres.tool import PostgresTool
+from streams.worker.tools.python.tool import PythonTool
 
 GROUP = "streams.tools"
 
@@ -79,7 +79,7 @@ def _artifact(around: Surroundings) -> Tool:
 
 
 def _http(around: Surroundings) -> Tool:
-    from streams.worker.tools.http import HttpTool
+    from streams.worker.tools.http.tool import HttpTool
 
     return HttpTool(around.credentials)
 

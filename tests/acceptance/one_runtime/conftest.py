@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime import Runtime, kept_runtime, whole_runtime
+from tests.support.servers.runtime import Runtime, kept_runtime, whole_runtime
 
 PLANTED = Path(__file__).parents[2] / "planted"
 # Longer than a killed worker needs to be back, short enough to be outlived in a test.

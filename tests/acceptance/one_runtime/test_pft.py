@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from streams.bench.frames import bench_frames
-from streams.bench.latency import HOPS, LAST_HOP, bench_latency
-from streams.bench.mock import World
-from streams.bench.pft import bench_pft
-from streams.bench.tiers import reads_of_others
+from streams.dev.bench.frames import bench_frames
+from streams.dev.bench.latency import HOPS, LAST_HOP, bench_latency
+from streams.dev.bench.mock import World
+from streams.dev.bench.pft import bench_pft
+from streams.dev.bench.tiers import reads_of_others
 from streams.settings import Settings
-from tests.runtime import Runtime
-from tests.tier3 import assert_frames_are_kept
+from tests.support.payload.frame_outputs import assert_frames_are_kept
+from tests.support.servers.runtime import Runtime
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PROMISED = {

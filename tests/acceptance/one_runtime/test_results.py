@@ -13,12 +13,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streams.bench.through import through
 from streams.clock import SystemClock
-from streams.payload.places import open_shelves
+from streams.dev.bench.through import through
+from streams.payload.objects.open import open_shelves
 from streams.resources import folder
-from streams.worker.kafka import KafkaPartitions
-from tests.runtime import Runtime, playbook
+from streams.worker.rows.kafka_ranges import KafkaPartitions
+from tests.support.servers.runtime import Runtime, playbook
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 PAGE_BYTES = 3 * 2**20

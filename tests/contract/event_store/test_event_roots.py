@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from streams.envelope.model import NewEvent
+from streams.events.model import NewEvent
 from streams.ids import derive_root_id
 from streams.log.errors import (
     ForeignRoot,
     RootEnded,
 )
 from streams.log.port import EventStore
-from tests.event_stores import Subject
-from tests.logs import event, root_events
+from tests.support.events.stores import Subject
+from tests.support.log.databases import event, root_events
 
 
 @pytest.mark.parametrize("end", ["playbook.completed", "playbook.failed", "execution.cancelled"])

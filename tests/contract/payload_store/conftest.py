@@ -12,19 +12,19 @@ import pytest
 from obstore.store import LocalStore, MemoryStore
 
 from streams.app import open_shelves
-from streams.payload.blocks import BLOCK_BYTES
-from streams.payload.cloud import CloudObjects
-from streams.payload.counts import TierCounts
-from streams.payload.local import LocalObjects
-from streams.payload.memory import MemoryObjects
-from streams.payload.objects import Shelves
+from streams.payload.objects.blocks import BLOCK_BYTES
+from streams.payload.objects.cloud import CloudObjects
+from streams.payload.objects.local import LocalObjects
+from streams.payload.objects.memory import MemoryObjects
+from streams.payload.objects.port import Shelves
 from streams.payload.port import PayloadStore
 from streams.payload.store import ContentStore
-from streams.payload.tiers import TieredPayloads
+from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.tiered_store import TieredPayloads
 from streams.settings import Settings
-from tests.buckets import open_bucket
-from tests.payload_stores import Shifted, Subject
-from tests.tiers import node_caches
+from tests.support.payload.buckets import open_bucket
+from tests.support.payload.stores import Shifted, Subject
+from tests.support.payload.tiers import node_caches
 
 HERE = ("memory", "sealed", "tiers", "local", "obstore-memory", "obstore-local")
 

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from streams.envelope.locator import BadLocator
+from streams.events.locator import BadLocator
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import JSON, PayloadStore, Scope
-from tests.payload_stores import ACME, Subject, pieces
+from tests.support.payload.stores import ACME, Subject, pieces
 
 
 async def test_what_was_put_comes_back(store: PayloadStore, data: bytes) -> None:

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from streams.envelope.locator import BadLocator
-from streams.payload.blocks import BLOCK_BYTES, NoCipher, pack
+from streams.events.locator import BadLocator
 from streams.payload.content import key_of
 from streams.payload.errors import PayloadBomb, PayloadCorrupt, PayloadMissing
-from streams.payload.objects import Shelves
+from streams.payload.objects.blocks import BLOCK_BYTES, NoCipher, pack
+from streams.payload.objects.port import Shelves
 from streams.payload.port import JSON, Compression, PayloadStore
 from streams.payload.store import ContentStore
-from tests.payload_stores import ACME, COMPRESSIONS, Shifted, Subject, alike, pieces
+from tests.support.payload.stores import ACME, COMPRESSIONS, Shifted, Subject, alike, pieces
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4", "gzip"])

@@ -13,17 +13,17 @@ from pydantic import SecretStr
 
 from streams.app import open_payloads
 from streams.clock import SystemClock
-from streams.payload.blocks import BLOCK_BYTES
 from streams.payload.content import describe, key_of, trash_key
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.keys import given
-from streams.payload.memory import MemoryObjects
-from streams.payload.objects import Shelves
+from streams.payload.objects.access_keys import given
+from streams.payload.objects.blocks import BLOCK_BYTES
+from streams.payload.objects.memory import MemoryObjects
+from streams.payload.objects.port import Shelves
+from streams.payload.objects.s3 import S3Objects
 from streams.payload.port import JSON, Scope
-from streams.payload.s3 import S3Objects
 from streams.payload.store import ContentStore
 from streams.settings import Settings
-from tests.payload_stores import ACME, Subject, pieces
+from tests.support.payload.stores import ACME, Subject, pieces
 
 
 async def test_what_lies_in_the_trash_is_still_read(subject: Subject, large: bytes) -> None:

@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from streams.api.server import make_app
 from streams.settings import Settings
-from tests.apis import PLAYBOOK, SCOPE, Client, Stand, open_stand
+from tests.support.api.server import PLAYBOOK, SCOPE, Client, Stand, open_stand
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from streams.collector.core import retained_id
-from streams.envelope.model import Root
-from tests.apis import PLAYBOOK, SCOPE, Client, Stand, begun, get, post
+from streams.events.model import Root
 from tests.conftest import make_event
-from tests.logs import root_events
-from tests.projections import Story
+from tests.support.api.server import PLAYBOOK, SCOPE, Client, Stand, begun, get, post
+from tests.support.log.databases import root_events
+from tests.support.projector.executions import Story
 
 pytestmark = pytest.mark.stack
 

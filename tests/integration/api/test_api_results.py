@@ -10,15 +10,15 @@ import asyncpg
 import orjson
 import pytest
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
+from streams.payload.arrow.rows import decode_rows, encode_rows
 from streams.payload.port import ARROW, JSON, Scope
-from streams.payload.reading import MANIFEST, Part, encode_manifest
-from streams.payload.results import result_reference, result_uri
-from streams.payload.rows import decode_rows, encode_rows
+from streams.results.reading import MANIFEST, Part, encode_manifest
+from streams.results.references import result_reference, result_uri
 from streams.settings import Settings
-from tests.apis import SCOPE, Client, Stand
-from tests.logs import dsn
-from tests.projections import Story
+from tests.support.api.server import SCOPE, Client, Stand
+from tests.support.log.databases import dsn
+from tests.support.projector.executions import Story
 
 pytestmark = pytest.mark.stack
 DATA = {"rows": list(range(1000))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apis import PLAYBOOK, Client, Stand, get, post
+from tests.support.api.server import PLAYBOOK, Client, Stand, get, post
 
 pytestmark = pytest.mark.stack
 

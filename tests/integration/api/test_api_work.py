@@ -7,8 +7,8 @@ import asyncio
 import orjson
 import pytest
 
-from tests.apis import Client, Stand, begun, post
-from tests.logs import root_events
+from tests.support.api.server import Client, Stand, begun, post
+from tests.support.log.databases import root_events
 
 pytestmark = pytest.mark.stack
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sinks import Sinks
+from tests.support.worker.sinks import Sinks
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from tests.sinks import Sinks, call, kind
+from tests.support.worker.sinks import Sinks, call, kind
 
 
 async def serving(app: web.Application) -> tuple[web.AppRunner, str]:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from streams.worker.errors import TargetUnavailable
-from tests.sinks import Sinks, kind
+from tests.support.worker.sinks import Sinks, kind
 
 HELD = "import duckdb, sys; s = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
 

@@ -11,8 +11,8 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from streams.playbook.storages import plugged
-from tests.sinks import Sinks, call, kind
+from streams.playbook.sinks.storages import plugged
+from tests.support.worker.sinks import Sinks, call, kind
 
 GREMLIN = """
 class Driver:
@@ -192,6 +192,6 @@ async def test_a_package_brings_a_driver_by_an_entry_point(
 async def test_a_missing_client_is_named_with_its_extra(
     sinks: Sinks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.playbook.storages._is_there", lambda module: False)
+    monkeypatch.setattr("streams.playbook.sinks.storages._is_there", lambda module: False)
     outcome = await sinks.tool.run({"storage": "kv", "driver": "redis"}, call())
     assert 'pip install "noetl-streams[kv]"' in str(outcome.error)

@@ -14,8 +14,8 @@ import pytest
 from neo4j import GraphDatabase
 
 from streams.worker.errors import TargetUnavailable
-from tests.graphs import neo4j_server
-from tests.sinks import Sinks, call, kind
+from tests.support.servers.neo4j import neo4j_server
+from tests.support.worker.sinks import Sinks, call, kind
 
 HELD = "import ladybug, sys; g = ladybug.Database(sys.argv[1]); print(flush=True); sys.stdin.read()"
 STATEMENT = """

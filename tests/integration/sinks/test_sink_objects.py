@@ -14,8 +14,8 @@ from streams.settings import Settings
 from streams.worker.sinks.objects import S3Driver
 from streams.worker.sinks.port import Around, Job
 from streams.worker.tools.credentials import ConfiguredCredentials
-from tests.buckets import open_bucket
-from tests.sinks import Sinks, call, kind
+from tests.support.payload.buckets import open_bucket
+from tests.support.worker.sinks import Sinks, call, kind
 
 
 @pytest.mark.stack

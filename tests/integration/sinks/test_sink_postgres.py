@@ -10,14 +10,14 @@ import asyncpg
 import orjson
 import pytest
 
-from streams.bench.author import author_dsn
+from streams.dev.bench.author import author_dsn
 from streams.playbook.parse import parse
 from streams.settings import Settings
 from streams.worker.port import Outcome
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.postgres import PostgresTool
-from tests.logs import dsn
-from tests.sinks import call, kind
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.log.databases import dsn
+from tests.support.worker.sinks import call, kind
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sinks import ROWS, Sinks, kind
+from tests.support.worker.sinks import ROWS, Sinks, kind
 
 
 @pytest.fixture

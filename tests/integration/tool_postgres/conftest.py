@@ -12,9 +12,9 @@ import pytest
 from streams.settings import Settings
 from streams.worker.port import Call, Fence
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.postgres import PostgresTool
-from tests import calls
-from tests.logs import dsn
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.log.databases import dsn
+from tests.support.worker import tool_calls as calls
 
 CALL = replace(calls.CALL, stage_id=7)
 

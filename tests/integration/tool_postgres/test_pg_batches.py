@@ -12,11 +12,11 @@ import pytest
 from streams.settings import Settings
 from streams.worker.errors import SaveFailed
 from streams.worker.port import Fence, Saved
-from streams.worker.tools import pg_pools
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.postgres import PostgresTool
-from tests.logs import dsn
-from tests.pg_tools import INSERT, UPSERT, calls, sql
+from streams.worker.tools.postgres import pools as pg_pools
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.log.databases import dsn
+from tests.support.worker.postgres_tool import INSERT, UPSERT, calls, sql
 
 pytestmark = pytest.mark.stack
 

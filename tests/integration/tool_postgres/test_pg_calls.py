@@ -9,11 +9,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from streams.payload.rows import encode_rows, read_table
+from streams.payload.arrow.rows import encode_rows, read_table
 from streams.worker.errors import TargetUnavailable
 from streams.worker.port import Call, Fence, Saved
-from streams.worker.tools.postgres import PostgresTool
-from tests.pg_tools import INSERT, STRINGS, UPSERT, calls, rows, sql
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.worker.postgres_tool import INSERT, STRINGS, UPSERT, calls, rows, sql
 
 pytestmark = pytest.mark.stack
 

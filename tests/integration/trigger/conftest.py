@@ -8,17 +8,17 @@ import pytest
 
 from streams.app import open_log, open_pool, producer
 from streams.clock import SystemClock
-from streams.envelope.registry import MemoryRegistry
-from streams.feed.dead_letters import KafkaDeadLetters
-from streams.payload.memory import MemoryPayloadStore
+from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.payload.objects.memory import MemoryPayloadStore
+from streams.schema.registry import MemoryRegistry
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.memory import MemoryPlaybooks
 from streams.trigger.postgres import PostgresLedger
-from tests.logs import dsn
-from tests.trigger_house import House, make_topic
-from tests.triggers import HELLO
+from tests.support.log.databases import dsn
+from tests.support.trigger.process import House, make_topic
+from tests.support.trigger.records import HELLO
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.feed.port import Place, Record
+from streams.kafka.feed.port import Place, Record
 from streams.trigger.postgres import PostgresLedger
-from tests.trigger_house import House, Value, check, drain, feeding, hello, read_all, send
-from tests.triggers import HELLO
+from tests.support.trigger.process import House, Value, check, drain, feeding, hello, read_all, send
+from tests.support.trigger.records import HELLO
 
 pytestmark = pytest.mark.stack
 

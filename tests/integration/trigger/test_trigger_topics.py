@@ -14,16 +14,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.app import open_log, open_pool
 from streams.clock import SystemClock
-from streams.feed.errors import FeedUnavailable
+from streams.kafka.errors import FeedUnavailable
+from streams.kafka.replies import KafkaReplies, ReplyRefused
 from streams.settings import Settings
 from streams.trigger.follow import Follower, NotYet, TriggerRejected
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.port import Origin
 from streams.trigger.publish import publish
-from streams.work.reply import KafkaReplies, ReplyRefused
-from tests.logs import dsn, event
-from tests.trigger_house import House, check, drain, feeding, hello, send
+from tests.support.log.databases import dsn, event
+from tests.support.trigger.process import House, check, drain, feeding, hello, send
 
 pytestmark = pytest.mark.stack
 

@@ -14,15 +14,15 @@ import pytest
 from aiohttp import ClientPayloadError, ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
+from streams.api.payload_streaming import received
 from streams.api.runtime import Runtime
-from streams.api.sending import received
 from streams.api.server import make_app
-from streams.payload.blocks import NoCipher, pack
 from streams.payload.content import describe, key_of
+from streams.payload.objects.blocks import NoCipher, pack
 from streams.payload.port import JSON, Scope
 from streams.playbook.model import Step
-from streams.worker.commands import CommandRunner
-from tests.unit.worker.stage import FakeTool, World, ok, task
+from streams.worker.attempt.command import CommandRunner
+from tests.support.worker.memory import FakeTool, World, ok, task
 
 Client = TestClient[Any, Any]
 ACME = Scope("acme", "care")

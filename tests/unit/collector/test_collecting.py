@@ -11,12 +11,12 @@ from streams.collector.collect import OWNER_KEY
 from streams.collector.core import Due, Root
 from streams.collector.errors import BucketOfNobody, LockLost
 from streams.collector.expiry import expire
-from streams.payload.blocks import NoCipher, pack
 from streams.payload.content import describe, key_of, live_key, reference_json, trash_key
-from streams.payload.memory import MemoryObjects
+from streams.payload.objects.blocks import NoCipher, pack
+from streams.payload.objects.memory import MemoryObjects
 from streams.payload.port import JSON, Scope
 from tests.conftest import make_event
-from tests.ledgers import ACME, World
+from tests.support.collector.memory import ACME, World
 
 DAY = 25.0
 

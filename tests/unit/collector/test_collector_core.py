@@ -24,7 +24,7 @@ from streams.collector.core import (
 )
 from streams.collector.sweep import Plan, Survey, plan
 from streams.payload.content import describe, key_of
-from streams.payload.objects import Stat
+from streams.payload.objects.port import Stat
 from streams.payload.port import JSON, Scope
 
 NOW = datetime(2026, 5, 16, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from streams.collector.port import Ports
 from streams.collector.rounds import RETRY_S, Rounds
 from streams.log.errors import LogUnavailable
 from tests.conftest import make_event
-from tests.ledgers import World
+from tests.support.collector.memory import World
 
 MINUTE, DAY = 60.0, 86_400.0
 

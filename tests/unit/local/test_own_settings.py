@@ -13,7 +13,7 @@ from streams.local import prepare, stack
 from streams.local.settings import load_own
 from streams.local.state import StackState, write_state
 from streams.settings import BadSettings, Settings
-from tests.stacks import stack_state
+from tests.support.servers.state_files import stack_state
 
 FILE = """\
 runtime: {tenant_id: "${MY_TENANT}"}

@@ -22,7 +22,7 @@ from streams.local.state import (
     write_state,
 )
 from streams.local.status import describe
-from tests.stacks import stack_state
+from tests.support.servers.state_files import stack_state
 
 
 @pytest.fixture

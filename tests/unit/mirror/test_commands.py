@@ -14,7 +14,7 @@ from streams.cli import cli
 from streams.cli.connectors import connectors
 from streams.cli.topics import topics
 from streams.errors import StreamsError
-from streams.mirror.broker import BrokerUnavailable
+from streams.kafka.errors import BrokerUnavailable
 from streams.mirror.connect import ConnectUnavailable
 from streams.mirror.connectors import BadTemplate
 from streams.topology import draw, load

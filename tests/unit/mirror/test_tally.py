@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streams.envelope.model import Root
+from streams.events.model import Root
 from streams.mirror.tally import Tally, Verdict
 
 A, B = Root("execution", 1), Root("execution", 2)

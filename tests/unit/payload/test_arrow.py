@@ -12,11 +12,11 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from streams.payload.arrow.rows import decode_rows, read_table, rows_of
 from streams.payload.errors import PayloadBomb, PayloadCorrupt
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW
-from streams.payload.rows import decode_rows, read_table, rows_of
-from tests.tiers import ACME, Process
+from tests.support.payload.tiers import ACME, Process
 
 MB = 1 << 20
 
@@ -33,7 +33,16 @@ def stream(table: pa.Table, compression: str | None = None) -> bytes:
 def test_no_damage_crashes_a_reader_or_gives_wrong_bytes(tmp_path: Path, seed: int) -> None:
     path = os.pathsep.join(place for place in sys.path if place)
     run = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "tests.damaged", str(seed), "600", tmp_path],
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            "tests.support.payload.damaged_regions",
+            str(seed),
+            "600",
+            tmp_path,
+        ],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": path},
         timeout=300,

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streams.payload import arrow_bounds
+from streams.payload.arrow import bounds as arrow_bounds
+from streams.payload.arrow.rows import decode_rows, read_table
 from streams.payload.errors import PayloadBomb
-from streams.payload.rendering import _slices
-from streams.payload.rows import decode_rows, read_table
+from streams.results.rendering import _slices
 
 MANY = 50_000_000
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.payload.blocks import (
+from streams.payload.content import check, describe
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.objects.blocks import (
     BLOCK_BYTES,
     BadBlock,
     Bomb,
@@ -21,10 +23,8 @@ from streams.payload.blocks import (
     pack,
     unpack,
 )
-from streams.payload.content import check, describe
-from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import JSON, Compression, Scope
-from tests.payload_stores import Shifted
+from tests.support.payload.stores import Shifted
 
 ACME = Scope("acme", "care")
 PLAIN = NoCipher()

@@ -6,14 +6,14 @@ import os
 import threading
 from pathlib import Path
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 from streams.payload.content import describe
-from streams.payload.counts import TierCounts
-from streams.payload.disk import DiskCache, open_disk_cache
-from streams.payload.ledger import Ledger
-from streams.payload.lru import ENTRY_BYTES, ByteLru
 from streams.payload.port import JSON
-from tests.tiers import ACME
+from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.disk import DiskCache, open_disk_cache
+from streams.payload.tiers.disk_quota import Ledger
+from streams.payload.tiers.process_cache import ENTRY_BYTES, ByteLru
+from tests.support.payload.tiers import ACME
 
 
 def payload(number: int, size: int = 4096) -> tuple[PayloadRef, bytes]:

@@ -9,10 +9,10 @@ import pytest
 
 from streams.payload.content import describe
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.local import LocalObjects
+from streams.payload.objects.local import LocalObjects
 from streams.payload.port import JSON
 from streams.payload.store import ContentStore
-from tests.tiers import ACME
+from tests.support.payload.tiers import ACME
 
 
 @pytest.mark.parametrize("forged", [2**40, 2**62, 2**70, -1, -5000, -(2**70)])

@@ -17,11 +17,10 @@ from pathlib import Path
 import pytest
 
 from streams.clock import SettableClock
-from streams.envelope.model import IpcHint, PayloadRef
+from streams.events.model import IpcHint, PayloadRef
+from streams.payload.arrow.rows import decode_rows
 from streams.payload.content import describe
-from streams.payload.counts import TierCounts
 from streams.payload.port import ARROW
-from streams.payload.rows import decode_rows
 from streams.payload.shm import memfd
 from streams.payload.shm.broker import Broker, NoBroker
 from streams.payload.shm.header import Header
@@ -29,7 +28,8 @@ from streams.payload.shm.memfd import is_sealed, sealed_memory
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
 from streams.payload.shm.space import SEALED
-from tests.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows, space
+from streams.payload.tiers.counts import TierCounts
+from tests.support.payload.tiers import ACME, LIFE_S, encoded, shared_memory, some_rows, space
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memfd here")
 BUDGET = 64 * 4096

@@ -8,8 +8,8 @@ import pytest
 
 from streams.payload.content import key_of, trash_key
 from streams.payload.errors import PayloadMissing
-from streams.payload.memory import MemoryObjects
-from streams.payload.objects import Stat
+from streams.payload.objects.memory import MemoryObjects
+from streams.payload.objects.port import Stat
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 

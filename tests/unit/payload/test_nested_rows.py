@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.envelope.model import Json
-from streams.payload.columns import DEEPEST, MOST_FIELDS, WIDEST
+from streams.events.model import Json
+from streams.payload.arrow.columns import DEEPEST, MOST_FIELDS, WIDEST
+from streams.payload.arrow.rows import MOST_COLUMNS, decode_rows, encode_rows, read_table, rows_of
+from streams.payload.arrow.unify import unify
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.rows import MOST_COLUMNS, decode_rows, encode_rows, read_table, rows_of
-from streams.payload.unify import unify
 from tests.unit.payload.test_rows import exact, values
 
 EARLIER = json.loads((Path(__file__).parent / "rows_with_json_text.json").read_text())

@@ -13,13 +13,13 @@ from aiohttp import web
 from obstore.store import S3Store
 
 from streams.clock import SystemClock
-from streams.payload.cloud import CloudObjects
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.keys import given
-from streams.payload.memory import MemoryObjects
-from streams.payload.objects import Objects, ObjectTooLarge
-from streams.payload.ranges import RANGE_BYTES, Range, pieces
-from streams.payload.s3 import S3Objects
+from streams.payload.objects.access_keys import given
+from streams.payload.objects.cloud import CloudObjects
+from streams.payload.objects.memory import MemoryObjects
+from streams.payload.objects.port import Objects, ObjectTooLarge
+from streams.payload.objects.ranges import RANGE_BYTES, Range, pieces
+from streams.payload.objects.s3 import S3Objects
 
 KEY = "acme/care/sha256/x"
 LARGE = bytes(range(256)) * (40 << 12)

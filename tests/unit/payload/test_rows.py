@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.envelope.model import Json
+from streams.events.model import Json
+from streams.payload.arrow.rows import decode_rows, encode_rows
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.rows import decode_rows, encode_rows
 
 text = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = (

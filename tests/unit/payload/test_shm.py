@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streams.clock import SettableClock
-from streams.payload.counts import TierCounts
-from streams.payload.rows import decode_rows
+from streams.payload.arrow.rows import decode_rows
 from streams.payload.shm import region as region_module
 from streams.payload.shm.header import SIZE, BadHeader, Header, unpack
 from streams.payload.shm.node import SharedMemory, Terms
 from streams.payload.shm.region import NotHere
-from tests.regions import DATA, reason, regions, shared
-from tests.tiers import LIFE_S, shared_memory, some_rows, space
+from streams.payload.tiers.counts import TierCounts
+from tests.support.payload.regions import DATA, reason, regions, shared
+from tests.support.payload.tiers import LIFE_S, shared_memory, some_rows, space
 
 
 def test_the_header_has_the_fields_of_the_format_in_order() -> None:
@@ -147,8 +147,8 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from tests.unit.payload.test_shm import shared
-from tests.regions import DATA, REF, reason, regions, shared
-from tests.tiers import shared_memory
+from tests.support.payload.regions import DATA, REF, reason, regions, shared
+from tests.support.payload.tiers import shared_memory
 write = os.pwrite
 def half(number, data, offset):
     write(number, data[: len(data) // 2], offset)
@@ -224,8 +224,8 @@ def test_what_is_cut_while_it_is_mapped_is_passed_over(
 FULL = """
 import os, sys
 from pathlib import Path
-from tests.regions import DATA, REF, reason, regions, shared
-from tests.tiers import shared_memory
+from tests.support.payload.regions import DATA, REF, reason, regions, shared
+from tests.support.payload.tiers import shared_memory
 from tests.unit.payload.test_shm import shared
 memory = shared_memory(Path(sys.argv[1]), budget_bytes=1 << 30)
 taken = [shared(memory, bytes([n]) * 60_000) for n in range(20)]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from streams.clock import SettableClock
-from streams.payload.counts import TierCounts
 from streams.payload.shm import region as region_module
 from streams.payload.shm.node import Terms, open_shared_memory
-from tests.regions import regions, shared
-from tests.tiers import LIFE_S, shared_memory, space
+from streams.payload.tiers.counts import TierCounts
+from tests.support.payload.regions import regions, shared
+from tests.support.payload.tiers import LIFE_S, shared_memory, space
 
 
 def test_the_budget_is_the_nodes_not_the_process_s(tmp_path: Path) -> None:

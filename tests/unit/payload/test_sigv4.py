@@ -10,7 +10,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from streams.payload.sigv4 import Keys, sign
+from streams.payload.objects.sigv4 import Keys, sign
 
 
 @pytest.mark.parametrize("token", [None, "a-token"])

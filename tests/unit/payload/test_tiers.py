@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from streams.clock import SettableClock
-from streams.envelope.model import IpcHint, PayloadRef
-from streams.payload import content, pieces, rows
+from streams.events.model import IpcHint, PayloadRef
+from streams.payload import content
+from streams.payload.arrow import rows
+from streams.payload.arrow.rows import encode_rows, rows_of
 from streams.payload.content import describe, key_of
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
-from streams.payload.rows import encode_rows, rows_of
 from streams.payload.shm.space import SEALED, space_in
-from tests.tiers import ACME, NODE, Process, encoded, some_rows, space
+from streams.payload.tiers import pieces
+from tests.support.payload.tiers import ACME, NODE, Process, encoded, some_rows, space
 
 
 @pytest.fixture

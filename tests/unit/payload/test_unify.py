@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.envelope.model import Json
-from streams.payload.rows import decode_rows, encode_rows, read_table, rows_of
-from streams.payload.unify import unify
+from streams.events.model import Json
+from streams.payload.arrow.rows import decode_rows, encode_rows, read_table, rows_of
+from streams.payload.arrow.unify import unify
 from tests.unit.payload.test_rows import exact, objects, values
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
+from streams.kafka.work.item import WorkItem
 from streams.payload.content import describe
 from streams.payload.port import JSON, Scope
 from streams.planner.needs import Known, NeedsResult, name_of
 from streams.playbook.expressions import compile_value
-from streams.work.item import WorkItem
-from tests.unit.planner.world import World, playbook, step
+from tests.support.planner.memory import World, playbook, step
 
 ACME, OTHER = Scope("acme", "care"), Scope("other", "care")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from streams.execution.elsewhere import merged
 from streams.execution.plan import COMPLETED, FAILED, Plan
-from streams.payload.inline import leaving
-from streams.payload.reading import read_value
-from tests.unit.worker.stage import FakeTool, ok
-from tests.whole import Whole, whole
+from streams.results.inline import leaving
+from streams.results.reading import read_value
+from streams.results.spilled import merged
+from tests.support.planner.with_worker import Whole, whole
+from tests.support.worker.memory import FakeTool, ok
 
 LARGE = "x" * 200_000
 NUL = "a\0b"

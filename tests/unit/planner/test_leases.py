@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streams.execution.plan import COMPLETED, FAILED
+from streams.kafka.work.item import WorkItem
 from streams.log.errors import VersionConflict
-from streams.work.item import WorkItem
-from tests.unit.planner.world import World, loop, playbook, step
+from tests.support.planner.memory import World, loop, playbook, step
 
 
 def framed() -> World:

@@ -8,9 +8,9 @@ import pytest
 
 from streams.errors import Unavailable
 from streams.execution.plan import COMPLETED, FAILED
-from streams.work.item import WorkItem
-from streams.work.memory import MemoryWorkQueue
-from tests.unit.planner.world import World, loop, playbook, step
+from streams.kafka.work.item import WorkItem
+from streams.kafka.work.memory import MemoryWorkQueue
+from tests.support.planner.memory import World, loop, playbook, step
 
 
 async def test_a_lease_that_runs_out_sends_the_frame_to_someone_else() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from streams.execution.plan import COMPLETED, FAILED
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Step, Task
-from tests.unit.planner.world import World, playbook, step
+from tests.support.planner.memory import World, playbook, step
 
 
 async def test_a_child_playbook_returns_its_result_to_the_parent() -> None:

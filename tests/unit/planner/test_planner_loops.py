@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL
+from streams.kafka.work.item import WorkItem
 from streams.playbook.model import FramePolicy, Mode
-from streams.work.item import WorkItem
-from streams.worker.input import Documents
-from tests.unit.planner.world import World, loop, playbook, step
+from streams.worker.attempt.input import Documents
+from tests.support.planner.memory import World, loop, playbook, step
 
 
 async def test_a_loop_becomes_frames_within_the_window() -> None:

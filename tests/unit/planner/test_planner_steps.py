@@ -7,7 +7,7 @@ import pytest
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc
-from tests.unit.planner.world import World, playbook, step
+from tests.support.planner.memory import World, playbook, step
 
 
 async def test_one_step_runs_from_its_trigger_to_its_end() -> None:

@@ -7,18 +7,18 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 import streams.planner.deciding
-from streams.envelope.model import Event, Root
 from streams.errors import Unavailable
+from streams.events.model import Event, Root
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
-from streams.execution.steering import suspended
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.feed.port import Place, Record
+from streams.execution.suspension import suspended
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Place, Record
+from streams.kafka.work.item import WorkItem
 from streams.planner.core import Decision, decide
 from streams.planner.draft import Moment
 from streams.planner.intake import Intake
-from streams.work.item import WorkItem
-from tests.events import codec
-from tests.unit.planner.world import World, loop, playbook, step
+from tests.support.events.examples import codec
+from tests.support.planner.memory import World, loop, playbook, step
 
 
 class Killed(BaseException):

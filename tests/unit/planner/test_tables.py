@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streams.execution.plan import Plan
 from streams.planner.tables import PlanTables
-from tests.unit.planner.world import World, loop, playbook, step
+from tests.support.planner.memory import World, loop, playbook, step
 
 
 async def _running() -> tuple[World, Plan]:

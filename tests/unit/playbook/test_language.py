@@ -9,8 +9,8 @@ import pytest
 from streams.execution.plan import COMPLETED, FAILED, Plan
 from streams.playbook.parse import check
 from streams.playbook.problem import Severity
-from tests.unit.worker.stage import FakeTool, http_error, ok
-from tests.whole import HEAD, whole
+from tests.support.planner.with_worker import HEAD, whole
+from tests.support.worker.memory import FakeTool, http_error, ok
 
 TOP = "metadata: {path: tests/language}\n"
 

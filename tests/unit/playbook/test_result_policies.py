@@ -8,7 +8,7 @@ import yaml
 
 from streams.playbook.parse import check, parse
 from streams.playbook.problem import Severity
-from streams.playbook.results import ResultPolicy, Unselectable
+from streams.playbook.result_policy import ResultPolicy, Unselectable
 from streams.playbook.views import ASKED_BYTES, result_view, wants_data
 
 

@@ -11,7 +11,7 @@ from streams.playbook.errors import BadSink
 from streams.playbook.model import Playbook, Task
 from streams.playbook.parse import check, parse
 from streams.playbook.problem import Severity
-from streams.playbook.sink_rows import alike, quoted, range_of, rows_of, statement
+from streams.playbook.sinks.rows import alike, quoted, range_of, rows_of, statement
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {path: p/q}\n"
 
@@ -281,9 +281,9 @@ def test_a_driver_of_another_package_may_speak_any_dialect(
         "{storage: graph, auth: g, spec: {driver: tinker, dialect: gremlin}, statement: g.V()}"
     )
     assert check(text)[0] is None
-    for module in ("storages", "sink_check"):
+    for module in ("storages", "check"):
         monkeypatch.setattr(
-            f"streams.playbook.{module}.plugged", lambda: frozenset({"graph.tinker"})
+            f"streams.playbook.sinks.{module}.plugged", lambda: frozenset({"graph.tinker"})
         )
     assert check(text)[1] == ()
 
@@ -330,7 +330,7 @@ def test_a_deprecated_word_is_noted_and_read() -> None:
 def test_a_client_that_is_not_installed_is_refused_by_check_but_not_by_a_role(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("streams.playbook.storages._is_there", lambda module: False)
+    monkeypatch.setattr("streams.playbook.sinks.storages._is_there", lambda module: False)
     text = HEAD + step("{storage: kv, auth: r, data: {key: a, value: b}}")
     playbook, problems = check(text)
     assert playbook is None

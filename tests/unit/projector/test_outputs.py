@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from streams.envelope.model import Event, NewEvent, PayloadRef
+from streams.events.model import Event, NewEvent, PayloadRef
+from streams.payload.arrow.rows import encode_rows
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
-from streams.payload.rows import encode_rows
 from streams.projector.memory import MemoryProjections
 from streams.projector.outputs import Outputs
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import OutputRow
-from tests.projections import Story, memory_log, told
-from tests.tiers import ACME, Process
+from tests.support.payload.tiers import ACME, Process
+from tests.support.projector.executions import Story, memory_log, told
 
 
 @pytest.fixture

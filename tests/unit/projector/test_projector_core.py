@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from streams.envelope.model import Event, NewEvent, Root
+from streams.events.model import Event, NewEvent, Root
 from streams.execution.evolve import Gap
 from streams.projector.core import View, absorb
 from streams.projector.memory import MemoryProjections
@@ -21,7 +21,7 @@ from streams.projector.rows import (
     Row,
     StageRow,
 )
-from tests.projections import AT, Story, memory_log, told
+from tests.support.projector.executions import AT, Story, memory_log, told
 
 ID = 1000
 

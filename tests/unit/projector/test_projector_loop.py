@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from streams.envelope.canonical import millis
-from streams.envelope.model import Event, NewEvent
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.feed.port import Record
+from streams.events.canonical import millis
+from streams.events.model import Event, NewEvent
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Record
 from streams.log.memory import MemoryEventStore
 from streams.projector.loop import Projector
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import Changes, ExecutionRow, FrameRow
-from tests.events import codec, sealed
-from tests.projections import Story, memory_log, told
+from tests.support.events.examples import codec, sealed
+from tests.support.projector.executions import Story, memory_log, told
 
 TOPIC = "noetl.events.execution"
 

@@ -10,8 +10,8 @@ import fastavro
 import orjson
 import pytest
 
-from streams.envelope.registry import FileRegistry, MemoryRegistry
 from streams.resources import folder
+from streams.schema.registry import FileRegistry, MemoryRegistry
 from streams.trigger.avro import TriggerReader, trigger_schema
 
 NOTHING = dict.fromkeys(

@@ -11,25 +11,25 @@ import orjson
 import pytest
 
 from streams.clock import SettableClock
-from streams.envelope.model import Event
-from streams.envelope.registry import MemoryRegistry
 from streams.errors import Refused, Unavailable
-from streams.feed.dead_letters import MemoryDeadLetters
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.feed.port import Place, Record
+from streams.events.model import Event
 from streams.ids import FixedWorkerId, Snowflakes
+from streams.kafka.dead_letters import MemoryDeadLetters
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Place, Record
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
-from streams.payload.local import LocalObjects
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.local import LocalObjects
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.store import ContentStore
+from streams.schema.registry import MemoryRegistry
 from streams.trigger import loop
 from streams.trigger.avro import TriggerReader
 from streams.trigger.loop import Ports, Trigger
 from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybooks
 from streams.trigger.port import Entered, Entry
-from tests.events import PRODUCER, codec
-from tests.triggers import HELLO
+from tests.support.events.examples import PRODUCER, codec
+from tests.support.trigger.records import HELLO
 
 TOPIC = "noetl.triggers"
 

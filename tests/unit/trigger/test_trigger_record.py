@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.feed.port import Place, Record
+from streams.kafka.feed.port import Place, Record
 from streams.trigger.core import MAX_REASON_CHARS, plain
 from streams.trigger.record import BadTrigger, Request, read_json, understand
 

@@ -8,17 +8,17 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.execution.lookup import Results
 from streams.payload.content import reference_json
 from streams.payload.port import Scope
-from streams.payload.reading import MANIFEST, Part, encode_manifest
-from streams.payload.results import result_reference, results_of, rows_reference
 from streams.playbook.model import Step
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
+from streams.results.lookup import Results
+from streams.results.reading import MANIFEST, Part, encode_manifest
+from streams.results.references import result_reference, results_of, rows_reference
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Call, Outcome
 from streams.worker.tools.artifact import ArtifactTool
-from tests.unit.worker.stage import EXECUTION_ID, FakeTool, World, loop_step, ok, task
+from tests.support.worker.memory import EXECUTION_ID, FakeTool, World, loop_step, ok, task
 
 PAGE = {"rows": list(range(20_000))}
 

@@ -14,20 +14,20 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from streams.execution.lookup import NoSuchResult, ResultExpired, Results
-from streams.payload.blocks import NoCipher, pack
 from streams.payload.content import key_of, reference_from
+from streams.payload.objects.blocks import NoCipher, pack
 from streams.payload.port import Scope
-from streams.payload.reading import MANIFEST
 from streams.playbook.model import Step
 from streams.projector.results import result_rows
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
+from streams.results.lookup import NoSuchResult, ResultExpired, Results
+from streams.results.reading import MANIFEST
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Call, Outcome
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.download import Downloads
-from tests.unit.worker.stage import EXECUTION_ID, World, loop_step, task
+from tests.support.worker.memory import EXECUTION_ID, World, loop_step, task
 
 ACME = Scope("acme", "care")
 PAGES = os.urandom(3 << 20) + b"the end"

@@ -9,16 +9,16 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.errors import Refused
-from streams.payload.rows import decode_rows
+from streams.payload.arrow.rows import decode_rows
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
-from streams.worker.commands import CommandRunner
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
+from streams.worker.attempt.secrets import LeasedCredentials
 from streams.worker.errors import SaveFailed
-from streams.worker.frames import FrameRunner
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
-from streams.worker.secrets import LeasedCredentials
 from streams.worker.tools.credentials import ConfiguredCredentials
-from tests.unit.worker.stage import FakeSaver, World, loop_step, ok, task
+from tests.support.worker.memory import FakeSaver, World, loop_step, ok, task
 
 DSN = "postgresql://ada:c4nary-word@h/db"
 

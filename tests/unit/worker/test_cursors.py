@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from streams.envelope.model import Json
+from streams.events.model import Json
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Task
-from streams.worker.cursors import Rows, read_rows
-from streams.worker.frames import FrameRunner
-from streams.worker.offsets import row_of, split
-from tests.unit.worker.stage import Dying, FakeSaver, FakeTool, World, loop_step, ok, rule, task
+from streams.worker.attempt.frame import FrameRunner
+from streams.worker.rows.cursors import Rows, read_rows
+from streams.worker.rows.offsets import row_of, split
+from tests.support.worker.memory import Dying, FakeSaver, FakeTool, World, loop_step, ok, rule, task
 
 ECHO = task("echo", "t", {"n": "{{ item.id }}"})
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.envelope.model import PayloadRef
-from streams.payload.memory import MemoryPayloadStore
+from streams.events.model import PayloadRef
+from streams.payload.arrow.rows import encode_rows
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
-from streams.payload.rows import encode_rows
-from streams.worker.input import Documents
+from streams.worker.attempt.input import Documents
 
 SCOPE = Scope("acme", "care")
 

@@ -8,7 +8,7 @@ from aiohttp.test_utils import TestServer
 
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.download import Downloads
-from tests.calls import CALL
+from tests.support.worker.tool_calls import CALL
 
 LOGINS = {"key": {"header": "X-Key", "value": "k"}, "api": {"token": "t"}}
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from streams.envelope.seal import INLINE_MAX_BYTES
+from streams.events.seal import INLINE_MAX_BYTES
 from streams.playbook.draft import Draft
 from streams.playbook.model import Step
 from streams.playbook.problem import Severity
 from streams.playbook.readers import ways_of
-from streams.playbook.results import MOST_PREVIEW_BYTES, policy_of
+from streams.playbook.result_policy import MOST_PREVIEW_BYTES, policy_of
 from streams.playbook.source import Document
 from streams.playbook.views import result_view
-from streams.worker.commands import CommandRunner
-from streams.worker.meta import META_BYTES, told_meta
-from streams.worker.results import encode
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.result_meta import META_BYTES, told_meta
+from streams.worker.attempt.results import encode
 from streams.worker.tools.artifact import ArtifactTool
-from streams.worker.tools.python import PythonTool
-from tests.unit.worker.stage import FakeTool, World, ok, rule, task
-from tests.whole import whole
+from streams.worker.tools.python.tool import PythonTool
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeTool, World, ok, rule, task
 
 STORED = "{result: {store: s3, select: [{path: $.a, as: a}]}}"
 WIDE = {"a": "x" * 7_000, "b": "y" * 40_000}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from streams.envelope.model import PayloadRef
 from streams.errors import Unavailable
-from streams.payload.rows import decode_rows
-from streams.worker.frames import FrameRunner
+from streams.events.model import PayloadRef
+from streams.payload.arrow.rows import decode_rows
+from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Outcome
-from tests.unit.worker.stage import (
+from tests.support.worker.memory import (
     EXECUTION_ID,
     Dying,
     FakeSaver,

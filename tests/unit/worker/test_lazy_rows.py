@@ -6,15 +6,15 @@ from itertools import count
 
 import pytest
 
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.arrow.rows import encode_rows
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
-from streams.payload.reading import MANIFEST, Part, encode_manifest, read_some
-from streams.payload.rows import encode_rows
 from streams.playbook.compiled import place_in
 from streams.playbook.expressions import compile_value
-from tests.unit.worker.stage import FakeTool, ok
+from streams.results.reading import MANIFEST, Part, encode_manifest, read_some
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeTool, ok
 from tests.unit.worker.test_transparent import counted
-from tests.whole import whole
 
 SCOPE = Scope("acme", "care")
 LOOP = """

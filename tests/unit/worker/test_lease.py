@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from streams.errors import Unavailable
-from streams.worker.lease import Lease, LeaseLost
-from tests.unit.worker.stage import World, loop_step, task, turns
+from streams.worker.attempt.lease import Lease, LeaseLost
+from tests.support.worker.memory import World, loop_step, task, turns
 
 
 def world() -> World:
@@ -56,7 +56,7 @@ async def test_an_end_whose_answer_was_lost_is_said_once(after: bool) -> None:
 
 
 async def test_a_heartbeat_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.worker.lease._RETRY_S", 0.01)
+    monkeypatch.setattr("streams.worker.attempt.lease._RETRY_S", 0.01)
     here = world()
     lease = Lease(await here.frame([]), here.ports, here.options(beat_s=0.01))
     assert await lease.claim()

@@ -10,9 +10,8 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
-from streams.work.item import WorkItem
-from streams.worker.errors import UnknownCredential
-from streams.worker.secrets import (
+from streams.kafka.work.item import WorkItem
+from streams.worker.attempt.secrets import (
     Holding,
     LeasedCredentials,
     concealed,
@@ -20,6 +19,7 @@ from streams.worker.secrets import (
     holding,
     name_credentials,
 )
+from streams.worker.errors import UnknownCredential
 from streams.worker.tools.credentials import ConfiguredCredentials
 
 ITEM = WorkItem(

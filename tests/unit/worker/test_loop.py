@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from streams.feed.memory import MemoryFeed, MemoryTopics
-from streams.work.item import WorkItem
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.work.item import WorkItem
 from streams.worker.loop import Worker
-from tests.unit.worker.stage import FakeTool, World, loop_step, task, until
+from tests.support.worker.memory import FakeTool, World, loop_step, task, until
 
 TOPIC = "noetl.work.default"
 ECHO = task("echo", "t", {"n": "{{ item }}"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.whole import TOPIC, whole
+from tests.support.planner.with_worker import TOPIC, whole
 
 DOUBLE = """
 metadata: {path: tests/double}

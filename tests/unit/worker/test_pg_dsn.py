@@ -9,10 +9,10 @@ import pytest
 from streams.worker.errors import BadConfig, SaveFailed
 from streams.worker.port import Fence, Saved
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.pg_pools import _check_dsn
-from streams.worker.tools.postgres import PostgresTool
-from tests.pg_tools import calls, sql
-from tests.sinks import call
+from streams.worker.tools.postgres.pools import _check_dsn
+from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.worker.postgres_tool import calls, sql
+from tests.support.worker.sinks import call
 
 
 @pytest.mark.parametrize(

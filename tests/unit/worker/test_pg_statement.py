@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streams.worker.tools.pg_insert import insert_of
-from streams.worker.tools.pg_reference import written
-from streams.worker.tools.pg_statement import statements
+from streams.worker.tools.postgres.insert import insert_of
+from streams.worker.tools.postgres.reference import written
+from streams.worker.tools.postgres.statement import statements
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
 from streams.playbook.model import Task
+from streams.worker.attempt.pipeline import Caller, Pipeline, Ran, Row
+from streams.worker.attempt.secrets import holding
 from streams.worker.errors import CredentialRefused
-from streams.worker.pipeline import Caller, Pipeline, Ran, Row
 from streams.worker.port import Outcome
-from streams.worker.secrets import holding
-from tests.unit.worker.stage import FakeTool, http_error, ok, rule, task
+from tests.support.worker.memory import FakeTool, http_error, ok, rule, task
 from tests.unit.worker.test_leased_credentials import ITEM
 
 CALLER = Caller(
@@ -132,7 +132,7 @@ async def test_fail_after_a_success_names_the_task() -> None:
 
 
 async def test_a_jump_that_never_ends_fails_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.worker.pipeline.MAX_JUMPS", 500)
+    monkeypatch.setattr("streams.worker.attempt.pipeline.MAX_JUMPS", 500)
     ran = await run([task("a", "noop", {}, rule(None, "jump", to="a"))])
     assert ran.error is not None
     assert "500 jumps" in str(ran.error["message"])

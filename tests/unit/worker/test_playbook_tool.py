@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from streams.clock import SettableClock
-from streams.envelope.model import Event, NewEvent, Root
 from streams.errors import Refused
+from streams.events.model import Event, NewEvent, Root
 from streams.ids import derive_root_id
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Receipt
-from streams.payload.memory import MemoryPayloadStore
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
-from streams.worker.children import Children
-from streams.worker.endings import Endings
+from streams.worker.attempt.children import Children
+from streams.worker.await_executions import Endings
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.playbook import PlaybookTool
-from tests.events import PRODUCER, codec
+from tests.support.events.examples import PRODUCER, codec
 
 SCOPE = Scope("acme", "care")
 PARENT = 7 << 40
@@ -173,7 +173,7 @@ async def test_an_id_that_somebody_has_is_passed_over(
     def derived(cause: int, ordinal: int, purpose: str) -> int:
         return derive_root_id(cause, ordinal, "always the same")
 
-    monkeypatch.setattr("streams.worker.children.derive_root_id", derived)
+    monkeypatch.setattr("streams.worker.attempt.children.derive_root_id", derived)
     await run_to_end(stage, "a")
     other = replace(CALL, partition="9.1")
     assert (await run_to_end(stage, "b", call=other)).data == "b"

@@ -8,21 +8,21 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.envelope.model import PayloadRef
-from streams.payload.memory import MemoryPayloadStore
+from streams.events.model import PayloadRef
+from streams.payload.arrow.rows import encode_rows
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
-from streams.payload.reading import MANIFEST, Part, TooLargeToRead, encode_manifest, read_value
-from streams.payload.results import result_reference
-from streams.payload.rows import encode_rows
-from streams.payload.stage import TooLargeToJoin, read_stage
 from streams.planner import finding
 from streams.planner.needs import Unreadable
+from streams.results.reading import MANIFEST, Part, TooLargeToRead, encode_manifest, read_value
+from streams.results.references import result_reference
+from streams.results.stage_rows import TooLargeToJoin, read_stage
+from streams.worker.attempt.input import Documents
 from streams.worker.errors import TooLargeAValue
-from streams.worker.input import Documents
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.playbook import PlaybookTool
-from tests.unit.worker.stage import FakeTool, ok
-from tests.whole import Whole, whole
+from tests.support.planner.with_worker import Whole, whole
+from tests.support.worker.memory import FakeTool, ok
 
 SCOPE = Scope("acme", "care")
 MOST = 100_000
@@ -130,7 +130,7 @@ return: "{{ x.data }}"
             super().__init__(*given, value_bytes=MOST)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.whole.PlaybookTool", Small)
+        patch.setattr("tests.support.planner.with_worker.PlaybookTool", Small)
         tool = FakeTool(lambda *_: ok("x" * 2 * MOST))
         async with whole(parent, child, http=tool) as made:
             assert isinstance(made, Whole)

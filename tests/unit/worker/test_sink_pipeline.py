@@ -8,11 +8,11 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.playbook.parse import parse
-from streams.worker.deferred import Deferral, RowsRefused
+from streams.worker.attempt.deferred import Deferral, RowsRefused
+from streams.worker.attempt.pipeline import Pipeline, Ran, Row
 from streams.worker.errors import SaveFailed
-from streams.worker.pipeline import Pipeline, Ran, Row
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
-from tests.unit.worker.stage import FakeTool, ok
+from tests.support.worker.memory import FakeTool, ok
 from tests.unit.worker.test_pipeline import CALLER, scope
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {path: p/q}\nworkflow:\n  - step: load\n"

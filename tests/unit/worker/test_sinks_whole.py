@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streams.worker.port import Call, Config, Outcome
-from tests.unit.worker.stage import FakeTool, ok
-from tests.whole import whole
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeTool, ok
 
 LOOP = """metadata: {path: p}
 workflow:

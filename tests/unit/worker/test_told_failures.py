@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streams.worker.port import Outcome
-from tests.unit.worker.stage import FakeTool, http_error, ok
-from tests.whole import whole
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeTool, http_error, ok
 
 STORED = "{result: {store: {kind: kv, ttl: 1h}}}"
 ON = "[{else: {do: continue}}]"

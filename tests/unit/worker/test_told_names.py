@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from streams.execution.lookup import Results
 from streams.log.memory import MemoryEventStore
 from streams.payload.port import Scope
 from streams.playbook.model import Step
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
+from streams.results.lookup import Results
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.artifact import ArtifactTool
-from tests.unit.worker.stage import FakeSaver, FakeTool, World, loop_step, ok, task
-from tests.whole import whole
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeSaver, FakeTool, World, loop_step, ok, task
 
 SCOPE = Scope("acme", "care")
 

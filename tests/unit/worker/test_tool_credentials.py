@@ -6,7 +6,7 @@ import pytest
 
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.pg_pools import dsn_of, target_of
+from streams.worker.tools.postgres.pools import dsn_of, target_of
 
 FOUND = ConfiguredCredentials(
     {"pg_main": {"dsn": "from settings"}, "api": {"token": "t"}},

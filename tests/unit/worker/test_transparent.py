@@ -9,13 +9,13 @@ import orjson
 import pytest
 import yaml
 
-from streams.envelope.model import PayloadRef
+from streams.events.model import PayloadRef
 from streams.log.port import Frontier
-from streams.payload.memory import MemoryPayloadStore
-from streams.payload.results import result_reference, result_uri
+from streams.payload.objects.memory import MemoryPayloadStore
+from streams.results.references import result_reference, result_uri
 from streams.worker.port import Call, Config, Outcome
-from tests.unit.worker.stage import FakeTool, ok
-from tests.whole import whole
+from tests.support.planner.with_worker import whole
+from tests.support.worker.memory import FakeTool, ok
 
 SCRAPE = """
 metadata: {path: tests/scrape}

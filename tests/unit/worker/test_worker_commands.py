@@ -12,9 +12,9 @@ from streams.payload.port import JSON, Scope
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
 from streams.playbook.readers import ways_of
-from streams.worker.commands import CommandRunner
+from streams.worker.attempt.command import CommandRunner
 from streams.worker.port import Call, Config, Outcome
-from tests.unit.worker.stage import FakeTool, World, http_error, ok, rule, task
+from tests.support.worker.memory import FakeTool, World, http_error, ok, rule, task
 
 
 def world(*tasks: Any, **tools: Any) -> World:

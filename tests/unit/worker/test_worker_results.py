@@ -10,23 +10,23 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.envelope.locator import ResultUri, parse
-from streams.envelope.model import PayloadRef
-from streams.payload.copies.port import Copies, Copy
-from streams.payload.memory import MemoryPayloadStore
+from streams.events.locator import ResultUri, parse
+from streams.events.model import PayloadRef
+from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Compression, Scope
-from streams.payload.results import payload_of
 from streams.playbook.draft import Draft
 from streams.playbook.model import Step
 from streams.playbook.readers import ways_of
-from streams.playbook.results import ResultPolicy, policy_of
+from streams.playbook.result_policy import ResultPolicy, policy_of
 from streams.playbook.source import Document
 from streams.playbook.views import result_view
-from streams.worker.commands import CommandRunner
-from streams.worker.frames import FrameRunner
-from streams.worker.input import Documents
-from streams.worker.results import IN_A_THREAD_BYTES, Keeper
-from tests.unit.worker.stage import FakeTool, World, loop_step, ok, rule, task
+from streams.results.copies.port import Copies, Copy
+from streams.results.references import payload_of
+from streams.worker.attempt.command import CommandRunner
+from streams.worker.attempt.frame import FrameRunner
+from streams.worker.attempt.input import Documents
+from streams.worker.attempt.results import IN_A_THREAD_BYTES, Keeper
+from tests.support.worker.memory import FakeTool, World, loop_step, ok, rule, task
 
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
 SELECT = [{"path": "$.paging.more", "as": "more"}]

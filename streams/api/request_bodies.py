@@ -1,0 +1,217 @@
+"""What callers send: each body said once, for the check and for the published description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import orjson
+from aiohttp import web
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from streams.api.errors import BadRequest
+from streams.events.limits import MAX_KEY_CHARS
+from streams.events.model import PayloadRef
+
+
+def _in_64_bits(text: str) -> str:
+    if int(text) >= 2**63:
+        raise ValueError("is no id; ids have 64 bits")
+    return text
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("has a NUL in it, which no name can have")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_without_nul)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Few = Annotated[int, Field(ge=1, le=100)]
+Id = Annotated[str, Field(pattern=r"^[0-9]{1,19}$"), AfterValidator(_in_64_bits)]
+Body = TypeVar("Body", bound="Sent")
+
+
+class Sent(BaseModel):
+    """A body; a key that it does not have is a mistake worth telling."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Start(Sent):
+    """Start a playbook. With a `key`, asking again starts nothing new."""
+
+    path: Name
+    version: Annotated[int, Field(ge=1)] | None = None
+    workload: dict[str, Any] = {}
+    key: Name | None = None
+    reply_to: Name | None = None
+    correlation_id: Name | None = None
+
+
+class Cancel(Sent):
+    """End an execution."""
+
+    by: Name = "api"
+    reason: str | None = None
+
+
+class Suspend(Sent):
+    """Let nothing new of an execution be dispatched; the reason is shown until it is resumed."""
+
+    by: Name = "api"
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARS)]
+
+
+class Resume(Sent):
+    """Let a suspended execution go on."""
+
+    by: Name = "api"
+
+
+class Register(Sent):
+    """Register a playbook; the same content again is the same version."""
+
+    content: Annotated[str, Field(min_length=1)]
+    path: Name | None = None
+
+
+class Reference(Sent):
+    """A stored payload, as POST /api/payloads returns it; `url` is for reading only."""
+
+    uri: Name
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    media_type: Name
+    byte_length: Count
+    row_count: Count | None = None
+    schema_digest: Name | None = None
+    compression: Name | None = None
+    url: str | None = None
+
+    def ref(self) -> PayloadRef:
+        """Return it as the value that events carry."""
+        return PayloadRef(**self.model_dump(exclude={"url"}))
+
+
+class ClaimFrames(Sent):
+    """Ask for frames; the worker then holds at most `max_inflight` of this stage."""
+
+    worker_id: Name
+    want: Few = 1
+    max_inflight: Few = 100
+
+
+class ClaimCommands(Sent):
+    """Ask for commands of a pool, of these tools only where some are named."""
+
+    worker_id: Name
+    pool: Name = "default"
+    want: Few = 1
+    tools: tuple[Name, ...] = ()
+
+
+class Heartbeat(Sent):
+    """Say that the work goes on. A cursor counts only together with durable partial output."""
+
+    worker_id: Name
+    attempt: Count | None = None
+    cursor: dict[str, Any] | None = None
+    output_ref: Reference | None = None
+
+
+class CommitFrame(Sent):
+    """Say how a frame ended. `row_count` includes the rows that failed."""
+
+    worker_id: Name
+    attempt: Count | None = None
+    cursor: dict[str, Any] | None = None
+    output_ref: Reference | None = None
+    row_count: Count = 0
+    failed_rows: Count = 0
+    status: Literal["success", "partial", "failed"] = "success"
+    continues: bool = False
+    exhausted: bool = False
+    errors: tuple[dict[str, Any], ...] = ()
+    error: str | None = None
+    ctx: dict[str, Any] | None = None
+
+
+class CompleteCommand(Sent):
+    """Say how a command ended; data of megabytes goes to POST /api/payloads first."""
+
+    worker_id: Name
+    attempt: Count | None = None
+    status: Literal["success", "error"] = "success"
+    data: Any = None
+    meta: dict[str, Any] = {}
+    output_ref: Reference | None = None
+    error: str | None = None
+    ctx: dict[str, Any] | None = None
+
+
+class SetCredential(Sent):
+    """Store a credential's fields, such as {"dsn": ...}; they are sealed and never told again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    kind: Name
+    fields: dict[str, str | int | float]
+
+
+class ResolveCredential(Sent):
+    """Ask for a secret, as the worker that holds a frame or command whose step names it."""
+
+    execution_id: Id
+    entity: Literal["frame", "command"]
+    entity_id: Id
+    attempt: Annotated[int, Field(ge=0, lt=2**31)]
+    worker_id: Name
+    name: Name
+
+
+async def read(request: web.Request, kind: type[Body]) -> Body:
+    """Return the request's body.
+
+    Raises:
+        BadRequest: it is not JSON, or not that body; every problem is named.
+    """
+    raw = await request.read()
+    try:
+        return kind.model_validate(orjson.loads(raw) if raw else {})
+    except orjson.JSONDecodeError as error:
+        raise BadRequest((f"the body is not JSON: {error}",)) from error
+    except ValidationError as error:
+        raise BadRequest(tuple(_told(one) for one in error.errors())) from error
+
+
+def _told(problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"]) or "the body"
+    return f"{where}: {problem['msg']}"
+
+
+def number(request: web.Request, name: str, default: int, *, most: int = 2**63 - 1) -> int:
+    """Return a number of the query.
+
+    Raises:
+        BadRequest: it is no number, or too large.
+    """
+    text = request.query.get(name, str(default))
+    if not _is_number(text) or int(text) > most:
+        raise BadRequest((f"{name}: is {text[:40]!r}, not a whole number up to {most}",))
+    return int(text)
+
+
+def id_of(request: web.Request, name: str = "id") -> int:
+    """Return the id in the path.
+
+    Raises:
+        BadRequest: it is none.
+    """
+    text = request.match_info[name]
+    if not _is_number(text) or not 0 < int(text) < 2**63:
+        raise BadRequest((f"{text[:40]!r} is no id; ids are whole numbers, told as text",))
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 20

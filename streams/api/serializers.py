@@ -1,0 +1,71 @@
+"""How values look outside: 64-bit ids as strings, times in UTC, references as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from streams.events.model import Event, PayloadRef
+from streams.payload.content import reference_json
+
+_REFERENCES = frozenset(("result_ref", "output_ref", "content_ref"))
+_JSON_COLUMNS = _REFERENCES | {"state", "result", "frame_policy", "cursor"}
+
+
+def answer(body: object, status: int = 200) -> web.Response:
+    """Return a JSON response."""
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
+
+
+def row_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a projection as the API shows it."""
+    return {name: _value(name, value) for name, value in row.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _JSON_COLUMNS and isinstance(value, str):
+        value = orjson.loads(value)
+    if name in _REFERENCES and isinstance(value, dict) and "sha256" in value:
+        return {**value, "url": _url(value["sha256"], value["byte_length"])}
+    if name.endswith("_id") and isinstance(value, int):
+        return str(value)
+    return value
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return an event as the API shows it; what is empty is left out."""
+    told = {
+        "event_id": str(event.event_id),
+        "seq": event.seq,
+        "position": event.position,
+        "event_type": event.type,
+        "stream_id": event.stream_id,
+        "stream_version": event.stream_version,
+        "event_time": event.event_time,
+        "ingest_time": event.ingest_time,
+        "producer": event.producer,
+        "causation_id": None if event.causation_id is None else str(event.causation_id),
+        "correlation_id": event.correlation_id,
+        "node_name": event.node_name,
+        "node_type": event.node_type,
+        "status": event.status,
+        "error": event.error,
+        "meta": dict(event.meta),
+        "context": event.context,
+        "result": event.result,
+        "payload_ref": None if event.payload_ref is None else reference_json(event.payload_ref),
+        "checksum": event.checksum,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def shown_reference(ref: PayloadRef) -> dict[str, Any]:
+    """Return a payload reference and where this server hands its bytes out."""
+    return {**reference_json(ref), "url": _url(ref.sha256, ref.byte_length)}
+
+
+def _url(digest: str, byte_length: int) -> str:
+    return f"/api/payloads/{digest}?byte_length={byte_length}"

@@ -1,0 +1,52 @@
+"""Starting an execution over HTTP, by the same ledger as a record on the trigger topic."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from streams.api.errors import BadRequest
+from streams.api.runtime import Runtime
+from streams.api.serializers import answer
+from streams.kafka.feed.port import Place, Record
+from streams.payload.port import Scope
+from streams.results.oversized_events import externalize_envelope
+from streams.trigger.core import initialized
+from streams.trigger.port import Entry, Origin, Playbook
+from streams.trigger.record import KEY_HEADER, BadTrigger, Request, read_json, understand
+
+_LANES = 1024
+"""Starts side by side: the ledger holds a partition while it enters its records."""
+
+
+async def start(runtime: Runtime, request: web.Request) -> web.Response:
+    """Start a playbook: 201 for a new execution, 200 for one that the key already has."""
+    wanted = _understood(await request.read(), request, runtime.scope_of(request))
+    scope = Scope(wanted.tenant, wanted.organization)
+    found = await runtime.catalog.find(scope, wanted.path, wanted.version)
+    execution_id = runtime.next_id()
+    origin = Origin("http", execution_id % _LANES, execution_id, "http")
+    playbook, now = Playbook(found.catalog_id, found.version), runtime.clock.now()
+    event = initialized(wanted, playbook, origin, execution_id=execution_id, now=now)
+    event = await externalize_envelope(runtime.payloads, event, runtime.inline_bytes)
+    (entered,) = await runtime.ledger.enter([Entry(origin, event, wanted.key)])
+    shown = {"execution_id": str(entered.execution_id), "path": wanted.path}
+    return answer({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)
+
+
+def _understood(body: bytes, request: web.Request, scope: Scope) -> Request:
+    """Read the body as a trigger record's value; the key may also be in its usual header."""
+    header = request.headers.get("Idempotency-Key")
+    headers = () if header is None else ((KEY_HEADER, header.encode("utf-8", "replace")),)
+    record = Record(Place("http", 0), 0, None, body, headers, 0)
+    try:
+        fields = read_json(body)
+        for name in ("tenant", "organization"):
+            if name in fields:
+                raise ValueError(f"{name}: the scope of a request is in its headers")
+        return understand(
+            record, fields, tenant=scope.tenant_id, organization=scope.organization_id
+        )
+    except BadTrigger as error:
+        raise BadRequest(error.problems) from error
+    except ValueError as error:
+        raise BadRequest((str(error),)) from error

@@ -1,0 +1,1 @@
+"""For developers: benches, the demo, the simulator."""

@@ -1,0 +1,264 @@
+"""Writers against the collector: nothing live may go, and everything else must."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from uuid import uuid4
+
+import boto3
+import orjson
+
+from streams.app import Log, open_log, open_shelves
+from streams.collector.collect import Report as Collected
+from streams.collector.collect import collect
+from streams.collector.port import Ports
+from streams.collector.postgres import open_ledger
+from streams.dev.bench.report import Report
+from streams.dev.scratch_database import scratch_database
+from streams.events.model import NewEvent, PayloadRef, Root, Routing
+from streams.payload.content import key_of, reference_json
+from streams.payload.errors import PayloadCorrupt, PayloadMissing
+from streams.payload.objects.blocks import BLOCK_BYTES
+from streams.payload.port import JSON, Scope
+from streams.payload.store import ContentStore
+from streams.settings import Settings
+
+GRACE = timedelta(seconds=3)
+_SHARED, _SMALL, _STREAMED = 30, 10, 5
+_ACME = Scope("acme", "care")
+_PATIENCE_S = 300.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the writers saw."""
+
+    executions: int = 0
+    abandoned: int = 0
+    nested: int = 0
+    reads: int = 0
+    lost: list[str] = field(default_factory=list)
+    permanent: dict[PayloadRef, bytes] = field(default_factory=dict)
+
+
+async def bench_collect(
+    settings: Settings,
+    *,
+    seconds: float,
+    writers: int,
+    grace: timedelta = GRACE,
+    say: Callable[[str], None],
+) -> Report:
+    """Let writers store, name and forget payloads while a collector runs, then look.
+
+    Contents are few, so that writers store again what is being taken away; some are so large
+    that a writer who finds them in their place does not write, and some are streamed. Some are
+    stored and never named, or named only inside another payload; some executions wait for longer
+    than the grace before they name theirs.
+    """
+    tally, known = Tally(), grace / 3
+    runs: list[Collected] = []
+    async with (
+        scratch_database(settings) as own,
+        _own_bucket(own) as place,
+        open_log(place, role="bench", lanes=2) as log,
+        open_ledger(place.event_store.canonical_connection.dsn("collect")) as ledger,
+        open_shelves(place) as shelves,
+    ):
+        ports = Ports(ledger, log.store, shelves)
+        stores = [
+            ContentStore(shelves, compression="zstd", known_s=known.total_seconds())
+            for _ in range(3)
+        ]
+        until = time.monotonic() + seconds
+        say(f"{writers} writers against a collector for {seconds:g} s")
+        working = [
+            asyncio.create_task(_write(log, random.Random(n), stores[n % 3], tally, until, grace))  # noqa: S311
+            for n in range(writers)
+        ]
+        while not all(task.done() for task in working):
+            runs.append(await collect(ports, grace=grace, known=known, claim=True))
+        await asyncio.gather(*working)
+        say(f"{tally.executions:,} executions, {len(runs)} collections; waiting for the rest to go")
+        patience = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < patience:
+            runs.append(last := await collect(ports, grace=grace, known=known, claim=True))
+            if not (last.orphans or last.in_trash or last.purged or last.expired):
+                break
+            await asyncio.sleep(0.5)
+        for ref, content in tally.permanent.items():
+            await _check(stores[0], ref, content, tally, "at the end")
+    return _told(tally, runs)
+
+
+def _told(tally: Tally, runs: list[Collected]) -> Report:
+    last = runs[-1]
+    dangling = max(run.dangling_count for run in runs)
+    orphans = last.orphans + last.in_trash
+    faults = list(tally.lost[:10])
+    if dangling:
+        faults.append(f"a collection found {dangling} references without an object")
+    if orphans:
+        faults.append(f"{orphans} orphans were left")
+    if not (restored := sum(run.restored for run in runs)):
+        faults.append("nothing was brought back from the trash: writers did not meet the collector")
+    figures: dict[str, float] = {
+        "executions": tally.executions,
+        "abandoned_puts": tally.abandoned,
+        "nested": tally.nested,
+        "reads": tally.reads,
+        "collections": len(runs),
+        "expired": sum(sum(run.expired.values()) for run in runs),
+        "trashed": sum(run.trashed for run in runs),
+        "restored": restored,
+        "purged": sum(run.purged for run in runs),
+        "live_objects": last.live,
+        "live_removed": len(tally.lost) + dangling,
+        "orphans_left": orphans,
+    }
+    return Report(figures=figures, faults=tuple(faults))
+
+
+async def _write(
+    log: Log,
+    luck: random.Random,
+    store: ContentStore,
+    tally: Tally,
+    until: float,
+    grace: timedelta,
+) -> None:
+    while time.monotonic() < until:
+        shared = luck.random() < 0.8
+        content = _content(luck.randrange(_SHARED)) if shared else os.urandom(400)
+        if luck.random() < 0.2:
+            await _store(store, content)
+            tally.abandoned += 1
+        else:
+            await _execution(log, luck, store, content, tally, grace)
+
+
+async def _execution(
+    log: Log,
+    luck: random.Random,
+    store: ContentStore,
+    content: bytes,
+    tally: Tally,
+    grace: timedelta,
+) -> None:
+    root, result_id = Root("execution", log.ids.next()), log.ids.next()
+    permanent = luck.random() < 0.01
+    scope = "permanent" if permanent else luck.choice(["execution", "step"])
+    await log.store.append(
+        [_event(root, "playbook.initialized", {"path": "bench/collect", "version": 1})]
+    )
+    ref = named = await _store(store, content)
+    if luck.random() < 0.3:
+        around = {"result": result_id, "holds": reference_json(ref)}
+        named = await _store(store, orjson.dumps(around))
+        tally.nested += 1
+    await asyncio.sleep(_pause(luck, grace))
+    meta: dict[str, Routing] = {"result_id": str(result_id), "store": "object", "scope": scope}
+    await log.store.append([_event(root, "result.stored", meta, named)])
+    await _check(store, ref, content, tally, "just named")
+    await asyncio.sleep(luck.random() * 0.2)
+    await _check(store, ref, content, tally, "named a while ago")
+    await log.store.append([_event(root, "playbook.completed", {})])
+    await _check(store, ref, content, tally, "just ended")
+    tally.executions += 1
+    if permanent:
+        tally.permanent[ref] = content
+
+
+def _pause(luck: random.Random, grace: timedelta) -> float:
+    """Return how long a writer waits before it names what it stored; seldom, past all grace."""
+    if luck.random() < 0.05:
+        return 2.5 * grace.total_seconds()
+    return luck.random() * grace.total_seconds() / 10
+
+
+async def _check(
+    store: ContentStore, ref: PayloadRef, content: bytes, tally: Tally, when: str
+) -> None:
+    tally.reads += 1
+    try:
+        if await store.get(ref) == content:
+            return
+        why = "other bytes"
+    except (PayloadMissing, PayloadCorrupt) as error:
+        why = type(error).__name__
+    tally.lost.append(f"{key_of(ref)} {when}: {why}")
+
+
+@lru_cache(maxsize=_SHARED)
+def _content(number: int) -> bytes:
+    """Return a content: the first are small, the last so large that they are streamed."""
+    if number < _SMALL:
+        return f"content {number} ".encode() * (1 + number * number * 100)
+    length = 300_000 if number < _SHARED - _STREAMED else BLOCK_BYTES + 100_000
+    return random.Random(number).randbytes(length)  # noqa: S311
+
+
+async def _store(store: ContentStore, content: bytes) -> PayloadRef:
+    if len(content) <= BLOCK_BYTES:
+        return await store.put(_ACME, content, media_type=JSON)
+    return await store.store(_ACME, _pieces(content), media_type=JSON)
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), BLOCK_BYTES):
+        yield content[at : at + BLOCK_BYTES]
+
+
+def _event(
+    root: Root, kind: str, meta: dict[str, Routing], ref: PayloadRef | None = None
+) -> NewEvent:
+    return NewEvent(
+        type=kind,
+        root=root,
+        tenant_id=_ACME.tenant_id,
+        organization_id=_ACME.organization_id,
+        idempotency_key=f"{kind}/{uuid4().hex}",
+        event_time=datetime.now(UTC),
+        node_name="store" if kind == "result.stored" else None,
+        status="COMPLETED" if kind == "playbook.completed" else None,
+        meta=meta,
+        payload_ref=ref,
+    )
+
+
+@asynccontextmanager
+async def _own_bucket(settings: Settings) -> AsyncIterator[Settings]:
+    """Yield settings that name a new bucket, which is removed afterwards."""
+    place = settings.payload_store.connection
+    name = f"scratch-{uuid4().hex}"
+    connection = place.model_copy(update={"bucket": name})
+    chosen = settings.payload_store.model_copy(update={"connection": connection})
+    own = settings.model_copy(update={"payload_store": chosen})
+    if place.access_key is None or place.secret_key is None:
+        raise ValueError("this bench needs an S3 server with given keys, such as the stack's own")
+    client = boto3.client(
+        "s3",
+        endpoint_url=place.endpoint,
+        region_name=place.region,
+        aws_access_key_id=place.access_key.get_secret_value(),
+        aws_secret_access_key=place.secret_key.get_secret_value(),
+    )
+    try:
+        await asyncio.to_thread(client.create_bucket, Bucket=name)
+        try:
+            yield own
+        finally:
+            async with open_shelves(own) as shelves:
+                async for stat in shelves.list():
+                    await shelves.remove(stat.key)
+            await asyncio.to_thread(client.delete_bucket, Bucket=name)
+    finally:
+        client.close()

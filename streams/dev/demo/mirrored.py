@@ -1,0 +1,57 @@
+"""Is what Kafka has of an execution what the log has? Read both, and compare."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streams.app import Log
+from streams.events.model import Event, Root
+from streams.kafka.event_reader import Reader
+
+WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """The events of one root as the log has them, and what was found wrong with their mirror."""
+
+    events: tuple[Event, ...]
+    verified: int
+    """Envelopes from Kafka whose checksum was computed again and is right."""
+    faults: tuple[str, ...]
+
+
+async def compare(log: Log, reader: Reader, root: Root, *, within_s: float = WITHIN_S) -> Mirrored:
+    """Read the root from the log and from `reader`, which stands before its first event."""
+    told = [event async for event in log.store.read_root(root)]
+    on_kafka: list[Event] = []
+    verified = 0
+    until = time.monotonic() + within_s
+    while len(on_kafka) < len(told) and time.monotonic() < until:
+        for record in await reader.batch():
+            event = await record.event(log.codec)
+            if event.root == root:
+                on_kafka.append(event)
+                verified += log.codec.verify(record.value or b"")
+    faults = differences(told, on_kafka)
+    if verified != len(on_kafka):
+        faults.append(f"mirror: {len(on_kafka) - verified} envelopes have a wrong checksum")
+    return Mirrored(tuple(told), verified, tuple(faults))
+
+
+def differences(told: Sequence[Event], on_kafka: Sequence[Event]) -> list[str]:
+    """Say what is wrong: with the mirror, or with the places and the chain of the log itself."""
+    found = []
+    if len(on_kafka) != len(told):
+        found.append(f"mirror: Kafka has {len(on_kafka)} events, the log has {len(told)}")
+    elif list(on_kafka) != list(told):
+        found.append("mirror: what Kafka has is not what the log has")
+    chain = bytes(32)
+    for place, event in enumerate(told, start=1):
+        chain = hashlib.sha256(chain + bytes.fromhex(event.checksum)).digest()
+        if (event.seq, event.chain) != (place, chain.hex()):
+            return [*found, f"log: event {place} breaks the chain"]
+    return found

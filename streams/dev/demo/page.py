@@ -1,0 +1,28 @@
+"""The page the demo ends with: the run as its events tell it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment
+
+from streams.dev.demo.run import Outcome
+from streams.dev.demo.timeline import lanes
+
+
+def write_page(outcome: Outcome, path: Path) -> None:
+    """Write what the demo did as one self-contained HTML file."""
+    events = outcome.mirrored.events
+    whole_s = (events[-1].ingest_time - events[0].ingest_time).total_seconds()
+    template = files("streams.dev.demo").joinpath("page.html").read_text("utf-8")
+    page = Environment(autoescape=True).from_string(template)
+    shown = page.render(
+        outcome=outcome,
+        figures=outcome.figures(),
+        judgement=outcome.judgement,
+        events=events,
+        lanes=lanes(events),
+        whole_s=max(whole_s, 0.001),
+    )
+    path.write_text(shown, encoding="utf-8")

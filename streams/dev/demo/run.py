@@ -1,0 +1,157 @@
+"""The demo itself: one trigger record, a playbook of six loops, and every row checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import asyncpg
+
+from streams.api.postgres import PostgresSeen
+from streams.app import Log, catalog_of, open_log, open_payloads, open_pool
+from streams.clock import SystemClock
+from streams.dev.bench.author import author_dsn
+from streams.dev.bench.judge import Judgement, judge
+from streams.dev.bench.mock import Mock, World, mock_server
+from streams.dev.demo.follow import View, follow
+from streams.dev.demo.mirrored import Mirrored, compare
+from streams.events.model import Root
+from streams.kafka.event_reader import Reader
+from streams.payload.port import Scope
+from streams.playbook.parse import parse
+from streams.resources import folder
+from streams.settings import Settings
+from streams.trigger.follow import Follower
+from streams.trigger.kafka import KafkaTopicIds
+from streams.trigger.lookup import LedgerReader
+from streams.trigger.port import Origin
+from streams.trigger.publish import publish
+
+TOPIC, SCHEMA = "noetl.events.execution", "demo_pft"
+STARTS_WITHIN_S = 60.0
+
+
+class Shown(Protocol):
+    """Where the demo's progress goes."""
+
+    def say(self, text: str) -> None: ...
+    def plan(self, steps: Sequence[str]) -> None: ...
+    def show(self, view: View) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the demo did, and what it found when it looked."""
+
+    execution_id: int
+    end: View
+    judgement: Judgement
+    requests: int
+    mirrored: Mirrored
+    run_s: float
+    """From the trigger record to the last event."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Say everything that is not as it must be."""
+        found = [*self.judgement.faults("rows"), *self.mirrored.faults]
+        if self.end.status != "COMPLETED":
+            found.append(f"execution: it ended {self.end.status}: {self.end.error}")
+        return tuple(found)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what there is to tell in numbers and words."""
+        return {
+            "execution_id": str(self.execution_id),
+            "status": self.end.status,
+            "requests": self.requests,
+            "expected_rows": self.judgement.expected,
+            "saved_rows": self.judgement.saved,
+            "missing": self.judgement.missing,
+            "doubled": self.judgement.doubled,
+            "stages": len(self.end.stages),
+            "frames": sum(stage.frames for stage in self.end.stages),
+            "events": len(self.mirrored.events),
+            "checksums_verified": self.mirrored.verified,
+            "run_s": round(self.run_s, 2),
+        }
+
+
+async def run_demo(settings: Settings, world: World, shown: Shown) -> Outcome:
+    """Run the PFT workload on the stack that is up, and check what came of it.
+
+    Raises:
+        StreamsError: it could not be run to its end.
+    """
+    bootstrap = settings.event_store.connection.url
+    async with (
+        mock_server(world) as mock,
+        open_log(settings, role="demo", lanes=1) as log,
+        open_pool(settings.event_store.canonical_connection.dsn("read")) as pool,
+        Reader(bootstrap, [TOPIC], start="end") as reader,
+    ):
+        path = await _register(settings, log, shown)
+        started = time.monotonic()
+        execution_id = await _trigger(settings, log, pool, path, _workload(mock, world), shown.say)
+        end = await follow(PostgresSeen(pool), execution_id, shown.show)
+        run_s = time.monotonic() - started
+        judgement = await _judge(author_dsn(settings), mock)
+        requests = (await mock.ledger())["requests"]
+        mirrored = await compare(log, reader, Root("execution", execution_id))
+    return Outcome(execution_id, end, judgement, requests, mirrored, run_s)
+
+
+async def _register(settings: Settings, log: Log, shown: Shown) -> str:
+    """Put the playbook into the catalog and return its path."""
+    file = folder("examples") / "pft" / "playbook.yaml"
+    text = file.read_text("utf-8")
+    shown.plan([step.name for step in parse(text, str(file)).steps.values() if step.loop])
+    scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+    async with open_payloads(settings) as payloads:
+        entry = await catalog_of(log, payloads).register(scope, text)
+    shown.say(f"playbook {entry.path} version {entry.version} is in the catalog")
+    return entry.path
+
+
+def _workload(mock: Mock, world: World) -> dict[str, Any]:
+    return {
+        "api_url": mock.url,
+        "schema": SCHEMA,
+        "facilities": world.facilities,
+        "patients": world.patients,
+    }
+
+
+async def _trigger(
+    settings: Settings,
+    log: Log,
+    pool: asyncpg.Pool,
+    path: str,
+    workload: dict[str, Any],
+    say: Callable[[str], None],
+) -> int:
+    """Publish one trigger record and return the execution that it started."""
+    bootstrap, clock = settings.event_store.connection.url, SystemClock()
+    place, offset = await publish(bootstrap, {"path": path, "workload": workload})
+    say(f"one record on {place.topic}, partition {place.partition}, offset {offset}")
+    topic_id = await KafkaTopicIds(bootstrap, clock).topic_id(place.topic)
+    follower = Follower(LedgerReader(pool), log.store, clock, timeout_s=STARTS_WITHIN_S)
+    execution_id = await follower.execution(Origin(topic_id, place.partition, offset, place.topic))
+    say(f"it started execution {execution_id}")
+    return execution_id
+
+
+async def _judge(dsn: str, mock: Mock) -> Judgement:
+    """Compare the tables with the ledger; a row that was never asked for is missing, too."""
+    rows = sum((await mock.expected())["rows"].values())
+    connection = await asyncpg.connect(dsn)
+    try:
+        found = await judge(connection, SCHEMA, await mock.served())
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
+        # The execution failed before it had made its tables.
+        found = Judgement()
+    finally:
+        await connection.close()
+    return replace(found, expected=rows, missing=found.missing + rows - found.expected)

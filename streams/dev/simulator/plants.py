@@ -1,0 +1,72 @@
+"""Bugs put in on purpose, to show that the simulator finds such bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import streams.dev.simulator.world
+import streams.execution.evolve
+import streams.planner.windows
+import streams.worker.attempt.lease
+from streams.dev.simulator.database import Database
+from streams.events.model import NewEvent
+from streams.ids import derive_id
+from streams.worker.attempt.events import fact
+
+
+@contextmanager
+def _swapped(module: Any, name: str, planted: Any) -> Iterator[None]:
+    was = getattr(module, name)
+    setattr(module, name, planted)
+    try:
+        yield
+    finally:
+        setattr(module, name, was)
+
+
+def lost_acknowledgement() -> AbstractContextManager[None]:
+    """A save whose answer was lost is simply done again: nobody looks for its fence."""
+    return _swapped(streams.dev.simulator.world, "Database", lambda: Database(has_fences=False))
+
+
+def double_dispatch() -> AbstractContextManager[None]:
+    """Deciding again gives the same window another name, so it is dispatched twice."""
+    numbers = count(1)
+
+    def unstable(cause: int, ordinal: int, purpose: str) -> int:
+        return derive_id(cause, ordinal, f"{purpose}/{next(numbers)}")
+
+    return _swapped(streams.planner.windows, "derive_id", unstable)
+
+
+def unfenced_commit() -> AbstractContextManager[None]:
+    """A worker commits without saying which version it holds, so a stale owner gets through."""
+
+    def careless(item: Any, what: str, **fields: Any) -> NewEvent:
+        event = fact(item, what, **fields)
+        return replace(event, expected_version=None) if what == "committed" else event
+
+    return _swapped(streams.worker.attempt.lease, "fact", careless)
+
+
+@contextmanager
+def deaf_to_suspension() -> Iterator[None]:
+    """The fold passes over `execution.suspended`, so planning goes on."""
+    handlers = streams.execution.evolve._HANDLERS
+    was = handlers.pop("execution.suspended")
+    try:
+        yield
+    finally:
+        handlers["execution.suspended"] = was
+
+
+PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "lost-acknowledgement": lost_acknowledgement,
+    "double-dispatch": double_dispatch,
+    "unfenced-commit": unfenced_commit,
+    "deaf-to-suspension": deaf_to_suspension,
+}

@@ -1,0 +1,319 @@
+"""The runtime's ports in memory, each call at the mercy of the faults."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any
+
+from streams.dev.simulator.faults import Faults, Injected, Process
+from streams.events.canonical import millis
+from streams.events.model import Event, NewEvent, PayloadRef, Root
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Place, Record
+from streams.kafka.work.item import WorkItem
+from streams.log.memory import MemoryEventStore
+from streams.log.port import Frontier, Receipt
+from streams.log.worker_incarnations import MemoryLives
+from streams.payload.objects.memory import MemoryPayloadStore
+from streams.payload.port import Compression, Scope
+from streams.planner.crash_journal import MemoryNotes
+from streams.projector.memory import MemoryProjections
+from streams.projector.port import Checkpoint
+from streams.projector.rows import Changes
+
+EVENTS = "noetl.events.execution"
+
+
+class Mirror:
+    """Writes events to their partition in the order of the log, some time later."""
+
+    def __init__(self, topics: MemoryTopics, faults: Faults) -> None:
+        self._topics, self._faults = topics, faults
+        self._queue: asyncio.Queue[tuple[Event, bytes]] = asyncio.Queue()
+        self._stored = self._written = 0
+        self.written_at: dict[tuple[int, int], float] = {}
+        """When each event, by execution and `seq`, could first be read."""
+
+    def tell(self, event: Event, envelope: bytes) -> None:
+        """Take an event that was just stored."""
+        self._stored += 1
+        self._queue.put_nowait((event, envelope))
+
+    @property
+    def behind(self) -> int:
+        """How many events were stored and not mirrored."""
+        return self._stored - self._written
+
+    async def run(self) -> None:
+        """Mirror until cancelled; sometimes it stops for a while, sometimes it repeats itself."""
+        while True:
+            event, envelope = await self._queue.get()
+            if self._faults.happens("mirror stopped", 0.003):
+                await asyncio.sleep(self._faults.random.uniform(1.0, 20.0))
+            await asyncio.sleep(self._faults.random.uniform(0.0, 0.02))
+            self.written_at[event.root.id, event.seq] = asyncio.get_running_loop().time()
+            for _ in range(1 + self._faults.happens("event twice", 0.01)):
+                self._write(event, envelope)
+            self._written += 1
+
+    def _write(self, event: Event, envelope: bytes) -> None:
+        headers = (
+            ("seq", str(event.seq).encode()),
+            ("position", str(event.position).encode()),
+            ("stream_version", str(event.stream_version).encode()),
+            ("chain", base64.b64encode(bytes.fromhex(event.chain))),
+        )
+        self._topics.write(
+            EVENTS,
+            [envelope],
+            key=str(event.root.id).encode(),
+            partition=event.root.id % self._topics.partitions,
+            headers=headers,
+            timestamp_ms=millis(event.ingest_time),
+        )
+
+
+async def _nothing() -> None:
+    """Stand for a question whose answer is read elsewhere."""
+
+
+class FaultyStore:
+    """One process's way to the log."""
+
+    def __init__(
+        self,
+        store: MemoryEventStore,
+        faults: Faults,
+        process: Process,
+        poison: Collection[int] = (),
+    ) -> None:
+        self._store, self._faults, self._process = store, faults, process
+        self._poison = poison
+
+    async def append(self, batch: Sequence[NewEvent]) -> Receipt:
+        """Append, unless the call or its answer is lost, or the process dies of the events."""
+        for event in batch:
+            if event.root.id in self._poison and event.type != "execution.suspended":
+                self._faults.counts[f"{self._process.name} poisoned"] += 1
+                self._process.is_alive = False
+                self._process.check()
+        return await self._faults.write(self._process, lambda: self._store.append(batch))
+
+    async def read_root(
+        self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Read, unless the call is refused."""
+        await self._faults.read(self._process, _nothing)
+        async for event in self._store.read_root(
+            root, after_seq=after_seq, through_seq=through_seq
+        ):
+            yield event
+
+    async def read_stream(
+        self, root: Root, stream_id: str, *, after_version: int = 0
+    ) -> AsyncIterator[Event]:
+        """Read, unless the call is refused."""
+        await self._faults.read(self._process, _nothing)
+        async for event in self._store.read_stream(root, stream_id, after_version=after_version):
+            yield event
+
+    async def read_log(
+        self, after: Frontier, *, limit: int = 1000
+    ) -> tuple[Sequence[Event], Frontier]:
+        """Read, unless the call is refused."""
+        ask = lambda: self._store.read_log(after, limit=limit)  # noqa: E731
+        return await self._faults.read(self._process, ask)
+
+    def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
+        """Nobody here follows the log."""
+        raise NotImplementedError
+
+    async def open_roots(self, root_type: str) -> Sequence[int]:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, lambda: self._store.open_roots(root_type))
+
+    async def open_children(self, execution_id: int) -> Sequence[int]:
+        """Ask, unless the call is refused."""
+        ask = lambda: self._store.open_children(execution_id)  # noqa: E731
+        return await self._faults.read(self._process, ask)
+
+    async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
+        """Ask, unless the call is refused."""
+        ask = lambda: self._store.endings(execution_ids)  # noqa: E731
+        return await self._faults.read(self._process, ask)
+
+    async def suspended_executions(self) -> Mapping[int, int]:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, self._store.suspended_executions)
+
+
+class FaultyLives:
+    """One process's way to the lives of workers."""
+
+    def __init__(self, lives: MemoryLives, faults: Faults, process: Process) -> None:
+        self._lives, self._faults, self._process = lives, faults, process
+
+    async def begin(self, owner: str) -> None:
+        """Begin a life, however often it must be said."""
+        while True:
+            try:
+                await self._faults.write(self._process, lambda: self._lives.begin(owner))
+                return
+            except Injected:
+                await asyncio.sleep(1.0)
+
+    async def current(self) -> Mapping[str, str]:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, self._lives.current)
+
+
+class FencedFeed:
+    """A feed that gives nothing more to a process whose name another has, or that is dead."""
+
+    def __init__(self, feed: MemoryFeed, process: Process) -> None:
+        self._feed, self._process = feed, process
+
+    async def next_batch(self) -> Mapping[Place, list[Record]]:
+        """Return what is there; nothing once fenced."""
+        if not self._process.is_fenced:
+            batch = await self._feed.next_batch()
+            if not self._process.is_fenced:
+                return batch
+        await asyncio.sleep(1.0)
+        return {}
+
+    def acknowledge(self, records: Iterable[Record]) -> None:
+        """Say that these records never need to come again, if anybody still listens."""
+        if self._process.is_alive and not self._process.is_fenced:
+            self._feed.acknowledge(records)
+
+
+class OutlivingNotes:
+    """Notes that a dead process cannot change any more."""
+
+    def __init__(self, notes: MemoryNotes, process: Process) -> None:
+        self._notes, self._process = notes, process
+
+    def read(self) -> bytes:
+        """Return what was written last."""
+        return self._notes.read()
+
+    def write(self, content: bytes) -> None:
+        """Keep it, unless the process is dead."""
+        if self._process.is_alive:
+            self._notes.write(content)
+
+
+class FaultyPayloads:
+    """One process's way to the payloads."""
+
+    def __init__(self, store: MemoryPayloadStore, faults: Faults, process: Process) -> None:
+        self._store, self._faults, self._process = store, faults, process
+
+    async def put(
+        self,
+        scope: Scope,
+        data: bytes,
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store, unless the call or its answer is lost."""
+        return await self._faults.write(
+            self._process,
+            lambda: self._store.put(
+                scope,
+                data,
+                media_type=media_type,
+                row_count=row_count,
+                schema_digest=schema_digest,
+                compression=compression,
+            ),
+        )
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        """Fetch, unless the call is refused."""
+        return await self._faults.read(self._process, lambda: self._store.get(ref))
+
+    async def store(
+        self, scope: Scope, chunks: AsyncIterable[bytes], **described: Any
+    ) -> PayloadRef:
+        """Gather and store: nothing here is too large for that."""
+        return await self.put(scope, b"".join([chunk async for chunk in chunks]), **described)
+
+    async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the whole at once."""
+        yield await self.get(ref)
+
+    async def exists(self, ref: PayloadRef) -> bool:
+        """Ask, unless the call is refused."""
+        return await self._faults.read(self._process, lambda: self._store.exists(ref))
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Nothing is ever deleted here."""
+        raise NotImplementedError
+
+
+class FaultyQueue:
+    """One process's way to the work topics: late, in another order, twice, or not at all."""
+
+    def __init__(self, write: Callable[[WorkItem], None], faults: Faults, process: Process) -> None:
+        self._write, self._faults, self._process = write, faults, process
+
+    async def publish(self, items: Sequence[WorkItem]) -> None:
+        """Publish each item as luck will have it."""
+        await self._faults.write(self._process, lambda: self._publish(items))
+
+    async def _publish(self, items: Sequence[WorkItem]) -> None:
+        faults, loop = self._faults, asyncio.get_running_loop()
+        for item in items:
+            if faults.happens("work dropped", faults.drop):
+                continue
+            for _ in range(1 + faults.happens("work twice", faults.duplicate)):
+                late = faults.happens("work reordered", faults.reorder)
+                delay = faults.random.uniform(0.0, 1.0) if late else 0.0
+                loop.call_later(delay, self._write, item)
+
+
+class FaultyProjections:
+    """The projector's way to its tables."""
+
+    def __init__(self, store: MemoryProjections, faults: Faults, process: Process) -> None:
+        self._store, self._faults, self._process = store, faults, process
+
+    async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
+        """Save, unless the call or its answer is lost."""
+        await self._faults.write(self._process, lambda: self._store.save(changes, checkpoints))
+
+    async def clear(self) -> None:
+        """Nothing is ever cleared here."""
+        raise NotImplementedError
+
+
+class Silence:
+    """Dead letters and replies that nobody should need in a simulation."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def put(self, record: Any, reason: str, *, kind: str) -> None:
+        """Keep a dead letter."""
+        self.told.append((record, reason, kind))
+
+    async def send(
+        self, reply_to: str, execution_id: int, body: Mapping[str, Any], **_: Any
+    ) -> None:
+        """Keep a reply."""
+        self.told.append((reply_to, execution_id, body))

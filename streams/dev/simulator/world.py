@@ -1,0 +1,231 @@
+"""One simulated deployment: what is shared, and the processes that come and go in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from random import Random
+from typing import Any
+
+from streams.dev.simulator.database import Database, FaultySaver, Source
+from streams.dev.simulator.ending import end
+from streams.dev.simulator.faults import Faults, Process
+from streams.dev.simulator.playbooks import SimulatedPlaybooks
+from streams.dev.simulator.ports import (
+    EVENTS,
+    FaultyLives,
+    FaultyPayloads,
+    FaultyProjections,
+    FaultyQueue,
+    FaultyStore,
+    FencedFeed,
+    Mirror,
+    OutlivingNotes,
+    Silence,
+)
+from streams.dev.simulator.virtual import VirtualClock, VirtualLoop
+from streams.events.codec import Codec, event_schema
+from streams.events.model import Event, NewEvent, Root
+from streams.ids import FixedWorkerId, Snowflakes
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.port import Place
+from streams.kafka.work.item import WorkItem
+from streams.log.memory import MemoryEventStore
+from streams.log.worker_incarnations import MemoryLives
+from streams.payload.objects.memory import MemoryPayloadStore
+from streams.planner import port as planner_port
+from streams.planner.crash_journal import MemoryNotes
+from streams.planner.intake import Intake
+from streams.planner.limits import Rules
+from streams.planner.loop import Planner
+from streams.projector.loop import Projector
+from streams.projector.memory import MemoryProjections
+from streams.schema.registry import MemoryRegistry
+from streams.worker import options as worker_options
+from streams.worker.attempt.children import Children
+from streams.worker.attempt.input import Documents
+from streams.worker.await_executions import Endings
+from streams.worker.loop import Worker
+from streams.worker.tools.noop import NoopTool
+from streams.worker.tools.playbook import PlaybookTool
+
+WORKERS = 2
+CALLING_SEEDS = 5
+"""Every fifth seed is about playbooks that call playbooks."""
+_PRODUCER = "noetl://tenant/sim/org/sim/cluster/sim/workers/1"
+_RULES = Rules(
+    lease_margin=timedelta(seconds=1),
+    republish_after=timedelta(seconds=10),
+    max_attempts=50,
+)
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that outlives a process, and the dice."""
+
+    loop: VirtualLoop
+    random: Random
+    faults: Faults
+    topics: MemoryTopics
+    store: MemoryEventStore
+    mirror: Mirror
+    payloads: MemoryPayloadStore
+    projections: MemoryProjections
+    database: Database
+    silence: Silence
+    codec: Codec
+    ids: Snowflakes
+    workers: MemoryLives = field(default_factory=MemoryLives)
+    notes: MemoryNotes = field(default_factory=MemoryNotes)
+    rows_call: bool = False
+    """In this world the rows of loops call playbooks."""
+    lives: Any = field(default_factory=lambda: count(1))
+    poison: set[int] = field(default_factory=set)
+    """Executions whose next decision ends the planner, until somebody mends it."""
+    broken: list[BaseException] = field(default_factory=list)
+    """What ended a process that nobody killed."""
+
+    def clock(self) -> VirtualClock:
+        """Return a machine's clock, a little off."""
+        return VirtualClock(self.loop, self.random.uniform(-0.5, 0.5))
+
+    def give(self, item: WorkItem) -> None:
+        """Put an item on some worker's partition."""
+        self.topics.write(_work_topic(item.entity_id % WORKERS), [item.encode()])
+
+    async def planner(self, process: Process) -> None:
+        """Run a planner until it is killed."""
+        clock, faults = self.clock(), self.faults
+        store = FaultyStore(self.store, faults, process, self.poison)
+        planner = Planner(
+            planner_port.Ports(
+                store=store,
+                families=store,
+                payloads=FaultyPayloads(self.payloads, faults, process),
+                queue=FaultyQueue(self.give, faults, process),
+                playbooks=SimulatedPlaybooks(),
+                replies=self.silence,
+                clock=clock,
+                lives=FaultyLives(self.workers, faults, process),
+                notes=OutlivingNotes(self.notes, process),
+            ),
+            _RULES,
+        )
+        feed = MemoryFeed(self.topics, [EVENTS], group="planner", idle_s=1.0, max_records=7)
+
+        async def set_aside(record: Any, reason: str) -> None:
+            raise AssertionError(f"set aside: {reason}")
+
+        intake = Intake(
+            feed,
+            planner,
+            store,
+            self.codec,
+            clock,
+            place_of=lambda key: Place(EVENTS, key % self.topics.partitions),
+            set_aside=set_aside,
+        )
+        await intake.assigned(feed.places)
+        while True:
+            await intake.handle(await feed.next_batch())
+            await intake.tick()
+
+    async def worker(self, process: Process, number: int) -> None:
+        """Run a worker until it is killed."""
+        faults = self.faults
+        payloads = FaultyPayloads(self.payloads, faults, process)
+        store, clock = FaultyStore(self.store, faults, process), self.clock()
+        children = Children(store, SimulatedPlaybooks(), payloads, clock)
+        ports = worker_options.Ports(
+            log=store,
+            payloads=payloads,
+            documents=Documents(payloads),
+            playbooks=SimulatedPlaybooks(),
+            tools={
+                "noop": NoopTool(),
+                "http": Source(faults, process),
+                "postgres": FaultySaver(self.database, faults, process),
+                "playbook": PlaybookTool(children, Endings(store), payloads),
+            },
+            clock=clock,
+            dead_letters=self.silence,
+        )
+        options = worker_options.Options(
+            name=f"worker-{number}/{next(self.lives)}", lease_s=10, beat_s=3.0, grace_s=2.0
+        )
+        await FaultyLives(self.workers, faults, process).begin(options.name)
+        feed = MemoryFeed(self.topics, [_work_topic(number)], group="work", idle_s=1.0)
+        await Worker(FencedFeed(feed, process), ports, options).run(process.stop)
+
+    async def projector(self, process: Process) -> None:
+        """Run a projector until it is killed."""
+        feed = MemoryFeed(self.topics, [EVENTS], group="projector", idle_s=1.0, max_records=11)
+        projector = Projector(
+            feed,
+            FaultyStore(self.store, self.faults, process),
+            FaultyProjections(self.projections, self.faults, process),
+            self.codec,
+            shard_id="sim",
+            topic_ids={EVENTS: "sim"},
+        )
+        await projector.run(asyncio.Event())
+
+    async def supervised(self, name: str, body: Callable[[Process], Awaitable[None]]) -> None:
+        """Run a process for ever: ended now and then, and started again after a while."""
+        while True:
+            process = Process(name)
+            task = asyncio.ensure_future(body(process))
+            patience = self.random.expovariate(1 / 12.0) if self.faults.is_on else 3_600.0
+            done, _ = await asyncio.wait({task}, timeout=patience)
+            if done and not task.cancelled() and (error := task.exception()) is not None:
+                self.broken.append(error)
+            await end(process, task, self.faults)
+            await asyncio.sleep(self.random.uniform(0.1, 3.0))
+
+    async def start(self, execution: NewEvent) -> None:
+        """Append the first event of an execution, as a trigger would."""
+        await self.store.append([execution])
+
+    async def events(self, execution_id: int) -> list[Event]:
+        """Read an execution from the log."""
+        root = Root("execution", execution_id)
+        return [event async for event in self.store.read_root(root)]
+
+
+def build(loop: VirtualLoop, seed: int) -> World:
+    """Return the world of a seed, with nothing running yet."""
+    random = Random(seed)  # noqa: S311 - a simulation must be repeatable
+    faults, topics = Faults(random), MemoryTopics(partitions=2)
+    codec = Codec(100001, event_schema(), MemoryRegistry())
+    ids = Snowflakes(VirtualClock(loop), FixedWorkerId(1))
+    mirror = Mirror(topics, faults)
+    store = MemoryEventStore(
+        codec=codec,
+        next_id=ids.next,
+        producer=_PRODUCER,
+        clock=VirtualClock(loop),
+        mirror=mirror.tell,
+    )
+    return World(
+        loop=loop,
+        random=random,
+        faults=faults,
+        topics=topics,
+        store=store,
+        mirror=mirror,
+        payloads=MemoryPayloadStore(),
+        projections=MemoryProjections(),
+        database=Database(),
+        silence=Silence(),
+        codec=codec,
+        ids=ids,
+        rows_call=seed % CALLING_SEEDS == CALLING_SEEDS - 1,
+    )
+
+
+def _work_topic(number: int) -> str:
+    return f"noetl.work.default-{number}"

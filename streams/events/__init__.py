@@ -1,0 +1,1 @@
+"""Events: catalogue, values, canonical bytes, sealing and decoding."""

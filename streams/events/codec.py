@@ -1,0 +1,198 @@
+"""The envelope's bytes: Avro behind Confluent's five-byte header."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import fastavro
+import orjson
+
+from streams.events.avro_writer import compile_record
+from streams.events.canonical import canonical_fields, checksum, from_millis
+from streams.events.errors import UndecodableEvent
+from streams.events.model import Assigned, Event, IpcHint, PayloadRef, Root, Routing
+from streams.events.native import native, understands
+from streams.resources import folder
+from streams.schema.registry import SchemaRegistry, UnknownSchemaId
+
+_HEADER = struct.Struct(">BI")
+_NOT_AVRO = (EOFError, ValueError, IndexError, OverflowError, StopIteration, struct.error)
+_SAME = (
+    "event_id",
+    "stream_id",
+    "tenant_id",
+    "organization_id",
+    "aggregate_type",
+    "aggregate_id",
+    "schema_name",
+    "schema_version",
+    "producer",
+    "causation_id",
+    "correlation_id",
+    "idempotency_key",
+    "parent_execution_id",
+    "catalog_id",
+    "node_name",
+    "node_type",
+    "status",
+    "error",
+    "current_index",
+    "trace",
+    "checksum",
+)
+
+
+def event_schema() -> str:
+    """Return the Avro schema of `noetl.Event` as this program writes it."""
+    return (folder("avro_schemas") / "Event.avsc").read_text("utf-8")
+
+
+class Codec:
+    """Encodes with one schema, decodes whatever the registry can name."""
+
+    def __init__(
+        self, schema_id: int, schema: str, registry: SchemaRegistry, *, natively: bool = True
+    ) -> None:
+        """`natively` allows the native module; whether it is there is another question."""
+        module = native() if natively else None
+        self._read = module.record if module is not None and understands(module, schema) else None
+        self.schema_id = schema_id
+        self._registry = registry
+        self.schema = schema
+        self.header = _HEADER.pack(0, schema_id)
+        self._reader = _parse(schema)
+        self._write = compile_record(orjson.loads(schema))
+        self._writers = {schema_id: self._reader}
+
+    @classmethod
+    async def open(cls, registry: SchemaRegistry) -> Codec:
+        """Learn from the registry which id our schema has."""
+        schema = event_schema()
+        schema_id = await registry.id_for("noetl.events.execution-value", schema)
+        return cls(schema_id, schema, registry)
+
+    def encode(self, record: Mapping[str, Any]) -> bytes:
+        """Return the wire bytes of an envelope."""
+        return self.header + self._write(record)
+
+    async def learn(self, data: bytes) -> None:
+        """Fetch the schema `data` was written with, if it is new to this process."""
+        schema_id = schema_id_of(data)
+        if schema_id not in self._writers:
+            self._writers[schema_id] = _parse(await self._registry.schema(schema_id))
+
+    def record(self, data: bytes) -> dict[str, Any]:
+        """Return the envelope behind `data` as Avro carries it (times in milliseconds).
+
+        Raises:
+            UndecodableEvent: the bytes are not an event of ours.
+            UnknownSchemaId: `learn` was not asked first.
+        """
+        schema_id = schema_id_of(data)
+        writer = self._writers.get(schema_id)
+        if writer is None:
+            raise UnknownSchemaId(schema_id, "what this process has learnt")
+        if writer is self._reader and self._read is not None:
+            # What it does not understand is read again below, which knows what is wrong.
+            with suppress(ValueError):
+                return cast(dict[str, Any], self._read(data))
+        reader = None if writer is self._reader else self._reader
+        body = io.BytesIO(data)
+        body.seek(_HEADER.size)
+        try:
+            found = fastavro.schemaless_reader(body, writer, reader)
+        except _NOT_AVRO as error:
+            raise UndecodableEvent(
+                f"Avro of schema {schema_id} does not decode: {error}"
+            ) from error
+        if (rest := len(data) - body.tell()) > 0:
+            raise UndecodableEvent(f"{rest} bytes follow the Avro of schema {schema_id}")
+        return cast(dict[str, Any], found)
+
+    def decode(self, data: bytes, assigned: Assigned) -> Event:
+        """Join the sealed envelope with what the database assigned.
+
+        Raises:
+            UndecodableEvent, UnknownSchemaId: as for `record`.
+        """
+        record = self.record(data)
+        try:
+            return event_of(record, assigned)
+        except (ValueError, OverflowError) as error:
+            raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
+
+    def verify(self, data: bytes) -> bool:
+        """Say whether the envelope still has the checksum it was sealed with.
+
+        Raises:
+            UndecodableEvent, UnknownSchemaId: as for `record`.
+        """
+        record = self.record(data)
+        try:
+            return bool(checksum(canonical_fields(record)) == record["checksum"])
+        except (ValueError, OverflowError) as error:
+            raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
+
+
+def schema_id_of(data: bytes) -> int:
+    """Return the schema id in front of `data`."""
+    if len(data) < _HEADER.size or data[0] != 0:
+        raise UndecodableEvent("no Confluent wire format: expected a zero byte and a schema id")
+    return int(_HEADER.unpack_from(data)[1])
+
+
+def event_of(record: Mapping[str, Any], assigned: Assigned) -> Event:
+    """Make the event value of a decoded envelope."""
+    return Event(
+        **{name: record[name] for name in _SAME},
+        root=Root(record["root_type"], record["root_id"]),
+        type=record["event_type"],
+        event_time=from_millis(record["event_time"]),
+        meta=_routing(record["meta"]),
+        current_item=_loads(record["current_item"]),
+        context=_loads(record["context"]),
+        result=_loads(record["result"]),
+        payload_ref=_reference(record["payload_ref"]),
+        seq=assigned.seq,
+        position=assigned.position,
+        stream_version=assigned.stream_version,
+        ingest_time=assigned.ingest_time,
+        chain=assigned.chain,
+    )
+
+
+def _routing(text: str) -> dict[str, Routing]:
+    meta = orjson.loads(text)
+    if not isinstance(meta, dict):
+        raise ValueError("meta is not a JSON object")
+    return meta
+
+
+def _loads(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
+
+
+def _reference(fields: Mapping[str, Any] | None) -> PayloadRef | None:
+    if fields is None:
+        return None
+    hint = fields["ipc"]
+    if hint is not None:
+        hint = IpcHint(**{**hint, "valid_until": from_millis(hint["valid_until"])})
+    return PayloadRef(**{**fields, "ipc": hint})
+
+
+def _parse(schema: str) -> Any:
+    """Parse a schema, leaving times as the plain numbers they are on the wire."""
+    return fastavro.parse_schema(_without_logical_types(orjson.loads(schema)))
+
+
+def _without_logical_types(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {k: _without_logical_types(v) for k, v in node.items() if k != "logicalType"}
+    if isinstance(node, list):
+        return [_without_logical_types(item) for item in node]
+    return node

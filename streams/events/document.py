@@ -1,0 +1,68 @@
+"""The catalogue as a page for people: docs/events.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streams.events.catalogue import Catalogue, EventType, MetaField, RootType
+
+INTRODUCTION = """# Events
+
+Every event there is, from `streams/events/catalogue.yaml`; `streams events document` writes
+this page. The envelope around them is `avro_schemas/Event.avsc`.
+
+A *root* is the unit of order: it picks the topic and the Kafka key, and its events have a
+gap-free `seq`. An *entity* is a part of a root with a stream of its own, for compare-and-swap
+by `expected_version`. A *claim* may be made once in a root: a second event with it is skipped,
+with everything in its batch. *User data* may be in the fields named so; `meta` holds routing
+values only.
+"""
+
+
+def document(catalogue: Catalogue) -> str:
+    """Return the page."""
+    lines = [INTRODUCTION]
+    for root in catalogue.roots.values():
+        lines += _root(root, [kind for kind in catalogue.types.values() if kind.root == root.name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _root(root: RootType, kinds: list[EventType]) -> Iterator[str]:
+    yield f"## {root.name}\n"
+    yield f"{root.why.capitalize()}. Topic `{root.topic}`.\n"
+    yield "| event | entity | writer | meta | user data | payload | rules | why |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from map(_row, kinds)
+    yield ""
+
+
+def _row(kind: EventType) -> str:
+    cells = (
+        f"`{kind.name}` v{kind.version}",
+        kind.entity,
+        kind.writer,
+        ", ".join(map(_field, kind.meta.values())),
+        ", ".join(kind.user_data),
+        "" if kind.payload == "none" else kind.payload,
+        ", ".join(_rules(kind)),
+        kind.why,
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _field(field: MetaField) -> str:
+    kind = " or ".join(field.choices) if field.choices else field.kind
+    return f"`{field.name}`{'' if field.required else '?'} {kind}"
+
+
+def _rules(kind: EventType) -> Iterator[str]:
+    if kind.columns:
+        yield "needs " + " and ".join(kind.columns)
+    if kind.claim:
+        yield f"claims `{kind.claim}`"
+    if kind.ends:
+        yield "ends the root"
+    if kind.reopens:
+        yield "opens an ended root again"
+    if kind.after_end:
+        yield "may follow the end"

@@ -1,0 +1,63 @@
+"""Seals the events of one producer: natively where it can, else as `seal` says."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+import orjson
+
+from streams.events.canonical import EPOCH
+from streams.events.catalogue import Catalogue
+from streams.events.codec import Codec
+from streams.events.model import NewEvent
+from streams.events.native import native, understands
+from streams.events.rules import check_producer, payload_prefix
+from streams.events.seal import INLINE_MAX_BYTES, Sealed, seal
+
+
+class Sealer:
+    """Makes of an event what `seal` makes of it, whoever does it."""
+
+    def __init__(
+        self, *, producer: str, codec: Codec, catalogue: Catalogue, natively: bool = True
+    ) -> None:
+        """`natively` allows the native module; whether it is there is another question.
+
+        Raises:
+            BadLocator: `producer` is none.
+        """
+        check_producer(producer)
+        self._producer, self._codec, self._catalogue = producer, codec, catalogue
+        module = native() if natively else None
+        self.native = module if module is not None and understands(module, codec.schema) else None
+        self._try_natively: Any = None
+        if self.native is not None:
+            self._try_natively = self.native.Sealer(
+                catalogue=catalogue,
+                header=codec.header,
+                producer=producer,
+                inline_max_bytes=INLINE_MAX_BYTES,
+                utc=UTC,
+                epoch=EPOCH,
+                dumps=orjson.dumps,
+                payload_prefix=payload_prefix,
+            ).seal
+
+    def __call__(self, event: NewEvent, event_id: int) -> Sealed:
+        """Check `event` against the catalogue, and freeze it.
+
+        Raises:
+            BadEvent: the event breaks a rule; nothing was made.
+        """
+        if self._try_natively is not None:
+            sealed: Sealed | None = self._try_natively(event, event_id)
+            if sealed is not None:
+                return sealed
+        return seal(
+            event,
+            event_id=event_id,
+            producer=self._producer,
+            codec=self._codec,
+            catalogue=self._catalogue,
+        )

@@ -1,0 +1,37 @@
+"""The event that ends an execution because somebody wanted it, or its caller is gone. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from streams.events.model import NewEvent, Root
+from streams.payload.port import Scope
+
+
+def cancelled(
+    root: Root, scope: Scope, *, by: str, reason: str | None, now: datetime, key: str
+) -> NewEvent:
+    """Return `execution.cancelled`; `key` names who tries, and only one of them succeeds."""
+    return NewEvent(
+        type="execution.cancelled",
+        root=root,
+        tenant_id=scope.tenant_id,
+        organization_id=scope.organization_id,
+        idempotency_key=f"cancel/{key}",
+        event_time=now,
+        status="CANCELLED",
+        error=reason,
+        meta={"by": by},
+    )
+
+
+def orphaned(child: int, parent: int, scope: Scope, *, reason: str, now: datetime) -> NewEvent:
+    """Return the end of an execution whose caller, `parent`, waits for it no more."""
+    return cancelled(
+        Root("execution", child),
+        scope,
+        by=f"execution/{parent}",
+        reason=reason,
+        now=now,
+        key=f"parent/{parent}",
+    )

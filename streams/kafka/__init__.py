@@ -1,0 +1,1 @@
+"""Kafka: clients and their settings, consumers, producers, record decoding."""

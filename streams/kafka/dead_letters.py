@@ -1,0 +1,125 @@
+"""Where records go that can never be processed: as they were, with the reason beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from streams.errors import Unavailable
+from streams.kafka.feed.port import Record
+
+TOPIC = "noetl.dead-letters"
+MAX_REASON_BYTES = 4000
+OURS = "dead-letter-"
+"""What our headers begin with; the record's own stay beside them."""
+
+Headers = list[tuple[str, bytes]]
+
+
+class DeadLettersUnavailable(Unavailable):
+    """The broker does not take the dead letter; putting it again is safe."""
+
+
+class DeadLetters(Protocol):
+    """Sets records aside, at least once each; an event tells of each one too."""
+
+    async def put(self, record: Record, reason: str, *, kind: str) -> None:
+        """Publish `record` with its `reason`, and return once it is durable.
+
+        `kind` says whose record it was: `trigger`, `work`, `event`.
+
+        Raises:
+            DeadLettersUnavailable: the broker does not take it; putting it again is safe.
+        """
+        ...
+
+
+def headers(record: Record, reason: str, kind: str) -> Headers:
+    """Return the headers of a dead letter: the record's own, then ours."""
+    place = record.place
+    ours = {
+        "kind": kind,
+        "reason": reason.encode("utf-8", "replace")[:MAX_REASON_BYTES].decode("utf-8", "ignore"),
+        "topic": place.topic,
+        "partition": str(place.partition),
+        "offset": str(record.offset),
+        "timestamp-ms": str(record.timestamp_ms),
+    }
+    own = [(name, value) for name, value in record.headers if not name.startswith(OURS)]
+    return own + [(OURS + name, text.encode()) for name, text in ours.items()]
+
+
+class KafkaDeadLetters:
+    """Publishes to the dead-letter topic; use it as an async context manager."""
+
+    def __init__(self, bootstrap: str, *, topic: str = TOPIC) -> None:
+        self._bootstrap, self._topic = bootstrap, topic
+        self._producer: Any = None
+
+    async def __aenter__(self) -> KafkaDeadLetters:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
+        )
+        try:
+            await self._producer.start()
+        except BaseException as error:
+            await self._producer.stop()
+            if isinstance(error, KafkaError):
+                raise self._unavailable(error) from error
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.stop()
+
+    async def put(self, record: Record, reason: str, *, kind: str) -> None:
+        """Publish `record` with its `reason`, and return once it is durable."""
+        made = headers(record, reason, kind)
+        try:
+            try:
+                await self._send(record.key, record.value, made)
+            except MessageSizeTooLargeError:
+                # With our headers a record can outgrow what it was let in with. Its bytes are
+                # kept as the event's payload; without this the partition would stand still.
+                omitted = (OURS + "value-omitted-bytes", str(len(record.value or b"")).encode())
+                await self._send(None, None, [*headers(_bare(record), reason, kind), omitted])
+        except KafkaError as error:
+            raise self._unavailable(error) from error
+
+    async def _send(self, key: bytes | None, value: bytes | None, made: Headers) -> None:
+        if key is None and value is None:  # the driver sends no such record
+            value, made = b"", [*made, (OURS + "value-was-null", b"true")]
+        await self._producer.send_and_wait(self._topic, value, key=key, headers=made)
+
+    def _unavailable(self, error: KafkaError) -> DeadLettersUnavailable:
+        return DeadLettersUnavailable(
+            f"{self._bootstrap}: {self._topic} does not take a dead letter: {error!r}; "
+            "see that Kafka is up (`streams status`) and has it (`streams topics apply`)"
+        )
+
+
+def _bare(record: Record) -> Record:
+    return Record(record.place, record.offset, None, None, (), record.timestamp_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One dead letter in memory."""
+
+    record: Record
+    reason: str
+    kind: str
+
+
+@dataclass(slots=True)
+class MemoryDeadLetters:
+    """Keeps dead letters in a list, for tests and the simulator."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+
+    async def put(self, record: Record, reason: str, *, kind: str) -> None:
+        """Keep it."""
+        self.letters.append(DeadLetter(record, reason, kind))

@@ -1,0 +1,17 @@
+"""What can go wrong between a broker and its readers."""
+
+from __future__ import annotations
+
+from streams.errors import Inconsistent, Unavailable
+
+
+class BrokerUnavailable(Unavailable):
+    """The broker does not answer, or not in time."""
+
+
+class FeedUnavailable(Unavailable):
+    """The broker cannot be read, or lost the group's position."""
+
+
+class Stalled(Inconsistent):
+    """Records wait and none is finished: the process must begin again."""

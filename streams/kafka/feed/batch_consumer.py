@@ -1,0 +1,255 @@
+"""The batch consumer: committed records from Kafka, committed only below what is unfinished."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    KafkaError,
+    UnknownTopicOrPartitionError,
+)
+
+from streams.kafka.errors import FeedUnavailable
+from streams.kafka.feed.offsets import Offsets
+from streams.kafka.feed.port import Notice, Place, Record, Standing, no_notice
+
+_log = logging.getLogger(__name__)
+_COMMIT_EVERY_S = 0.1
+_LAST_COMMIT_S = 3.0
+_RETRY_S = 0.5
+SESSION_TIMEOUT_MS = 15_000
+
+
+class KafkaFeed:
+    """Reads topics as one static member of a consumer group; an async context manager.
+
+    `instance` must be this process's alone and the same after a restart: the broker then
+    gives a restarted process its partitions back at once. `max_span` bounds how many
+    records of a partition are held between the lowest unfinished one and the newest; a
+    partition found at its bound is paused, so the last batch may go past it.
+    `fetch_wait_ms` only bounds how long the broker holds an idle fetch: it answers as soon
+    as a record is committed, so a long wait costs nothing.
+    `gather_s` lets records gather between two batches, for readers that nobody waits for.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Iterable[str],
+        *,
+        group: str,
+        instance: str,
+        on_assigned: Notice = no_notice,
+        on_revoked: Notice = no_notice,
+        max_span: int = 4000,
+        max_records: int = 500,
+        idle_s: float = 0.5,
+        fetch_wait_ms: int = 250,
+        gather_s: float = 0.0,
+    ) -> None:
+        self._bootstrap, self._topics = bootstrap, tuple(topics)
+        self._group, self._instance = group, instance
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._max_span, self._max_records = max_span, max_records
+        self._idle_ms, self._fetch_wait_ms = int(idle_s * 1000), fetch_wait_ms
+        self._gather_s = gather_s
+        self._offsets: dict[Place, Offsets] = {}
+        self._committed: dict[Place, int] = {}
+        self._paused: set[Place] = set()
+        self._notices: list[tuple[Notice, frozenset[Place]]] = []
+        self._progress = 0
+        self._stirred = asyncio.Event()
+        self._failure: FeedUnavailable | None = None
+        self._consumer: Any = None
+        self._committer: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> KafkaFeed:
+        self._consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            client_id=f"{self._group}.{self._instance}",
+            group_id=self._group,
+            group_instance_id=self._instance,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            partition_assignment_strategy=(RangePartitionAssignor,),
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            fetch_max_wait_ms=self._fetch_wait_ms,
+            max_poll_records=self._max_records,
+        )
+        self._consumer.subscribe(list(self._topics), listener=_Listener(self))
+        try:
+            await self._consumer.start()
+        except BaseException as error:
+            await self._consumer.stop()
+            if isinstance(error, KafkaError):
+                raise self._unavailable(error) from error
+            raise
+        self._committer = asyncio.create_task(self._commit_for_ever(), name="commit offsets")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._committer is not None
+        self._committer.cancel()
+        await asyncio.gather(self._committer, return_exceptions=True)
+        with suppress(KafkaError, IllegalStateError, TimeoutError):
+            await asyncio.wait_for(self._commit(), _LAST_COMMIT_S)
+        await self._consumer.stop()
+
+    async def next_batch(self) -> Mapping[Place, list[Record]]:
+        """Wait for records and return them; empty when an idle moment passed.
+
+        Raises:
+            FeedUnavailable: the broker refuses this reader; asking again will not help.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._gather_s:
+            await asyncio.sleep(self._gather_s)
+        await self._give_notice()
+        self._pause_and_resume()
+        try:
+            found = await self._consumer.getmany(timeout_ms=self._idle_ms)
+        except KafkaError as error:
+            if not error.retriable:
+                raise self._unavailable(error) from error
+            _log.warning("%s: %r; trying again", self._bootstrap, error)
+            await asyncio.sleep(_RETRY_S)
+            return {}
+        # No await up to here since the position moved: a commit sees both or neither.
+        batch = {Place(*partition): _records(records) for partition, records in found.items()}
+        for place, records in batch.items():
+            offsets = self._offsets[place]
+            for record in records:
+                offsets.deliver(record.offset)
+        self._stirred.set()
+        await self._give_notice()
+        return batch
+
+    def acknowledge(self, records: Iterable[Record]) -> None:
+        """Say that these records never need to come again; those of lost places are ignored."""
+        for record in records:
+            offsets = self._offsets.get(record.place)
+            if offsets is not None and offsets.finish(record.offset):
+                self._progress += 1
+        self._stirred.set()
+
+    def standing(self) -> Standing:
+        """Say how many places lie between what is committed and the end, and the progress."""
+        behind = 0
+        for place, committed in self._committed.items():
+            with suppress(AssertionError):  # lost in this moment
+                stable = self._consumer.last_stable_offset(TopicPartition(*_pair(place)))
+                behind += max(0, (stable or 0) - committed)
+        return Standing(behind, self._progress)
+
+    @property
+    def places(self) -> frozenset[Place]:
+        """The partitions this reader has now."""
+        return frozenset(self._offsets)
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return len(self._consumer.partitions_for_topic(topic) or ())
+
+    async def _give_notice(self) -> None:
+        while self._notices:
+            told, places = self._notices.pop(0)
+            await told(places)
+
+    def _pause_and_resume(self) -> None:
+        for place, offsets in self._offsets.items():
+            partition = TopicPartition(*_pair(place))
+            if place not in self._paused and offsets.span >= self._max_span:
+                self._consumer.pause(partition)
+                self._paused.add(place)
+            elif place in self._paused and offsets.span <= self._max_span // 2:
+                self._consumer.resume(partition)
+                self._paused.remove(place)
+
+    async def _commit_for_ever(self) -> None:
+        try:
+            while True:
+                await self._stirred.wait()
+                await asyncio.sleep(_COMMIT_EVERY_S)
+                self._stirred.clear()
+                with suppress(CommitFailedError, IllegalStateError):  # a rebalance was quicker
+                    await self._commit()
+        except KafkaError as error:
+            self._failure = self._unavailable(error)
+
+    async def _commit(self) -> None:
+        """Commit what moved since the last time."""
+        due = {}
+        for place in tuple(self._offsets):
+            partition = TopicPartition(*_pair(place))
+            try:
+                # Not wait_for: on Python 3.11 it may lose the cancellation that ends the feed.
+                async with asyncio.timeout(1.0):
+                    position = await self._consumer.position(partition)
+            except (TimeoutError, IllegalStateError):  # not known yet, or lost
+                continue
+            offsets = self._offsets.get(place)
+            if offsets is None:
+                continue
+            offset = offsets.committable(position)
+            if offset > self._committed.get(place, -1):
+                due[partition] = offset
+        if due:
+            await self._consumer.commit(due)
+            for partition, offset in due.items():
+                if (place := Place(*partition)) in self._offsets:
+                    self._committed[place] = offset
+
+    async def _revoked(self) -> None:
+        with suppress(KafkaError, IllegalStateError, TimeoutError):
+            await asyncio.wait_for(self._commit(), _LAST_COMMIT_S)
+        if lost := frozenset(self._offsets):
+            self._notices.append((self._on_revoked, lost))
+        self._offsets, self._committed, self._paused = {}, {}, set()
+
+    def _assigned(self, places: frozenset[Place]) -> None:
+        self._offsets = {place: Offsets() for place in sorted(places)}
+        self._notices.append((self._on_assigned, places))
+
+    def _unavailable(self, error: KafkaError) -> FeedUnavailable:
+        what = f"{self._bootstrap}: group {self._group} cannot read {', '.join(self._topics)}"
+        todo = (
+            "make the topics with `streams topics apply`"
+            if isinstance(error, UnknownTopicOrPartitionError)
+            else "see that Kafka is up (`streams status`)"
+        )
+        return FeedUnavailable(f"{what}: {error!r}; {todo}")
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the driver is untyped
+    """Keeps up with rebalances; agents are told by `next_batch`, so that heartbeats go on
+    however long they take, and what they raise is not swallowed by the driver."""
+
+    def __init__(self, feed: KafkaFeed) -> None:
+        self._feed = feed
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        await self._feed._revoked()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self._feed._assigned(frozenset(Place(*partition) for partition in assigned))
+
+
+def _pair(place: Place) -> tuple[str, int]:
+    return place.topic, place.partition
+
+
+def _records(found: list[Any]) -> list[Record]:
+    place = Place(found[0].topic, found[0].partition)
+    return [
+        Record(place, one.offset, one.key, one.value, one.headers, one.timestamp) for one in found
+    ]

@@ -1,0 +1,197 @@
+"""Telling whoever asked how an execution ended: one record on the topic that it named."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import orjson
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    InvalidTopicError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+from streams.errors import Refused, Unavailable
+from streams.events.model import Json
+from streams.kafka.names import NAMESPACE
+
+EXECUTION_HEADER = "execution-id"
+SEARCH_S = 30.0
+CLOCKS_APART = timedelta(minutes=1)
+"""A record's time is by its writer's clock, which may be behind the log's."""
+_HOPELESS = (
+    InvalidTopicError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+
+
+class ReplyRefused(Refused):
+    """The reply can never be sent: no such topic, not allowed, or too large."""
+
+
+class ReplyUnavailable(Unavailable):
+    """The broker does not take the reply now; sending it again is safe."""
+
+
+class Replies(Protocol):
+    """Publishes how executions ended, once each in effect."""
+
+    async def send(
+        self,
+        reply_to: str,
+        execution_id: int,
+        body: dict[str, Json],
+        *,
+        maybe_sent: bool = False,
+        since: datetime | None = None,
+    ) -> None:
+        """Publish `body` and return once it is durable.
+
+        With `maybe_sent`, as after a restart, it looks first whether the reply is on the
+        topic already, from `since` on: the time the execution ended.
+
+        Raises:
+            ReplyRefused: it can never be sent.
+            ReplyUnavailable: the broker does not take it; sending again, `maybe_sent`, is safe.
+        """
+        ...
+
+
+class KafkaReplies:
+    """Replies on Kafka topics that belong to others; use it as an async context manager."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._known: set[str] = set()
+        self._producer: Any = None
+
+    async def __aenter__(self) -> KafkaReplies:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
+        )
+        try:
+            await self._producer.start()
+        except BaseException as error:
+            await self._producer.stop()
+            if isinstance(error, KafkaError):
+                raise ReplyUnavailable(f"{self._bootstrap}: {error!r}; is Kafka up?") from error
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.stop()
+
+    async def send(
+        self,
+        reply_to: str,
+        execution_id: int,
+        body: dict[str, Json],
+        *,
+        maybe_sent: bool = False,
+        since: datetime | None = None,
+    ) -> None:
+        """Publish `body` and return once it is durable."""
+        refuse_own(reply_to)
+        try:
+            await self._must_exist(reply_to)
+            if maybe_sent and await self._is_there(reply_to, execution_id, since):
+                return
+            await self._producer.send_and_wait(
+                reply_to,
+                orjson.dumps(body),
+                key=str(execution_id).encode(),
+                headers=[(EXECUTION_HEADER, str(execution_id).encode())],
+            )
+        except _HOPELESS as error:
+            raise ReplyRefused(
+                f"execution {execution_id}: its reply cannot be sent to {reply_to}: {error!r}; "
+                "make the topic, or let us write to it"
+            ) from error
+        except KafkaError as error:
+            raise ReplyUnavailable(
+                f"execution {execution_id}: {reply_to} does not take its reply: {error!r}"
+            ) from error
+
+    async def _must_exist(self, topic: str) -> None:
+        """Raise at once where the producer would wait long for a topic that nobody made."""
+        if topic not in self._known:
+            await self._partitions(topic)
+            self._known.add(topic)
+
+    async def _partitions(self, topic: str) -> list[TopicPartition]:
+        there = await self._producer.client.fetch_all_metadata()
+        numbers = there.partitions_for_topic(topic)
+        if not numbers:
+            raise UnknownTopicOrPartitionError(topic)
+        return [TopicPartition(topic, number) for number in sorted(numbers)]
+
+    async def _is_there(self, topic: str, execution_id: int, since: datetime | None) -> bool:
+        places = await self._partitions(topic)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        await consumer.start()
+        try:
+            return await _found(consumer, places, str(execution_id).encode(), since)
+        finally:
+            await consumer.stop()
+
+
+async def _found(
+    consumer: Any, places: list[TopicPartition], wanted: bytes, since: datetime | None
+) -> bool:
+    """Read from `since` to where the topic ends now, looking for the execution's reply."""
+    consumer.assign(places)
+    ends = await consumer.end_offsets(places)
+    await consumer.seek_to_beginning(*places)
+    if since is not None:
+        at = int((since - CLOCKS_APART).timestamp() * 1000)
+        for place, found in (await consumer.offsets_for_times(dict.fromkeys(places, at))).items():
+            consumer.seek(place, ends[place] if found is None else found.offset)
+    deadline = time.monotonic() + SEARCH_S
+    while time.monotonic() < deadline:
+        if all([await consumer.position(place) >= ends[place] for place in places]):
+            return False
+        for records in (await consumer.getmany(timeout_ms=200)).values():
+            if any((EXECUTION_HEADER, wanted) in one.headers for one in records):
+                return True
+    raise ReplyUnavailable(f"the replies sent so far were not read within {SEARCH_S:.0f} s")
+
+
+def refuse_own(reply_to: str) -> None:
+    """Refuse the system's own topics, whatever a record or an event says."""
+    if reply_to.startswith(NAMESPACE):
+        raise ReplyRefused(f"{reply_to} is one of the system's own topics; no reply goes there")
+
+
+@dataclass(slots=True)
+class MemoryReplies:
+    """Keeps replies by topic, for tests and the simulator."""
+
+    sent: dict[str, list[tuple[int, dict[str, Json]]]] = field(default_factory=dict)
+
+    async def send(
+        self,
+        reply_to: str,
+        execution_id: int,
+        body: dict[str, Json],
+        *,
+        maybe_sent: bool = False,
+        since: datetime | None = None,
+    ) -> None:
+        """Keep `body`, unless it may be there and is."""
+        refuse_own(reply_to)
+        there = self.sent.setdefault(reply_to, [])
+        if not (maybe_sent and any(one == execution_id for one, _ in there)):
+            there.append((execution_id, body))

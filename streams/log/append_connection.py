@@ -1,0 +1,79 @@
+"""One connection for appends, opened again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from streams.events.seal import Sealed
+from streams.log.errors import LogUnavailable
+from streams.log.raw_rows import RawRows
+from streams.log.rows import new_event_rows
+
+APPEND = "SELECT * FROM noetl.append($1)"
+CONNECTION_LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what a call gets while the goodbye of the server is read
+    asyncpg.OperatorInterventionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
+
+
+class Lane:
+    """Calls the database's append, one call at a time."""
+
+    def __init__(self, dsn: str, patience_s: float, native: Any | None = None) -> None:
+        self._dsn, self._patience_s, self._native = dsn, patience_s, native
+        self.is_busy = False
+        self._rows: Callable[[Sequence[Sequence[Sealed]]], Any] = new_event_rows
+        self._connection: asyncpg.Connection | None = None
+        self._append: Any = None
+
+    async def call(self, batches: Sequence[Sequence[Sealed]]) -> list[Any]:
+        """Append `batches` and return the database's answers; repeats itself when cut off.
+
+        Raises:
+            LogUnavailable: no connection could be had, or no answer, in `patience_s`.
+            asyncpg.PostgresError: the database cannot take the rows.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        pause = 0.05
+        while True:
+            try:
+                if self._append is None:
+                    await self._connect()
+                rows = self._rows(batches)
+                return list(await self._append.fetch(rows, timeout=self._patience_s))
+            except CONNECTION_LOST as error:
+                await self.close()
+                if loop.time() + pause > deadline:
+                    raise LogUnavailable(
+                        f"Postgres has not answered for {self._patience_s:.0f} s "
+                        f"({error or type(error).__name__}); the append may be repeated"
+                    ) from error
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 1.0)
+
+    async def close(self) -> None:
+        """Let go of the connection; the next call opens another."""
+        connection, self._connection, self._append = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(*CONNECTION_LOST, TimeoutError):
+                await connection.close(timeout=1)
+
+    async def _connect(self) -> None:
+        self._connection = await asyncpg.connect(
+            self._dsn, timeout=5, server_settings={"application_name": "streams-appender"}
+        )
+        self._rows = new_event_rows
+        if self._native is not None:
+            self._rows = await RawRows.open(self._native, self._connection) or new_event_rows
+        self._append = await self._connection.prepare(APPEND)

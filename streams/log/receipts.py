@@ -1,0 +1,85 @@
+"""What the database says about a batch, told as a receipt or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from typing import Any
+
+from streams.errors import Refused
+from streams.events.model import Root
+from streams.events.seal import Sealed
+from streams.log.errors import (
+    BadBatch,
+    ForeignRoot,
+    IdempotencyConflict,
+    RootEnded,
+    VersionConflict,
+)
+from streams.log.port import Appended, Outcome, Receipt
+
+
+def receipt(batch: Sequence[Sealed], answers: Sequence[Mapping[str, Any]]) -> Receipt:
+    """Return the receipt of `batch`.
+
+    Raises:
+        Refused: the database refused it; the error says which event and why.
+    """
+    if len(batch) == 1 and len(answers) == 1 and answers[0]["outcome"] == _APPENDED:
+        return Receipt((_appended(answers[0]),))
+    by_event = {row["event_id"]: row for row in answers}
+    for sealed in batch:
+        row = by_event.get(sealed.event_id)
+        if row is None:
+            continue
+        if row["outcome"] == "refused":
+            raise refusal(sealed, row["reason"], row["found"])
+        if row["outcome"] == "claimed":
+            return Receipt((), claimed_by=row["stored_id"])
+    return Receipt(tuple(_appended(by_event[sealed.event_id]) for sealed in batch))
+
+
+def _appended(row: Mapping[str, Any]) -> Appended:
+    _, _, outcome, stored_id, seq, position, version, ingest_time, chain, _, _ = row.values()
+    return Appended(
+        stored_id,
+        _OUTCOMES[outcome],
+        seq,
+        position,
+        version,
+        ingest_time.replace(tzinfo=UTC),
+        chain.hex(),
+    )
+
+
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+_APPENDED = Outcome.APPENDED.value
+
+
+def refusal(sealed: Sealed, reason: str, found: str | None) -> Refused:
+    """Return the error for the database's `reason`."""
+    record = sealed.record
+    root = Root(record["root_type"], record["root_id"])
+    if reason == "version":
+        expected = sealed.expected_version
+        return VersionConflict(record["stream_id"], expected=expected or 0, found=int(found or 0))
+    if reason == "idempotency":
+        return IdempotencyConflict(root, record["idempotency_key"], int(found or 0))
+    if reason == "terminal":
+        return RootEnded(root, record["event_type"])
+    return ForeignRoot(root, "root_type" if reason == "root_type" else "tenant or organization")
+
+
+def check_batch(batch: Sequence[Sealed]) -> None:
+    """Refuse a batch that is empty or uses one idempotency key twice."""
+    if not batch:
+        raise BadBatch("an append needs at least one event")
+    if len(batch) == 1:
+        return
+    seen = set()
+    for sealed in batch:
+        root = sealed.root_id
+        for what in (("idempotency_key", sealed.idempotency_key), ("claim", sealed.claim)):
+            if what[1] is not None and (root, what) in seen:
+                raise BadBatch(f"the batch has {what[0]} {what[1]!r} twice for root {root}")
+            seen.add((root, what))

@@ -1,0 +1,1 @@
+"""Rows of JSON as Arrow streams, and back."""

@@ -1,0 +1,87 @@
+"""Buckets and containers of the clouds, opened by obstore as the settings say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
+
+from streams.payload.errors import NoSuchBackend, PayloadUnavailable
+from streams.payload.objects.access_keys import NO_KEYS
+from streams.settings.payload_store import PayloadConnection
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, ClientConfig, GCSConfig, S3Config
+
+_ONLY_HTTP: ClientConfig = {"allow_http": True}
+
+
+def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore:
+    """Open a bucket of S3, or of a server that speaks it; boto3 finds keys that are not given.
+
+    Raises:
+        PayloadUnavailable: it finds none.
+    """
+    config: S3Config = {"region": place.region}
+    if place.endpoint is not None:
+        config["endpoint"] = place.endpoint.rstrip("/")
+    if encrypt:
+        config["server_side_encryption"] = "AES256"
+    if place.access_key is None or place.secret_key is None:
+        # boto3 takes a quarter of a second to import; those who gave keys do not wait for it.
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
+        try:
+            keys = Boto3CredentialProvider()
+        except ValueError:
+            raise PayloadUnavailable(NO_KEYS) from None
+        return S3Store(
+            place.bucket, config=config, credential_provider=keys, client_options=_client(place)
+        )
+    config["access_key_id"] = place.access_key.get_secret_value()
+    config["secret_access_key"] = place.secret_key.get_secret_value()
+    return S3Store(place.bucket, config=config, client_options=_client(place))
+
+
+def gcs_bucket(place: PayloadConnection) -> ObjectStore:
+    """Open a bucket of Google Cloud Storage.
+
+    `secret_key` is a service account's key as JSON; without it, the machine's own credentials
+    are used.
+    """
+    config: GCSConfig = {}
+    if place.endpoint is not None:
+        config["base_url"] = place.endpoint.rstrip("/")
+    if place.secret_key is not None:
+        config["service_account_key"] = place.secret_key.get_secret_value()
+    try:
+        return GCSStore(place.bucket, config=config, client_options=_client(place))
+    except (BaseError, ValueError) as error:
+        raise NoSuchBackend("gcs", str(error)) from error
+
+
+def azure_container(place: PayloadConnection) -> ObjectStore:
+    """Open a container of Azure Blob Storage: `access_key` is the account, `secret_key` its key.
+
+    Without a key, the machine's own identity is used.
+    """
+    if place.access_key is None:
+        raise NoSuchBackend(
+            "azure-blob", "set payload_store.connection.access_key to the storage account's name"
+        )
+    config: AzureConfig = {"account_name": place.access_key.get_secret_value()}
+    if place.secret_key is not None:
+        config["account_key"] = place.secret_key.get_secret_value()
+    if place.endpoint is not None:
+        config["endpoint"] = place.endpoint.rstrip("/")
+    try:
+        return AzureStore(place.bucket, config=config, client_options=_client(place))
+    except (BaseError, ValueError) as error:
+        raise NoSuchBackend("azure-blob", str(error)) from error
+
+
+def _client(place: PayloadConnection) -> ClientConfig:
+    """Speak without TLS only where the endpoint says so."""
+    plain = place.endpoint is not None and place.endpoint.startswith("http://")
+    return _ONLY_HTTP if plain else {}

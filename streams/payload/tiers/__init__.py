@@ -1,0 +1,1 @@
+"""Caches in front of the payload store: process memory, shared memory, the node's disk."""

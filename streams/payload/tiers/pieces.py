@@ -1,0 +1,62 @@
+"""Copies of payloads on their way to a reader: checked, cut, and kept in passing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from streams.events.model import PayloadRef
+from streams.payload.content import check
+from streams.payload.tiers.disk import Draft
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PIECE_BYTES = 1 << 20
+
+
+def own_copy(ref: PayloadRef, found: bytes | pa.Buffer) -> bytes:
+    """Return what is at hand as bytes of this process; those it has already are good.
+
+    Raises:
+        PayloadCorrupt: shared memory does not hold what its header says.
+    """
+    return found if isinstance(found, bytes) else check(ref, found.to_pybytes())
+
+
+def is_behind(ref: PayloadRef, found: pa.Buffer) -> bool:
+    """Say whether shared memory holds what its header says."""
+    return sha256(found).hexdigest() == ref.sha256
+
+
+def cut(found: bytes | pa.Buffer) -> Iterator[bytes]:
+    """Yield it in pieces."""
+    whole = memoryview(found)
+    for start in range(0, len(whole), PIECE_BYTES):
+        yield bytes(whole[start : start + PIECE_BYTES])
+
+
+async def kept(
+    pieces: AsyncIterator[bytes], begin: Callable[[], Draft | None]
+) -> AsyncGenerator[bytes, None]:
+    """Yield what comes from the store; at its end, which is checked there, the draft is whole.
+
+    It is begun with the first piece: what is not in the store must push nothing out.
+    """
+    draft, begun = None, False
+    try:
+        async for piece in pieces:
+            if not begun:
+                draft, begun = await asyncio.to_thread(begin), True
+            if draft is not None:
+                await asyncio.to_thread(draft.write, piece)
+            yield piece
+        if draft is not None:
+            await asyncio.to_thread(draft.keep)
+    finally:
+        if draft is not None:
+            await asyncio.to_thread(draft.drop)
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()

@@ -1,0 +1,264 @@
+"""The tiers in front of a payload store, asked from the nearest to the truth.
+
+1    this process's memory
+1.5  Arrow streams in the node's shared memory, found by the reference's hint
+2    the node's disk
+3    the store itself, written first, always
+
+A tier that does not have it, or whose copy is not what the reference says, is passed over and
+counted. Nothing is lost with any of 1, 1.5 and 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from streams.events.model import PayloadRef
+from streams.payload.content import key_of
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.port import ARROW, Compression, PayloadStore, Scope
+from streams.payload.shm.node import SharedMemory
+from streams.payload.shm.region import NotHere
+from streams.payload.tiers.counts import Tier, TierCounts
+from streams.payload.tiers.disk import DiskCache, Draft
+from streams.payload.tiers.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
+from streams.payload.tiers.process_cache import ByteLru
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IN_A_THREAD_BYTES = 1 << 20
+"""Copying more than this would hold up everything else that the process does."""
+TEND_S, SWEEP_EVERY = 5.0, 12
+_MINE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caches:
+    """The tiers that a process has in front of the store; each may be missing."""
+
+    memory: ByteLru | None = None
+    shared: SharedMemory | None = None
+    disk: DiskCache | None = None
+
+
+class TieredPayloads:
+    """A payload store with tiers in front of it."""
+
+    def __init__(self, durable: PayloadStore, caches: Caches, counts: TierCounts) -> None:
+        self._durable, self._counts = durable, counts
+        self._memory, self._shared, self._disk = caches.memory, caches.shared, caches.disk
+        # What this process wrote lately: its own reads say nothing about sharing.
+        self._mine: OrderedDict[str, None] = OrderedDict()
+
+    async def put(
+        self,
+        scope: Scope,
+        data: bytes,
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store `data`; then share it where it is Arrow and there is room, and say so."""
+        ref = await self._durable.put(
+            scope,
+            data,
+            media_type=media_type,
+            row_count=row_count,
+            schema_digest=schema_digest,
+            compression=compression,
+        )
+        key = key_of(ref)
+        self._remember(key)
+        if self._shared is not None and media_type == ARROW:
+            hint = await _near(len(data), self._shared.offer, ref, data)
+            if hint is not None:
+                return replace(ref, ipc=hint)
+        if self._memory is not None:
+            self._memory.put(key, data)
+        return ref
+
+    async def get(self, ref: PayloadRef) -> bytes:
+        """Return the bytes behind `ref` from the nearest tier that has them.
+
+        Here shared memory is copied, and a copy is checked as those of the other tiers are.
+        """
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
+        if found is not None:
+            try:
+                data: bytes = await _near(len(found), own_copy, ref, found)
+            except PayloadCorrupt:
+                self._counts.fell_through["content"] += 1
+            else:
+                self._served(key, ref, found)
+                return data
+        return await self._from_afar(ref)
+
+    async def table(self, ref: PayloadRef) -> pa.Table:
+        """Return the rows behind `ref`; from shared memory they are not copied.
+
+        Raises:
+            PayloadCorrupt: what is stored is no Arrow stream.
+        """
+        from streams.payload.arrow.rows import read_table
+
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
+        if found is not None:
+            try:
+                # What is packed would be a copy; our writers leave it as it is.
+                table = read_table(found, ref.uri, row_count=ref.row_count, unpacked_bytes=0)
+            except PayloadCorrupt:
+                self._counts.fell_through["arrow"] += 1
+            else:
+                self._served(key, ref, found)
+                return table
+        return read_table(await self._from_afar(ref), ref.uri)
+
+    async def store(
+        self,
+        scope: Scope,
+        chunks: AsyncIterable[bytes],
+        *,
+        media_type: str,
+        row_count: int | None = None,
+        schema_digest: str | None = None,
+        compression: Compression | None = None,
+    ) -> PayloadRef:
+        """Store what `chunks` yields; its first reader on a node brings it to the node's disk."""
+        return await self._durable.store(
+            scope,
+            chunks,
+            media_type=media_type,
+            row_count=row_count,
+            schema_digest=schema_digest,
+            compression=compression,
+        )
+
+    async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
+        """Yield the bytes behind `ref` in pieces, in little memory, from the nearest tier.
+
+        What comes from the store is kept on the node's disk, if it was wanted to its end.
+        """
+        key = key_of(ref)
+        found = self._at_hand(ref, key)
+        if found is not None:
+            if isinstance(found, bytes) or await _near(len(found), is_behind, ref, found):
+                self._served(key, ref, found)
+                for piece in cut(found):
+                    yield piece
+                return
+            self._counts.fell_through["content"] += 1
+        own = key in self._mine
+        if self._disk is not None:
+            file = await asyncio.to_thread(self._disk.open, ref)
+            if file is not None:
+                with file:
+                    while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+                        yield piece
+                self._counts.read("2", ref.byte_length, own=own)
+                return
+        async with aclosing(kept(self._durable.fetch(ref), lambda: self._draft(ref))) as pieces:
+            async for piece in pieces:
+                yield piece
+        self._counts.read("3", ref.byte_length, own=own)
+
+    async def exists(self, ref: PayloadRef) -> bool:
+        """Say whether the store has the object; copies do not count."""
+        return await self._durable.exists(ref)
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Remove the object and this node's copies; harmless when they are gone."""
+        key = key_of(ref)
+        if self._memory is not None:
+            self._memory.drop(key)
+        if self._shared is not None:
+            self._shared.drop(ref)
+        if self._disk is not None:
+            await asyncio.to_thread(self._disk.drop, ref)
+        await self._durable.delete(ref)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the tiers did, and how much is in them, as JSON."""
+        tiers = {"1": self._memory, "1.5": self._shared, "2": self._disk}
+        in_use = {name: tier.bytes_in_use for name, tier in tiers.items() if tier is not None}
+        return {**self._counts.snapshot(), "bytes_in_use": in_use}
+
+    @asynccontextmanager
+    async def tended(self) -> AsyncIterator[TieredPayloads]:
+        """Remove what has had its time for as long as the body runs, and the rest at its end."""
+        tending = asyncio.create_task(self._tend())
+        try:
+            yield self
+        finally:
+            tending.cancel()
+            await asyncio.gather(tending, return_exceptions=True)
+            if self._shared is not None:
+                await asyncio.to_thread(self._shared.close)
+
+    async def _tend(self) -> None:
+        turn = 0
+        while self._shared is not None:
+            await asyncio.sleep(TEND_S)
+            turn += 1
+            sweep = turn % SWEEP_EVERY == 0
+            await asyncio.to_thread(self._shared.sweep if sweep else self._shared.tend)
+
+    def _at_hand(self, ref: PayloadRef, key: str) -> bytes | pa.Buffer | None:
+        """Look where looking costs next to nothing."""
+        if self._memory is not None and (data := self._memory.get(key)) is not None:
+            if len(data) == ref.byte_length:
+                return data
+            self._counts.fell_through["length"] += 1
+        if self._shared is None or ref.media_type != ARROW:
+            return None
+        try:
+            return self._shared.attach(ref)
+        except NotHere as error:
+            self._counts.fell_through[error.reason] += 1
+            return None
+
+    def _served(self, key: str, ref: PayloadRef, found: bytes | pa.Buffer) -> None:
+        """Count what was at hand, and held what it promised."""
+        tier: Tier = "1" if isinstance(found, bytes) else "1.5"
+        self._counts.read(tier, ref.byte_length, own=key in self._mine)
+
+    async def _from_afar(self, ref: PayloadRef) -> bytes:
+        key = key_of(ref)
+        own = key in self._mine
+        data: bytes | None = None
+        if self._disk is not None:
+            data = await asyncio.to_thread(self._disk.get, ref)
+        if data is not None:
+            self._counts.read("2", len(data), own=own)
+        else:
+            data = await self._durable.get(ref)
+            self._counts.read("3", len(data), own=own)
+            if self._disk is not None:
+                await asyncio.to_thread(self._disk.put, ref, data)
+        if self._memory is not None:
+            self._memory.put(key, data)
+        return data
+
+    def _draft(self, ref: PayloadRef) -> Draft | None:
+        return None if self._disk is None else self._disk.draft(ref)
+
+    def _remember(self, key: str) -> None:
+        self._mine[key] = None
+        self._mine.move_to_end(key)
+        while len(self._mine) > _MINE:
+            with suppress(KeyError):
+                self._mine.popitem(last=False)
+
+
+async def _near(size: int, call: Any, *args: Any) -> Any:
+    """Call at once what is quickly done, and in a thread what is not."""
+    return call(*args) if size < IN_A_THREAD_BYTES else await asyncio.to_thread(call, *args)

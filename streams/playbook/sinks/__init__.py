@@ -1,0 +1,1 @@
+"""Sink blocks of a playbook: parsing, checking, and the tasks they become."""

@@ -1,0 +1,192 @@
+"""Sinks of results that no worker has in hand: of a loop, a called playbook, the whole playbook.
+
+Such a sink is a step of its own. That of a loop or a call comes right behind it and takes over
+its arcs, which the author never sees; the playbook's own is entered when nothing else is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streams.events.model import Json
+from streams.playbook.deferrable import names_of
+from streams.playbook.draft import Draft
+from streams.playbook.expressions import Template, compile_value
+from streams.playbook.model import Arc, Loop, Step, Task
+from streams.playbook.readers import ways_of
+from streams.playbook.return_value import enveloped
+from streams.playbook.sinks.auth import with_auth
+from streams.playbook.source import Path
+from streams.playbook.tasks import configs_of, step_sink
+
+
+def comes_after(loop: Loop | None, tasks: Sequence[Task]) -> bool:
+    """Say whether a step's sink needs a step of its own."""
+    return loop is not None or any(task.kind == "playbook" for task in tasks)
+
+
+def with_sinks(
+    draft: Draft,
+    top: Mapping[str, Any],
+    steps: Mapping[str, Step],
+    places: Mapping[str, Path],
+    workbook: Mapping[str, Any],
+    returns: Template | None,
+) -> tuple[dict[str, Step], str | None]:
+    """Return all steps, those of sinks included, and the one of the playbook's own sink."""
+    made: dict[str, Step] = {}
+    for name, step in steps.items():
+        path = places[name]
+        written = top["workflow"][path[1]]
+        block = written.get("sink")
+        if not isinstance(block, dict) or not comes_after(step.loop, step.tasks):
+            made[name] = step
+            continue
+        path = (*path, "sink")
+        block = with_auth(draft, block, configs_of(written, workbook), path, is_later=True)
+        before, after = _followed(draft, step, block, path, _free(name, steps))
+        made |= {name: before, after.name: after}
+    block = top.get("sink")
+    if not isinstance(block, dict) or not steps:
+        return made, None
+    last = _last(draft, block, steps, _free("playbook", made), returns)
+    return {**made, last.name: last}, last.name
+
+
+def _followed(
+    draft: Draft, step: Step, block: Mapping[str, Any], path: Path, name: str
+) -> tuple[Step, Step]:
+    goes_on = step.on_error == "continue"
+    if block.get("on", "success") != "success" and not goes_on:
+        hint = f"say on_error: continue, or route errors to a step that saves {step.name}"
+        draft.report((*path, "on"), "a loop or a call that fails ends here", hint, at_key=True)
+    task = step_sink(draft, block, path, (), subject=_Result(step.name))
+    after = Step(
+        name=name,
+        tasks=(task,),
+        arcs=tuple(_after_sink(step.name, name, arc) for arc in step.arcs),
+        inclusive=step.inclusive,
+        on_error=step.on_error,
+        pool=step.pool,
+        persists=step.name,
+        reads=names_of(task),
+        ways=ways_of((task,), None),
+        line=step.line,
+    )
+    handlers = [arc for arc in step.arcs if arc.when is not None and step.name in arc.when.names]
+    on_error = () if goes_on else tuple(_after_error(step.name, arc) for arc in handlers)
+    passed_on = Arc(step=name, args=compile_value("{{ args }}"))
+    return replace(step, arcs=(passed_on, *on_error)), after
+
+
+def _last(
+    draft: Draft,
+    block: Mapping[str, Any],
+    steps: Mapping[str, Step],
+    name: str,
+    returns: Template | None,
+) -> Step:
+    if block.get("on", "success") != "success":
+        hint = "put the sink on the step, or route errors to a step that saves them"
+        draft.report(("sink", "on"), "a playbook that fails ends at once", hint, at_key=True)
+    subject: Template = (
+        _Last(frozenset(one.name for one in steps.values() if _may_end(one, steps)))
+        if returns is None
+        else _Returned(returns)
+    )
+    task = step_sink(draft, block, ("sink",), (), subject=subject, passes=returns is None)
+    ways = ways_of((task,), None)
+    return Step(name=name, tasks=(task,), reads=names_of(task), ways=ways, pool=_pool(steps))
+
+
+def _may_end(step: Step, steps: Mapping[str, Step]) -> bool:
+    """Say whether nothing may come after a step: no arc holds, or what comes is skipped."""
+    nexts = [steps.get(arc.step) for arc in step.arcs]
+    is_led_on = any(arc.when is None for arc in step.arcs)
+    return not is_led_on or any(one is not None and one.when is not None for one in nexts)
+
+
+def _pool(steps: Mapping[str, Step]) -> str:
+    return next(iter(steps.values())).pool
+
+
+def _free(name: str, steps: Mapping[str, Step]) -> str:
+    made = f"{name}_sink"
+    while made in steps:
+        made += "_"
+    return made
+
+
+def _after_error(name: str, arc: Arc) -> Arc:
+    failed = compile_value(f"{{{{ {name}.status == 'error' }}}}")
+    return arc if arc.when is None else replace(arc, when=_Both(failed, arc.when))
+
+
+def _after_sink(step: str, sink: str, arc: Arc) -> Arc:
+    asks = arc.when is not None and step in arc.when.names
+    return replace(arc, when=_Judged(step, sink, arc.when)) if asks and arc.when else arc
+
+
+class _Judged:
+    """Asks about a step as if its sink were part of it: where that failed, the step did."""
+
+    def __init__(self, step: str, sink: str, when: Template) -> None:
+        self._step, self._sink, self._when = step, sink, when
+        self.names, self.ways = when.names | {sink}, when.ways | {(sink, "status")}
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        step: Any = scope.get(self._step)
+        sink: Any = scope.get(self._sink)
+        if isinstance(step, Mapping) and isinstance(sink, Mapping) and sink["status"] == "error":
+            failed = {"status": "error", "error": sink.get("error")}
+            scope = {**scope, self._step: {**step, **failed}}
+        return self._when.render(scope)
+
+
+class _Both:
+    """Holds where both conditions do."""
+
+    def __init__(self, first: Template, second: Template) -> None:
+        self._first, self._second = first, second
+        self.names, self.ways = first.names | second.names, first.ways | second.ways
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        return bool(self._first.render(scope)) and bool(self._second.render(scope))
+
+
+class _Result:
+    """The result of a step, if it has one."""
+
+    def __init__(self, step: str) -> None:
+        self._step, self.names, self.ways = step, frozenset({step}), frozenset({(step,)})
+
+    def render(self, scope: Mapping[str, object]) -> Any:
+        return scope.get(self._step)
+
+
+class _Last:
+    """The result of the step that ended last, which the planner names."""
+
+    def __init__(self, steps: frozenset[str]) -> None:
+        self.names, self.ways = steps, frozenset((name,) for name in steps)
+
+    def render(self, scope: Mapping[str, object]) -> Any:
+        args: Any = scope.get("args")
+        nothing: dict[str, Any] = {
+            "status": "success",
+            "data": None,
+            "meta": {},
+        }  # of a step that only routes
+        return scope.get(args.get("last_step", ""), nothing)
+
+
+class _Returned:
+    """What the playbook returns, as a result."""
+
+    def __init__(self, returns: Template) -> None:
+        self._returns, self.names, self.ways = returns, returns.names, returns.ways
+
+    def render(self, scope: Mapping[str, object]) -> Any:
+        return {"meta": {}, **enveloped(self._returns.render(scope))}

@@ -1,0 +1,1 @@
+"""Results of tasks and steps: envelopes, references, spilling and resolving."""

@@ -1,0 +1,131 @@
+"""The tier `duckdb`: a table in a DuckDB file of this process, to be asked with SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from streams.clock import Clock
+from streams.events.model import PayloadRef
+from streams.results.copies.ends import end_of
+from streams.results.copies.port import Copy, CopyFailed
+
+ROOM_BYTES = 2**30
+LONGEST = timedelta(days=7)
+"""People ask this table, so its rows stay longer than copies that are only read."""
+_COLUMNS = """(
+  ref text PRIMARY KEY, execution_id bigint, step text, task text, payload text, data text,
+  until timestamp
+)"""
+_OPEN = (
+    f"CREATE TABLE IF NOT EXISTS results {_COLUMNS}",
+    "ALTER TABLE results ADD COLUMN IF NOT EXISTS until timestamp",
+)
+_PUT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)"
+_GET = "SELECT data FROM results WHERE payload = ? LIMIT 1"
+_DELETE = "DELETE FROM results WHERE payload = ?"
+_SWEEP = "DELETE FROM results WHERE until IS NULL OR until <= ?"
+_LENGTH = "SELECT coalesce(sum(strlen(data)), 0) FROM results"
+_KEEP = """
+INSERT INTO kept SELECT * FROM results WHERE ref IN (
+  SELECT ref FROM (
+    SELECT ref, sum(strlen(data)) OVER (ORDER BY until DESC, ref) AS total FROM results
+  ) WHERE total <= ?
+)"""
+
+
+class DuckdbTier:
+    """Rows of results. DuckDB lets one process have a file, so each has its own.
+
+    What is deleted stays in the file as room that is rarely used again. So when a file's worth
+    has been written, the half that ends last is written anew and the rest is let go.
+    """
+
+    def __init__(self, path: Path, clock: Clock, room_bytes: int = ROOM_BYTES) -> None:
+        self._path, self._clock, self._room = path, clock, room_bytes
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._used = 0
+
+    async def put(self, copy: Copy) -> None:
+        """Write a row, unless it needs more than half of the room; its data is JSON text."""
+        if len(copy.data) > self._room // 2:
+            return
+        names = (copy.uri, copy.execution_id, copy.step, copy.task, copy.payload.uri)
+        until = _plain(end_of(copy.expires_at, self._clock.now(), LONGEST))
+        await self._do(self._put, (*names, copy.data, until))
+
+    async def get(self, ref: PayloadRef) -> bytes | None:
+        """Return the bytes, or None where there is no row."""
+        row = await self._do(self._ask, _GET, ref.uri)
+        return None if row is None else str(row[0]).encode()
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Remove the rows that have this data."""
+        await self._do(self._ask, _DELETE, ref.uri)
+
+    async def sweep(self) -> None:
+        """Remove the rows that have ended; a file that is not there is not made for that."""
+        if self._path.exists():
+            await self._do(self._ask, _SWEEP, _plain(self._clock.now()))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._session is not None:
+                self._session.close()
+                self._session = None
+
+    async def _do(self, call: Any, *args: Any) -> Any:
+        return await asyncio.to_thread(self._guarded, call, *args)
+
+    def _guarded(self, call: Any, *args: Any) -> Any:
+        import duckdb  # thirty megabytes, for workers that use it
+
+        with self._lock:
+            try:
+                if self._session is None:
+                    self._open(duckdb.connect)
+                return call(*args)
+            except (duckdb.Error, OSError, UnicodeDecodeError) as error:
+                raise CopyFailed(f"{self._path}: {error}") from error
+
+    def _open(self, connect: Any) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._session = connect(str(self._path))
+        for sql in _OPEN:
+            self._session.execute(sql)
+        self._used = self._path.stat().st_size
+
+    def _ask(self, sql: str, *values: object) -> Any:
+        return self._session.execute(sql, list(values)).fetchone()
+
+    def _put(self, row: tuple[Any, ...]) -> None:
+        *names, data, until = row
+        self._ask(_PUT, *names, data.decode(), until)
+        self._used += len(data)
+        if self._used > self._room:
+            self._write_anew()
+
+    def _write_anew(self) -> None:
+        session = self._session
+        session.begin()
+        try:
+            session.execute(f"CREATE TABLE kept {_COLUMNS}")
+            session.execute(_KEEP, [self._room // 2])
+            session.execute("DROP TABLE results")
+            session.execute("ALTER TABLE kept RENAME TO results")
+            session.commit()
+        except BaseException:
+            session.rollback()
+            raise
+        session.execute("CHECKPOINT")
+        self._used = int(self._ask(_LENGTH)[0])
+
+
+def _plain(at: datetime) -> datetime:
+    """Return a time in UTC as DuckDB's `timestamp`, which has no zone."""
+    return at.replace(tzinfo=None)

@@ -1,0 +1,69 @@
+"""The tier `db`: a table in Postgres, to be asked with SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import asyncpg
+
+from streams.events.model import PayloadRef
+from streams.results.copies.port import Copy, CopyFailed
+
+# `json` and not `jsonb`: it keeps the text, and so the digest, as it was.
+_PUT = """
+INSERT INTO noetl.result_data
+  (ref, execution_id, step_name, task_label, payload_uri, data, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6::json, $7)
+ON CONFLICT (ref) DO UPDATE
+SET data = excluded.data, payload_uri = excluded.payload_uri, expires_at = excluded.expires_at
+"""
+_GET = "SELECT data::text FROM noetl.result_data WHERE payload_uri = $1 LIMIT 1"
+_DELETE = "DELETE FROM noetl.result_data WHERE payload_uri = $1"
+_SWEEP = "DELETE FROM noetl.result_data WHERE expires_at <= now()"
+# An escape that follows an even number of backslashes, and so is one.
+_NUL, _INSTEAD = (re.compile(rf"(?<!\\)((?:\\\\)*)\\u{code}") for code in ("0000", "fffd"))
+
+
+class PostgresTier:
+    """Rows of `noetl.result_data`, with the result as a `json` column.
+
+    Postgres has no NUL in its texts and fails every query that comes to one, so that in a row
+    U+FFFD stands for it, escaped: no result is written with that escape, so it can be read back.
+    """
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def put(self, copy: Copy) -> None:
+        """Write a row."""
+        names = (copy.uri, copy.execution_id, copy.step, copy.task, copy.payload.uri)
+        data = _without_nul(copy.data.decode())
+        await self._ask(self._pool.execute, _PUT, *names, data, copy.expires_at)
+
+    async def get(self, ref: PayloadRef) -> bytes | None:
+        """Return the bytes, or None where there is no row."""
+        found: str | None = await self._ask(self._pool.fetchval, _GET, ref.uri)
+        return None if found is None else _with_nul(found).encode()
+
+    async def delete(self, ref: PayloadRef) -> None:
+        """Remove the rows that have this data."""
+        await self._ask(self._pool.execute, _DELETE, ref.uri)
+
+    async def sweep(self) -> None:
+        """Remove the rows whose time is over; the projector removes those that end otherwise."""
+        await self._ask(self._pool.execute, _SWEEP)
+
+    async def _ask(self, call: Any, sql: str, *values: object) -> Any:
+        try:
+            return await call(sql, *values)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise CopyFailed(f"noetl.result_data: {error!r}") from error
+
+
+def _without_nul(text: str) -> str:
+    return _NUL.sub(r"\1\\ufffd", text) if r"\u0000" in text else text
+
+
+def _with_nul(text: str) -> str:
+    return _INSTEAD.sub(r"\1\\u0000", text) if r"\ufffd" in text else text

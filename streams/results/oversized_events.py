@@ -1,0 +1,153 @@
+"""Events that are too large: their data goes to the payload store and comes back unseen.
+
+Each type has one place for data of any size. What a writer stores itself, such as a frame's
+rows, is not touched: its reference is the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from streams.events.model import Event, Json, NewEvent, PayloadRef
+from streams.events.seal import INLINE_MAX_BYTES
+from streams.payload.content import check_owner
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.port import JSON, PayloadStore, Scope
+
+TOMBSTONE, MISSING = "tombstone", "missing"
+PLACES: Mapping[str, tuple[str, str | None]] = {
+    "playbook.initialized": ("context", None),
+    "command.issued": ("context", "document"),
+    "stage.opened": ("context", "document"),
+    "command.completed": ("result", "data"),
+    "playbook.completed": ("result", "data"),
+}
+"""The field of a type that can be elsewhere, or the key of it that can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """When a reference ended, and why."""
+
+    at: datetime
+    reason: str
+
+
+async def externalize_envelope(
+    store: PayloadStore, event: NewEvent, threshold: int = INLINE_MAX_BYTES
+) -> NewEvent:
+    """Return the event with its data behind a reference, where it is larger than `threshold`.
+
+    The same event gives the same event again. One whose type has no place for large data, or
+    that has a payload already, comes back as it was; if it is too large, the log says so.
+
+    Raises:
+        PayloadUnavailable: the store is down; asking again is safe.
+    """
+    place = PLACES.get(event.type)
+    if place is None or event.payload_ref is not None:
+        return event
+    field, key = place
+    whole: Any = getattr(event, field)
+    if whole is None or (key is not None and (not isinstance(whole, dict) or key not in whole)):
+        return event
+    data = orjson.dumps(whole if key is None else whole[key], option=orjson.OPT_SORT_KEYS)
+    if len(data) <= min(threshold, INLINE_MAX_BYTES):
+        return event
+    rest = None if key is None else {k: v for k, v in whole.items() if k != key} or None
+    ref = await store.put(Scope(event.tenant_id, event.organization_id), data, media_type=JSON)
+    changes: dict[str, Any] = {field: rest}
+    return replace(event, payload_ref=ref, **changes)
+
+
+def is_elsewhere(event: Event) -> bool:
+    """Say whether the data of an event is behind its reference."""
+    ref, place = event.payload_ref, PLACES.get(event.type)
+    if ref is None or place is None or ref.media_type != JSON:
+        return False
+    field, key = place
+    whole = getattr(event, field)
+    return whole is None or (key is not None and isinstance(whole, dict) and key not in whole)
+
+
+async def resolve_envelope(
+    store: PayloadStore, event: Event, *, expired: Mapping[str, Expired] | None = None
+) -> Event:
+    """Return the event as its writer had it before its data was put elsewhere.
+
+    `expired` has the digests of payloads whose references have ended: such data comes back as
+    a tombstone, which `is_tombstone` knows.
+
+    Raises:
+        PayloadForeign: the reference belongs to another tenant or organization.
+        PayloadMissing: the object is not there, and its reference has not ended.
+        PayloadCorrupt: it is damaged.
+    """
+    ref = event.payload_ref
+    if ref is None or not is_elsewhere(event):
+        return event
+    check_owner(Scope(event.tenant_id, event.organization_id), ref)
+    field, key = PLACES[event.type]
+    found = await read_data(store, ref, expired)
+    kept = ref if expired is not None and ref.sha256 in expired else None
+    return replace(event, payload_ref=kept, **_put_back(event, field, key, found))
+
+
+async def read_data(
+    store: PayloadStore, ref: PayloadRef, expired: Mapping[str, Expired] | None = None
+) -> Json:
+    """Return the data that an event left behind this reference, or its tombstone.
+
+    Raises:
+        PayloadMissing: the object is not there, and its reference has not ended.
+        PayloadCorrupt: it is damaged.
+    """
+    if expired is not None and (end := expired.get(ref.sha256)) is not None:
+        return tombstone(ref, end)
+    try:
+        found: Json = orjson.loads(await store.get(ref))
+    except orjson.JSONDecodeError as error:
+        raise PayloadCorrupt(ref.uri, f"it is not the data of an event: {error}") from error
+    return found
+
+
+def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[str, Any]:
+    return {field: value if key is None else {**(getattr(event, field) or {}), key: value}}
+
+
+def without_data(event: Event) -> Event:
+    """Return an event with a word in place of data that is missing though it has not expired."""
+    ref = event.payload_ref
+    if ref is None or not is_elsewhere(event):
+        return event
+    return replace(event, **_put_back(event, *PLACES[event.type], absence(ref)))
+
+
+def absence(ref: PayloadRef) -> dict[str, Json]:
+    """Return what stands for a payload that is missing though it has not expired."""
+    return _stand_in(MISSING, ref)
+
+
+def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:
+    """Return what stands for a payload that has expired."""
+    return {**_stand_in(TOMBSTONE, ref), "expired_at": end.at.isoformat(), "reason": end.reason}
+
+
+def is_tombstone(value: Any) -> bool:
+    """Say whether a value stands for a payload that has expired."""
+    return isinstance(value, dict) and value.get("kind") == TOMBSTONE and "sha256" in value
+
+
+def _stand_in(kind: str, ref: PayloadRef) -> dict[str, Json]:
+    return {
+        "kind": kind,
+        "uri": ref.uri,
+        "sha256": ref.sha256,
+        "media_type": ref.media_type,
+        "byte_length": ref.byte_length,
+    }

@@ -1,0 +1,120 @@
+"""Rows as JSON text in pieces, for whoever cannot hold them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from streams.errors import Refused
+from streams.events.model import Json, PayloadRef
+from streams.payload.content import scope_of
+from streams.payload.media import is_json
+from streams.payload.port import ARROW, PayloadStore, Scope
+from streams.results.reading import MANIFEST, Look, Part, decode, decode_manifest, followed, listed
+
+WHOLE_BYTES = 64 << 20
+"""The largest payload that must be at hand as a whole to be read as JSON."""
+_ROWS = 500
+
+
+class TooLargeForJson(Refused):
+    """One payload that is too large to be made into JSON."""
+
+    def __init__(self, ref: PayloadRef) -> None:
+        super().__init__(
+            f"{ref.uri} has {ref.byte_length} bytes, and at most {WHOLE_BYTES} can be made into "
+            "JSON; fetch the payload as it is"
+        )
+
+
+async def as_json(
+    store: PayloadStore, ref: PayloadRef, look: Look | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the value behind a reference as JSON; of a manifest, the rows of all its parts.
+
+    Rows that are results of their own are shown to `look` before they are read.
+
+    Raises:
+        TooLargeForJson: a part is too large.
+        Refused: a manifest names what is not its owner's, or too much of it.
+        PayloadBomb: a part has more rows than anybody could read.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
+    """
+    if is_json(ref.media_type) and ref.media_type != MANIFEST:
+        async for piece in store.fetch(ref):
+            yield piece
+        return
+    if ref.byte_length > WHOLE_BYTES:
+        raise TooLargeForJson(ref)
+    data = await store.get(ref)
+    if ref.media_type == MANIFEST:
+        owner = scope_of(ref)
+        parts = _parts(store, decode_manifest(data, owner), owner, look)
+    elif ref.media_type == ARROW:
+        parts = _arrow(data)
+    else:
+        yield _dumps(decode(ref, data))
+        return
+    opening = b"["
+    async for part in parts:
+        yield opening + part if opening else part
+        opening = b""
+    yield opening + b"]"
+
+
+async def _parts(
+    store: PayloadStore, parts: Sequence[Part], owner: Scope, look: Look | None
+) -> AsyncIterator[bytes]:
+    comma = b""
+    for part in parts:
+        if part.ref is None:
+            for at in range(0, part.rows, _ROWS):
+                yield comma + b",".join([b"null"] * min(_ROWS, part.rows - at))
+                comma = b","
+            continue
+        if part.ref.byte_length > WHOLE_BYTES:
+            raise TooLargeForJson(part.ref)
+        for row in _each(part.ref, await store.get(part.ref)):
+            if (inner := followed(row, owner, part.of)) is not None:
+                if look is not None and isinstance(row, dict):
+                    await look(row)
+                yield comma
+                async for piece in as_json(store, inner):
+                    yield piece
+            else:
+                yield comma + _dumps(row)
+            comma = b","
+
+
+def _each(ref: PayloadRef, data: bytes) -> Iterator[Json]:
+    if ref.media_type == ARROW:
+        for some in _slices(data):
+            yield from some
+        return
+    yield from listed(ref, decode(ref, data))
+
+
+def _slices(data: bytes) -> Iterator[list[Json]]:
+    from streams.payload.arrow.rows import check_rows, read_table, rows_of
+
+    table = read_table(data)
+    check_rows(table)
+    for at in range(0, table.num_rows, _ROWS):
+        yield rows_of(table.slice(at, _ROWS))
+
+
+async def _arrow(data: bytes) -> AsyncIterator[bytes]:
+    comma = b""
+    for rows in _slices(data):
+        yield comma + _dumps(rows)[1:-1]
+        comma = b","
+
+
+def _dumps(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # an integer beyond 64 bits
+        return json.dumps(value, separators=(",", ":")).encode()

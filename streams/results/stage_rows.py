@@ -1,0 +1,110 @@
+"""The rows of a whole stage as one Arrow table, whatever its frames' schemas were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from streams.errors import Refused
+from streams.events.model import Json, PayloadRef
+from streams.payload.arrow.rows import encode_rows, is_values, read_table
+from streams.payload.arrow.unify import unify
+from streams.payload.errors import PayloadCorrupt
+from streams.payload.port import ARROW
+from streams.results.reading import (
+    MANIFEST,
+    Look,
+    Part,
+    Source,
+    TooLargeToRead,
+    decode,
+    decode_manifest,
+    each,
+    listed,
+    read_value,
+    scope_of,
+)
+
+WHOLE_BYTES = 64 << 20
+"""What a stage's frames may have together to be joined in memory, unless more is allowed."""
+
+
+class TooLargeToJoin(Refused):
+    """A stage that is too large to be one table."""
+
+    def __init__(self, ref: PayloadRef, found: int, most: int) -> None:
+        super().__init__(
+            f"{ref.uri}: its rows have {found} bytes, and at most {most} are joined into one "
+            "table; read the frames one by one, or ask for JSON, which is sent in pieces"
+        )
+
+
+async def read_stage(
+    source: Source, ref: PayloadRef, most: int = WHOLE_BYTES, look: Look | None = None
+) -> pa.Table:
+    """Return the rows behind a manifest, or a frame's own, as one table.
+
+    Frames that agree are joined without looking at their values. Rows that are references are
+    shown to `look` and followed, as `read_value` does.
+
+    Raises:
+        TooLargeToJoin: the frames and what their rows refer to have more than `most` bytes.
+        Refused: a manifest names what is not its owner's, or too much of it.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+    """
+    if ref.byte_length > most:
+        raise TooLargeToJoin(ref, ref.byte_length, most)
+    if ref.media_type == ARROW:
+        return read_table(await source.get(ref), ref.uri)
+    if ref.media_type != MANIFEST:
+        raise PayloadCorrupt(ref.uri, f"{ref.media_type} holds no rows")
+    parts = decode_manifest(await source.get(ref), scope_of(ref))
+    found = sum(part.ref.byte_length for part in parts if part.ref is not None)
+    if found > most:
+        raise TooLargeToJoin(ref, found, most)
+    tables = await _tables(source, parts)
+    if any(_may_refer(table.schema) for table in tables):
+        try:
+            return _encoded(await read_value(source, ref, most, look))
+        except TooLargeToRead as error:
+            raise TooLargeToJoin(ref, error.found, most) from error
+    try:
+        return unify(tables)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise PayloadCorrupt(ref.uri, f"its rows are not what they say: {error}") from error
+
+
+def written(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+async def _tables(source: Source, parts: Sequence[Part]) -> list[pa.Table]:
+    async def table(ref: PayloadRef) -> pa.Table:
+        if ref.media_type == ARROW:
+            return read_table(await source.get(ref), ref.uri)
+        return _encoded(listed(ref, decode(ref, await source.get(ref))))
+
+    found = await each([part.ref for part in parts if part.ref is not None], table)
+    return [
+        _encoded([None] * part.rows) if part.ref is None else found[part.ref.uri] for part in parts
+    ]
+
+
+def _encoded(rows: Sequence[Json]) -> pa.Table:
+    return read_table(encode_rows(rows).data)
+
+
+def _may_refer(schema: pa.Schema) -> bool:
+    """Say whether rows may be references to results: these are objects with `kind` and `meta`."""
+    kind = schema.field(0).type if is_values(schema) else None
+    if kind is None:
+        return {"kind", "meta"} <= set(schema.names)
+    if pa.types.is_struct(kind):
+        return {"kind", "meta"} <= {kind.field(n).name for n in range(kind.num_fields)}
+    return bool(schema.field(0).metadata)

@@ -1,0 +1,35 @@
+"""The node's broker of sealed memory, as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.app import sharing_terms
+from streams.clock import SystemClock
+from streams.payload.shm.broker import Broker
+from streams.payload.tiers.counts import TierCounts
+from streams.roles.start import role_folder
+from streams.roles.tier_stats import telling
+from streams.settings import Settings
+
+
+async def run(
+    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Keep regions until told to stop; processes that are told of one find it by its name."""
+    terms = sharing_terms(settings)
+    broker = Broker(terms.space, terms.budget_bytes, SystemClock(), TierCounts("broker"))
+    ended = threading.Event()
+    serving = asyncio.create_task(asyncio.to_thread(broker.serve, ended))
+    stopping = asyncio.create_task(stop.wait())
+    ready()
+    try:
+        async with telling(broker, role_folder(settings, data)):
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended.set()
+        stopping.cancel()
+        await serving

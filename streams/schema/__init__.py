@@ -1,0 +1,1 @@
+"""Avro schemas: model, compatibility, releases, registries and publishing."""

@@ -1,0 +1,197 @@
+"""The broker's topics: reading what is there and making it what was declared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lacks an __all__
+    AdminClient,
+    AlterConfigOpType,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from streams.errors import Refused
+from streams.kafka.errors import BrokerUnavailable
+from streams.topology import Profile, Topology
+from streams.topology.changes import Create, Found, Grow, Plan, Reconfigure, Step, plan
+
+# Someone else made the same change first, or the news has not reached this broker yet.
+_SETTLES_ITSELF = {
+    KafkaError.TOPIC_ALREADY_EXISTS,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
+# The answer would be the same next time.
+_FINAL = {
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
+_PAUSE_S = 0.05
+
+
+class TopicsRefused(Refused):
+    """The declared topics cannot be had without harm, or the broker forbids them."""
+
+
+class Broker:
+    """The topics of one Kafka cluster; its calls block."""
+
+    def __init__(self, bootstrap: str, *, timeout_s: float = 30.0) -> None:
+        self.bootstrap, self._timeout_s = bootstrap, timeout_s
+        # librdkafka would print to standard error what we say in our own words.
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def profile(self) -> Profile:
+        """Say which values fit: a single broker could not hold a cluster's replicas."""
+        return "local" if len(self._metadata().brokers) == 1 else "cluster"
+
+    def plan(self, topology: Topology) -> Plan:
+        """Compare `topology` with what is there; nothing is changed."""
+        return plan(topology, self._found(topology))
+
+    def apply(self, topology: Topology) -> tuple[Step, ...]:
+        """Make the broker have `topology`; return the steps that were taken here.
+
+        Several may do this at once: each compares again until nothing is left to do, so
+        a step that another took first is simply no longer in the plan.
+
+        Raises:
+            TopicsRefused: a change would break a key's order, or the broker forbids it.
+            BrokerUnavailable: no answer, or some partition got no leader in time.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        taken: list[Step] = []
+        while True:
+            now = self.plan(topology)
+            if now.refused:
+                raise TopicsRefused("; ".join(now.refused))
+            if not now.steps and (waiting := self._leaderless(topology)) is None:
+                return tuple(taken)
+            taken += self._take(now.steps)
+            if time.monotonic() > deadline:
+                what = str(now.steps[0]) if now.steps else f"{waiting} has no leader"
+                raise BrokerUnavailable(
+                    f"{self.bootstrap}: not done after {self._timeout_s:.0f} s: {what}; "
+                    "see that the brokers are up, then run it again"
+                )
+            time.sleep(_PAUSE_S)
+
+    def _metadata(self) -> ClusterMetadata:
+        try:
+            return self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as error:
+            raise BrokerUnavailable(
+                f"{self.bootstrap}: no answer from Kafka ({_reason(error)}); "
+                "see that it is up and that event_store.connection.url names it"
+            ) from error
+
+    def _found(self, topology: Topology) -> dict[str, Found]:
+        there = {name: len(meta.partitions) for name, meta in self._metadata().topics.items()}
+        ours = topology.by_name
+        settings = self._settings([name for name in there if name in ours])
+        return {
+            name: Found(
+                name,
+                partitions,
+                settings.get(name, {}),
+                written=name in ours
+                and partitions < ours[name].partitions
+                and self._written(name, partitions),
+            )
+            for name, partitions in there.items()
+            if name not in ours or name in settings
+        }
+
+    def _settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
+        answers = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
+        found: dict[str, dict[str, str]] = {}
+        for resource, future in answers.items():
+            entries = self._outcome(future, f"reading the settings of {resource.name}")
+            if entries is not None:
+                found[resource.name] = {key: str(one.value) for key, one in entries.items()}
+        return found
+
+    def _written(self, name: str, partitions: int) -> bool:
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        ends = {TopicPartition(name, number): latest for number in range(partitions)}
+        answers = self._admin.list_offsets(ends, request_timeout=self._timeout_s)
+        found = [self._outcome(one, f"reading the end of {name}") for one in answers.values()]
+        # Not knowing counts as written: the safe answer, and the next comparison asks again.
+        return any(end is None or end.offset > 0 for end in found)
+
+    def _leaderless(self, topology: Topology) -> str | None:
+        there = self._metadata().topics
+        for topic in topology.topics:
+            meta = there.get(topic.name)
+            if meta is None or len(meta.partitions) < topic.partitions:
+                return topic.name
+            if any(part.leader < 0 for part in meta.partitions.values()):
+                return topic.name
+        return None
+
+    def _take(self, steps: Iterable[Step]) -> list[Step]:
+        """Take the steps side by side; return those that nobody else took first."""
+        asked = [(step, self._ask(step)) for step in steps]
+        return [one for one, future in asked if self._outcome(future, str(one), False) is not False]
+
+    def _ask(self, step: Step) -> Future[Any]:
+        wait: dict[str, Any] = {"request_timeout": self._timeout_s}
+        futures: Mapping[Any, Future[Any]]
+        match step:
+            case Create(topic):
+                new = NewTopic(
+                    topic.name,
+                    num_partitions=topic.partitions,
+                    replication_factor=topic.replication,
+                    config=topic.settings,
+                )
+                futures = self._admin.create_topics([new], **wait)
+            case Grow(name, partitions):
+                futures = self._admin.create_partitions([NewPartitions(name, partitions)], **wait)
+            case Reconfigure(name, changes):
+                entries = [
+                    ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+                    for key, value in changes.items()
+                ]
+                resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+                futures = self._admin.incremental_alter_configs([resource], **wait)
+        (future,) = futures.values()
+        return future
+
+    def _outcome(self, future: Future[Any], what: str, absent: Any = None) -> Any:
+        """Return the future's result, or `absent` where asking again will settle it."""
+        try:
+            return future.result(timeout=self._timeout_s + 1)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in _SETTLES_ITSELF:
+                return absent
+            if code == KafkaError.INVALID_PARTITIONS and what.startswith("grow "):
+                return absent
+            if code in _FINAL:
+                raise TopicsRefused(f"{what}: Kafka refuses: {_reason(error)}") from error
+            raise BrokerUnavailable(
+                f"{self.bootstrap}: {what}: {_reason(error)}; run it again"
+            ) from error
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str())

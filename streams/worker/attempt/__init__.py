@@ -1,0 +1,1 @@
+"""One attempt at a frame or a command: claim, run, store, commit."""

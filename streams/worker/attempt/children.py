@@ -1,0 +1,143 @@
+"""Executions that a task calls: started once however often the task is done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+from blake3 import blake3
+
+from streams.clock import Clock
+from streams.errors import Refused
+from streams.events.model import Event, NewEvent, Root
+from streams.execution.cancellation import orphaned
+from streams.ids import derive_root_id
+from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
+from streams.log.errors import ForeignRoot, IdempotencyConflict, RootEnded, VersionConflict
+from streams.log.port import EventStore
+from streams.payload.port import PayloadStore, Scope
+from streams.results.oversized_events import externalize_envelope
+from streams.worker.port import Call
+
+_TAKEN = (VersionConflict, IdempotencyConflict, RootEnded, ForeignRoot)
+_PROBES = 100
+
+
+class Paths(Protocol):
+    """Finds what a path stands for in the catalog."""
+
+    async def resolve(
+        self, tenant_id: str, organization_id: str, path: str, version: int | None = None
+    ) -> tuple[int, int]:
+        """Return the catalog id and version of a path; without a version, the newest.
+
+        Raises:
+            Refused: there is none.
+            Unavailable: the catalog cannot be read now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The playbook a task calls, and what it gives along."""
+
+    path: str
+    version: int | None
+    workload: Mapping[str, Any]
+
+
+class Children:
+    """Starts executions in the name of a call.
+
+    A child's name is made of the frame or command, the task, the row, the try and what is
+    given along. So a second attempt at a frame finds the children of the first, and takes
+    no result for its own that was made from other values.
+    """
+
+    def __init__(
+        self,
+        log: EventStore,
+        paths: Paths,
+        payloads: PayloadStore,
+        clock: Clock,
+        *,
+        inline_bytes: int = INLINE_DOCUMENT_BYTES,
+    ) -> None:
+        self._log, self._paths, self._payloads, self._clock = log, paths, payloads, clock
+        self._inline_bytes = min(inline_bytes, INLINE_DOCUMENT_BYTES)
+
+    async def start(self, call: Call, called: Called) -> int:
+        """Return the execution of this call: the one it has, or a new one.
+
+        Raises:
+            Refused: there is no such playbook, or its inputs cannot be an event.
+            Unavailable: the log, the catalog or the payload store is down; asking again is safe.
+        """
+        given = {"workload": called.workload}
+        workload = orjson.dumps(given, default=str, option=orjson.OPT_SORT_KEYS)
+        name = _name(call, called, workload)
+        key = f"playbook.initialized/{name}"
+        # Ids of children have 22 bits of their own: another root may have taken one already.
+        for probe in range(_PROBES):
+            child = Root("execution", derive_root_id(call.execution_id, probe, name))
+            first = await self._first(child)
+            if first is None:
+                if await self._begin(child, key, call, called, workload):
+                    return child.id
+                first = await self._first(child)
+            if first is not None and first.idempotency_key == key:
+                return child.id
+        raise Refused(f"{call.task}: no free id for the execution of {called.path}")
+
+    async def cancel(self, child: int, call: Call, reason: str) -> None:
+        """End a child that nobody waits for any more; one that has ended stays as it is."""
+        scope = Scope(call.tenant_id, call.organization_id)
+        now = self._clock.now()
+        try:
+            await self._log.append(
+                [orphaned(child, call.execution_id, scope, reason=reason, now=now)]
+            )
+        except Refused:
+            return
+
+    async def _first(self, child: Root) -> Event | None:
+        async for event in self._log.read_root(child, through_seq=1):
+            return event
+        return None
+
+    async def _begin(
+        self, child: Root, key: str, call: Call, called: Called, workload: bytes
+    ) -> bool:
+        """Append the child's first event; False where something has its id by now."""
+        catalog_id, version = await self._paths.resolve(
+            call.tenant_id, call.organization_id, called.path, called.version
+        )
+        event = NewEvent(
+            type="playbook.initialized",
+            root=child,
+            tenant_id=call.tenant_id,
+            organization_id=call.organization_id,
+            idempotency_key=key,
+            event_time=self._clock.now(),
+            correlation_id=str(call.execution_id),
+            parent_execution_id=call.execution_id,
+            catalog_id=catalog_id,
+            meta={"path": called.path, "version": version, "parent_step": call.step},
+            context=orjson.loads(workload),
+            expected_version=0,
+        )
+        event = await externalize_envelope(self._payloads, event, self._inline_bytes)
+        try:
+            await self._log.append([event])
+        except _TAKEN:
+            return False
+        return True
+
+
+def _name(call: Call, called: Called, workload: bytes) -> str:
+    given = orjson.dumps([called.path, called.version]) + workload
+    digest = blake3(given).hexdigest(length=16)
+    return f"call/{call.entity_id}/{call.task}/{call.partition}.{call.tries}/{digest}"

@@ -1,0 +1,85 @@
+"""One command by the protocol: claim, run the pipeline once, say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import nullcontext
+from typing import Any
+
+from streams.errors import StreamsError, Unavailable
+from streams.kafka.work.item import BadWorkItem, WorkItem
+from streams.worker.attempt.completion import completed, failed, failure
+from streams.worker.attempt.context import Attempt, begin
+from streams.worker.attempt.lease import Lease, LeaseLost
+from streams.worker.attempt.pipeline import Ran, Row
+from streams.worker.attempt.secrets import holding
+from streams.worker.options import Options, Ports
+from streams.worker.port import Aside
+from streams.worker.rows.cursors import plan
+
+_log = logging.getLogger(__name__)
+
+
+class CommandRunner:
+    """Runs commands, each to its end or until it is somebody else's."""
+
+    def __init__(self, ports: Ports, options: Options) -> None:
+        self._ports, self._options = ports, options
+
+    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
+        """Run one attempt. What another worker has, or has ended, is silently dropped.
+
+        Cancelled, it hands the command back before it leaves.
+        """
+        lease = Lease(item, self._ports, self._options)
+        if not await lease.claim():
+            return
+        try:
+            async with lease:
+                with holding(item, self._options.name, lambda: lease.expires_at):
+                    await self._attempt(lease, aside)
+        except LeaseLost as lost:
+            _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
+        except asyncio.CancelledError:
+            await lease.hand_back()
+            raise
+
+    async def _attempt(self, lease: Lease, aside: Aside) -> None:
+        try:
+            what, fields = await _work(await begin(lease, self._ports, self._options, aside))
+            await lease.end(what, **fields)
+        except LeaseLost:
+            raise
+        except Unavailable as error:
+            # Not the command's fault: its lease runs out, and somebody tries again.
+            _log.warning("command %s: given up for now: %s", lease.item.entity_id, error)
+        except StreamsError as error:
+            await lease.end("failed", **failure("refused", str(error)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
+            # A bug ends the command with its text; nobody is left waiting.
+            _log.exception("command %s failed", lease.item.entity_id)
+            await lease.end("failed", **failure("internal", f"{type(error).__name__}: {error}"))
+
+
+async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
+    """Return the event that ends the command: what happened, and its fields."""
+    row = Row(0, attempt.scope)
+    if attempt.item.tool == "cursor.plan":
+        ran = await _plan(attempt)
+    else:
+        ran = await attempt.pipeline().run(row)
+    what, tell = ("failed", failed) if ran.status == "error" else ("completed", completed)
+    return what, await attempt.insist(lambda: tell(attempt, ran, row))
+
+
+async def _plan(attempt: Attempt) -> Ran:
+    """Find the frames of the step's cursor."""
+    loop = attempt.step.loop
+    if loop is None or loop.cursor is None:
+        raise BadWorkItem(f"step {attempt.step.name} has no cursor whose frames could be found")
+    cursor, size = loop.cursor, max(1, int(attempt.document.get("size") or 1))
+    data = await attempt.insist(
+        lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
+    )
+    return Ran("success", data, {})

@@ -1,0 +1,110 @@
+"""What an attempt at a frame or a command begins with: its step, its document, its names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from streams.kafka.work.item import BadWorkItem, WorkItem
+from streams.playbook.model import Playbook, Step
+from streams.worker.attempt.deferred import Deferral
+from streams.worker.attempt.lease import Lease
+from streams.worker.attempt.pipeline import Caller, Pipeline
+from streams.worker.attempt.results import Keeper
+from streams.worker.attempt.secrets import name_credentials
+from streams.worker.options import Options, Ports
+from streams.worker.port import Aside
+from streams.worker.retry import patiently
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt, while its lease lasts."""
+
+    lease: Lease
+    ports: Ports
+    options: Options
+    step: Step
+    document: Mapping[str, Any]
+    scope: dict[str, Any]
+    aside: Aside = nullcontext
+    results: Keeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        ports = self.ports
+        keeper = Keeper(
+            self.item,
+            ports.payloads,
+            ports.copies,
+            ports.log,
+            ports.clock,
+            self.insist,
+            self.options.inline_bytes,
+            self.options.large_store,
+        )
+        object.__setattr__(self, "results", keeper)
+
+    @property
+    def item(self) -> WorkItem:
+        """What is attempted."""
+        return self.lease.item
+
+    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return what `call` returns, asking again while something is down and the lease lasts."""
+        return await patiently(call, clock=self.ports.clock, until=self.lease.last_moment)
+
+    def pipeline(self, deferral: Deferral | None = None) -> Pipeline:
+        """Return the step's pipeline, in the name of this attempt."""
+        item = self.item
+        caller = Caller(
+            tenant_id=item.tenant_id,
+            organization_id=item.organization_id,
+            execution_id=item.execution_id,
+            step=item.step,
+            entity_id=item.entity_id,
+            attempt=item.attempt,
+            stage_id=item.stage_id,
+            aside=self.aside,
+        )
+        return Pipeline(
+            self.step.tasks,
+            self.ports.tools,
+            caller,
+            clock=self.ports.clock,
+            patience_s=self.options.patience_s,
+            deferral=deferral,
+            results=self.results,
+        )
+
+
+async def begin(
+    lease: Lease, ports: Ports, options: Options, aside: Aside = nullcontext
+) -> Attempt:
+    """Read what the attempt needs.
+
+    Raises:
+        Refused: the playbook, the step or the document is not what it should be.
+        Unavailable: the catalog or the payload store stayed down.
+    """
+    item, documents = lease.item, ports.documents
+
+    async def read() -> Attempt:
+        playbook = await ports.playbooks.get(item.catalog_id, item.catalog_version)
+        step = _step(playbook, item)
+        name_credentials(playbook.credentials)
+        document = await documents.document(item)
+        scope = await documents.scope(item, document, step.ways)
+        return Attempt(lease, ports, options, step, document, scope, aside)
+
+    return await patiently(read, clock=ports.clock, until=lease.last_moment)
+
+
+def _step(playbook: Playbook, item: WorkItem) -> Step:
+    step = playbook.steps.get(item.step)
+    if step is None:
+        raise BadWorkItem(f"{playbook.path} has no step {item.step!r}")
+    return step

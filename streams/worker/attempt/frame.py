@@ -1,0 +1,124 @@
+"""One frame by the protocol: claim, rows, output, save behind the fence, commit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import nullcontext
+
+from streams.errors import Refused, StreamsError
+from streams.kafka.work.item import WorkItem
+from streams.worker.attempt.adoption import find_saved
+from streams.worker.attempt.commit import Commit, adopt
+from streams.worker.attempt.context import Attempt, begin
+from streams.worker.attempt.ctx_changes import told_changes
+from streams.worker.attempt.deferred import Deferral, RowsRefused
+from streams.worker.attempt.events import fit
+from streams.worker.attempt.lease import Lease, LeaseLost
+from streams.worker.attempt.output import store_rows
+from streams.worker.attempt.secrets import concealed, holding
+from streams.worker.options import Options, Ports
+from streams.worker.port import Aside, Fence
+from streams.worker.rows.cursors import read_rows
+from streams.worker.rows.window import Bounds, WindowRun
+
+_log = logging.getLogger(__name__)
+
+
+class FrameRunner:
+    """Runs frames, each to its end or until it is somebody else's."""
+
+    def __init__(self, ports: Ports, options: Options) -> None:
+        self._ports, self._options = ports, options
+
+    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
+        """Run one attempt. What another worker has, or has ended, is silently dropped.
+
+        Cancelled, it hands the frame back before it leaves.
+        """
+        lease = Lease(item, self._ports, self._options)
+        if not await lease.claim():
+            return
+        try:
+            async with lease:
+                with holding(item, self._options.name, lambda: lease.expires_at):
+                    await self._attempt(lease, aside)
+        except LeaseLost as lost:
+            _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
+        except asyncio.CancelledError:
+            await lease.hand_back()
+            raise
+
+    async def _attempt(self, lease: Lease, aside: Aside) -> None:
+        """Commit the frame, or say why this attempt could not."""
+        try:
+            commit = await _work(await begin(lease, self._ports, self._options, aside))
+            await lease.end("committed", **commit.fields())
+        except LeaseLost:
+            raise
+        except StreamsError as error:
+            await _fail(lease, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
+            # A bug ends the attempt with its text; nobody is left waiting for a lease to end.
+            _log.exception("frame %s: attempt %s failed", lease.item.entity_id, lease.item.attempt)
+            await _fail(lease, f"{type(error).__name__}: {error}")
+
+
+async def _work(attempt: Attempt) -> Commit:
+    """Do the frame's rows; everything is durable when this returns, but not yet said."""
+    item, step, ports = attempt.item, attempt.step, attempt.ports
+    deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
+    if item.version > 1:
+        # Somebody was here before, and may have saved what nobody committed.
+        saved = await attempt.insist(lambda: find_saved(step, attempt.scope, deferral, ports.tools))
+        if saved is not None:
+            return adopt(saved)
+    cursor = step.loop.cursor if step.loop is not None else None
+    rows = await attempt.insist(
+        lambda: read_rows(item, cursor, attempt.document, attempt.scope, ports, attempt.options)
+    )
+    bounds = Bounds.of(item, attempt.options)
+    run = WindowRun(step, attempt.scope, rows, bounds, deferral, ports.clock)
+    await run.go(attempt.pipeline(deferral))
+    return await _save(attempt, run, deferral)
+
+
+async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
+    """Make output and saves durable; rows that a target refuses fail, the others stay."""
+    while True:
+        run.drop_failed()
+        rows = run.outputs
+        output = await attempt.insist(
+            lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
+        )
+        try:
+            changes = await told_changes(attempt, run.changes)
+        except Refused as refused:
+            # No other attempt would fare better, and its rows' effects would be there twice.
+            run.fail(run.changing, "set_ctx", str(refused))
+            continue
+        await attempt.results.tell()
+        commit = run.commit(output, changes)
+        saved = commit.saved()
+        try:
+            adopted = await attempt.insist(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]
+        except RowsRefused as refused:
+            run.fail(refused.rows, refused.task, concealed(str(refused)))
+        else:
+            return commit if adopted is None else adopt(adopted)
+
+
+async def _fail(lease: Lease, why: str) -> None:
+    meta = {"rows": 0, "failed_rows": 0}
+    await lease.end("failed", status="error", error=fit(why), meta=meta)
+
+
+def _fence(item: WorkItem, options: Options) -> Fence:
+    return Fence(
+        deployment=options.deployment,
+        stage_id=item.stage_id or 0,
+        frame_id=item.entity_id,
+        task="",
+        tenant_id=item.tenant_id,
+        organization_id=item.organization_id,
+    )

@@ -1,0 +1,190 @@
+"""Holding a frame or a command: claimed by compare-and-swap, kept by heartbeats, ended once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+from streams.errors import StreamsError, Unavailable
+from streams.kafka.work.item import WorkItem
+from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
+from streams.log.port import Outcome
+from streams.worker.attempt.events import fact
+from streams.worker.attempt.secrets import concealed, concealed_value
+from streams.worker.options import Options, Ports
+from streams.worker.retry import patiently
+
+_log = logging.getLogger(__name__)
+_LOST = (VersionConflict, RootEnded, IdempotencyConflict)
+_TOLD = ("result", "context")
+_RETRY_S = 1.0
+_FOREVER = float("inf")
+_turns = count(1)
+
+
+class LeaseLost(StreamsError):
+    """Somebody else may hold it now: nothing more may be done or said about it here."""
+
+
+class Lease:
+    """One attempt's ownership. As a context, it ends its body when it is lost.
+
+    Times are monotonic and counted from before the log was asked, so the owner's view of
+    the end comes before the log's.
+    """
+
+    def __init__(self, item: WorkItem, ports: Ports, options: Options) -> None:
+        self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
+        self.version = item.version
+        # An item that comes to this process again is another turn, and loses to the first.
+        self._turn = next(_turns)
+        self.expires_at = self._claimed_at = 0.0
+        self._owner: asyncio.Task[Any] | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._beating: asyncio.Task[None] | None = None
+        self._lost: str | None = None
+        self._is_held = False
+
+    async def claim(self) -> bool:
+        """Say whether the item is ours now; False: somebody else has it, or it is over."""
+        sent: list[float] = []
+
+        async def ask() -> Outcome:
+            sent.append(self._clock.monotonic())
+            return await self._append("claimed")
+
+        try:
+            outcome = await patiently(ask, clock=self._clock, until=_FOREVER)
+        except _LOST:
+            return False
+        # A duplicate was stored by an earlier try of ours, and its lease began with that one.
+        began = sent[0] if outcome is Outcome.DUPLICATE else sent[-1]
+        self._claimed_at, self.expires_at = began, began + self._options.lease_s
+        return self._clock.monotonic() < self.last_moment
+
+    @property
+    def last_moment(self) -> float:
+        return self.expires_at - self._options.margin_s
+
+    async def __aenter__(self) -> Lease:
+        self._owner, self._is_held = asyncio.current_task(), True
+        self._arm()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._rest()
+        if self._lost is not None and kind is asyncio.CancelledError and self._owner is not None:
+            self._owner.uncancel()
+            raise LeaseLost(self._lost) from error
+
+    async def end(self, what: str, **fields: Any) -> None:
+        """Append the event that ends the attempt.
+
+        Raises:
+            LeaseLost: somebody else has it, or the log stayed down until the lease was over.
+        """
+        await self._rest()
+        if self._lost is not None:
+            raise LeaseLost(self._lost)
+        try:
+            await patiently(
+                lambda: self._append(what, **_concealed(fields)),
+                clock=self._clock,
+                until=self.last_moment,
+            )
+        except _LOST as error:
+            raise LeaseLost(str(error)) from error
+        except Unavailable as error:
+            raise LeaseLost(f"the log stayed down until the lease was over: {error}") from error
+
+    async def hand_back(self) -> None:
+        """Let somebody else have it at once; what cannot be handed back runs out by itself."""
+        try:
+            await self.end("released")
+        except LeaseLost as lost:
+            _log.info("%s %s: not handed back: %s", self.item.kind, self.item.entity_id, lost)
+
+    async def _append(self, what: str, **fields: Any) -> Outcome:
+        options = self._options
+        event = fact(
+            self.item,
+            what,
+            worker=options.name,
+            version=self.version,
+            turn=self._turn,
+            at=self._clock.now(),
+            lease_s=options.lease_s,
+            **fields,
+        )
+        appended = (await self._log.append([event])).events[0]
+        self.version = appended.stream_version
+        return appended.outcome
+
+    def _arm(self) -> None:
+        self._at("beat", self._options.beat_s, self._beat)
+        self._at("end", self.last_moment - self._clock.monotonic(), self._expire)
+
+    def _at(self, name: str, delay_s: float, call: Any) -> None:
+        if (timer := self._timers.pop(name, None)) is not None:
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[name] = loop.call_later(max(0.0, delay_s), call)
+
+    def _beat(self) -> None:
+        self._beating = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        sent = self._clock.monotonic()
+        if sent - self._claimed_at >= self._options.longest_s:
+            self._lose(f"not done within {self._options.longest_s:.0f} s, so it must be hung")
+            return
+        try:
+            await self._append("heartbeat")
+        except _LOST as error:
+            self._lose(str(error))
+        except Unavailable as error:
+            _log.warning("%s %s: no heartbeat: %s", self.item.kind, self.item.entity_id, error)
+            self._at("beat", _RETRY_S, self._beat)
+        else:
+            self.expires_at = sent + self._options.lease_s
+            self._arm()
+
+    def _expire(self) -> None:
+        self._lose("the lease is over and could not be renewed")
+
+    def _lose(self, why: str) -> None:
+        if self._lost is None:
+            self._lost = why
+            if self._is_held and self._owner is not None:
+                self._owner.cancel()
+
+    async def _rest(self) -> None:
+        """Stop renewing; a heartbeat on its way is waited for, because it moves the version."""
+        self._is_held = False
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._beating is not None and not self._beating.done():
+            await asyncio.wait({self._beating})
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._beating is not None and self._beating.done():
+            error = None if self._beating.cancelled() else self._beating.exception()
+            self._beating = None
+            if error is not None:
+                raise error
+
+
+def _concealed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return an event's fields without the secrets of the attempt that it ends."""
+    told = {name: concealed_value(fields[name]) for name in _TOLD if name in fields}
+    if isinstance(error := fields.get("error"), str):
+        told["error"] = concealed(error)
+    return {**fields, **told}

@@ -1,0 +1,30 @@
+"""Payloads as values, of no more bytes than a task is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from streams.events.model import PayloadRef
+from streams.results.reading import MANIFEST, Look, Source, TooLargeToRead, read_some, read_value
+from streams.worker.errors import VALUE_BYTES, TooLargeAValue
+
+
+async def handed(
+    source: Source,
+    ref: PayloadRef,
+    most: int = VALUE_BYTES,
+    places: Collection[int] | None = None,
+    look: Look | None = None,
+) -> Any:
+    """Return the value behind `ref`, as `read_value` does; or some rows, as `read_some` does.
+
+    Raises:
+        TooLargeAValue: with all that it is made of, it has more than `most` bytes.
+    """
+    try:
+        if places is not None and ref.media_type == MANIFEST:
+            return await read_some(source, ref, places, most)
+        return await read_value(source, ref, most, look)
+    except TooLargeToRead as error:
+        raise TooLargeAValue(ref.uri, error.found, most) from error

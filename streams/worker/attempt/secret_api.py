@@ -1,0 +1,86 @@
+"""Asking the API for a secret, in the name of an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import aiohttp
+
+from streams.errors import Unavailable
+from streams.worker.attempt.secrets import Holding
+from streams.worker.errors import CredentialRefused, UnknownCredential
+
+TIMEOUT_S = 20.0
+# Not held: the lease has just ended, and says so itself; the task is not to blame.
+_PASSING = frozenset((409, 429, 500, 502, 503, 504))
+ROUTE = "/api/credentials/resolve"
+
+
+class SecretsUnavailable(Unavailable):
+    """No API answers."""
+
+
+class ApiSecrets:
+    """A client of POST /api/credentials/resolve.
+
+    `where` finds the API's address anew each time, since a restart may change it.
+    """
+
+    def __init__(self, where: Callable[[], str | None], token: str | None) -> None:
+        self._where, self._token = where, token
+        self._session: aiohttp.ClientSession | None = None
+
+    async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
+        """Return the fields of a stored credential."""
+        if self._token is None:
+            raise CredentialRefused(
+                name,
+                "this worker has no token to ask the API with; set "
+                "credential_store.worker_token_file, the same for workers and API",
+            )
+        if (url := self._where()) is None:
+            raise SecretsUnavailable(
+                f"credential {name!r}: no API runs beside this worker; start one "
+                "(`streams run api`), or say where it is with api.url"
+            )
+        status, told = await self._post(url, _asked(held, name))
+        if status == 200:
+            fields: Mapping[str, str] = told["fields"]
+            return fields
+        why = str(told.get("detail") or f"the API answers {status}")
+        if status == 404:
+            raise UnknownCredential(name, ())
+        if status in _PASSING:
+            raise SecretsUnavailable(f"credential {name!r}: {why}")
+        raise CredentialRefused(name, why)
+
+    async def aclose(self) -> None:
+        """Let go of the connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _post(self, url: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, Any]]:
+        if self._session is None:
+            limit = aiohttp.ClientTimeout(total=TIMEOUT_S)
+            self._session = aiohttp.ClientSession(timeout=limit)
+        headers = {"Authorization": f"Bearer {self._token}"}
+        try:
+            async with self._session.post(url + ROUTE, json=body, headers=headers) as answer:
+                told = await answer.json(content_type=None)
+                return answer.status, told if isinstance(told, dict) else {}
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            why = type(error).__name__
+            raise SecretsUnavailable(f"the API at {url} does not answer ({why})") from None
+
+
+def _asked(held: Holding, name: str) -> dict[str, object]:
+    item = held.item
+    return {
+        "execution_id": str(item.execution_id),
+        "entity": item.kind,
+        "entity_id": str(item.entity_id),
+        "attempt": item.attempt,
+        "worker_id": held.worker,
+        "name": name,
+    }

@@ -1,0 +1,173 @@
+"""What an attempt may ask for, and what it has been given: secrets end with their lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from streams.clock import Clock
+from streams.errors import Refused, StreamsError
+from streams.kafka.work.item import WorkItem
+from streams.redact import InUse, in_use
+from streams.worker.errors import UnknownCredential
+from streams.worker.port import Credentials
+
+_Key = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One attempt, while its lease lasts.
+
+    `aliases` are the playbook's own names for credentials; `until` says, on the monotonic
+    clock, when the lease ends unless it is renewed.
+    """
+
+    item: WorkItem
+    worker: str
+    until: Callable[[], float]
+    secrets: InUse
+    aliases: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, Refused] = field(default_factory=dict)
+    """Names that the server does not give this attempt; it is not asked for every row."""
+
+
+_current: ContextVar[Holding | None] = ContextVar("holding", default=None)
+
+
+@contextmanager
+def holding(item: WorkItem, worker: str, until: Callable[[], float]) -> Iterator[Holding]:
+    """Work in the name of an attempt; tasks started meanwhile do, too."""
+    with in_use() as secrets:
+        made = Holding(item=item, worker=worker, until=until, secrets=secrets)
+        token = _current.set(made)
+        try:
+            yield made
+        finally:
+            _current.reset(token)
+
+
+def name_credentials(aliases: Mapping[str, str]) -> None:
+    """Let the current attempt use its playbook's own names for credentials."""
+    if (now := _current.get()) is not None:
+        now.aliases.update(aliases)
+
+
+def concealed(text: str) -> str:
+    """Return a message as it may leave this attempt: without its secrets.
+
+    Whoever shortens a message does so afterwards: half a secret would not be found.
+    """
+    now = _current.get()
+    return text if now is None else now.secrets.text(text)
+
+
+def concealed_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what failed, and why, as it may leave this attempt."""
+    now = _current.get()
+    return dict(error) if now is None else now.secrets.error(error)
+
+
+def concealed_value(value: Any) -> Any:
+    """Return a JSON value as it may leave this attempt: without secrets that stand out in it."""
+    now = _current.get()
+    return value if now is None else now.secrets.value(value)
+
+
+class SecretServer(Protocol):
+    """Opens a stored credential for an attempt that holds its lease."""
+
+    async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
+        """Return the fields.
+
+        Raises:
+            UnknownCredential: there is none of that name.
+            Refused: the attempt may not have it, or it cannot be opened.
+            Unavailable: nobody answers; asking again is safe.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    asked_by: Holding
+    answer: asyncio.Future[Mapping[str, str]]
+
+
+class LeasedCredentials:
+    """Finds a credential among the deployment's own, else asks the server for the attempt.
+
+    An answer is kept for the step of the execution it was given for, so that rows and frames
+    that follow ask nobody, and is dropped when the lease it was given under would have ended.
+    """
+
+    def __init__(self, own: Credentials, server: SecretServer, clock: Clock) -> None:
+        self._own, self._server, self._clock = own, server, clock
+        self._kept: dict[_Key, _Kept] = {}
+
+    async def find(self, tenant_id: str, organization_id: str, name: str) -> Mapping[str, str]:
+        """Return the credential's fields, by the playbook's alias or by its own name.
+
+        Raises:
+            UnknownCredential: there is none of that name.
+            Refused: the attempt may not have it, or it cannot be opened.
+            Unavailable: the server of secrets does not answer.
+        """
+        now = _current.get()
+        real = name if now is None else now.aliases.get(name, name)
+        if now is not None and (fields := self._ready(now, real)) is not None:
+            now.secrets.add(real, fields)
+            return fields
+        try:
+            fields = await self._own.find(tenant_id, organization_id, real)
+        except UnknownCredential:
+            if now is None:
+                raise
+            fields = await self._given(now, real)
+        if now is not None:
+            now.secrets.add(real, fields)
+        return fields
+
+    def _ready(self, now: Holding, name: str) -> Mapping[str, str] | None:
+        """Return what is kept; the deployment's own never is."""
+        kept = self._kept.get((now.item.execution_id, now.item.step, name))
+        if kept is None or not kept.answer.done() or kept.answer.exception() is not None:
+            return None
+        return kept.answer.result()
+
+    async def _given(self, now: Holding, name: str) -> Mapping[str, str]:
+        """Return what is kept, or ask; those who want the same meanwhile wait for one answer."""
+        if (refused := now.refused.get(name)) is not None:
+            raise refused
+        key = (now.item.execution_id, now.item.step, name)
+        while (kept := self._kept.get(key)) is not None:
+            try:
+                return await asyncio.shield(kept.answer)
+            except StreamsError:
+                if kept.asked_by is now:
+                    raise
+                # Another attempt's refusal is not ours.
+        asking = asyncio.ensure_future(self._server.resolve(now, name))
+        kept = self._kept[key] = _Kept(now, asking)
+        asking.add_done_callback(lambda _: self._settle(key, kept))
+        return await asyncio.shield(asking)
+
+    def _settle(self, key: _Key, kept: _Kept) -> None:
+        """Keep an answer until its lease ends; remember a refusal for as long as the attempt."""
+        now, done = kept.asked_by, kept.answer
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, Refused):
+            now.refused[key[2]] = error
+        left = now.until() - self._clock.monotonic()
+        if done.cancelled() or error is not None or left <= 0:
+            self._drop(key, kept)
+        else:
+            asyncio.get_running_loop().call_later(left, self._drop, key, kept)
+
+    def _drop(self, key: _Key, kept: _Kept) -> None:
+        if self._kept.get(key) is kept:
+            del self._kept[key]

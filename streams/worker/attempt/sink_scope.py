@@ -1,0 +1,50 @@
+"""What a sink's task sees of the result it persists, and where its reference goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.events.model import Json
+from streams.playbook.model import Sink
+
+
+def envelope_for(
+    sink: Sink, scope: Mapping[str, Any], ran: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the envelope to persist; None: the sink has nothing to do with this one.
+
+    Raises:
+        Refused: the sink's `when` cannot be rendered.
+    """
+    envelope: Any = ran if sink.subject is None else sink.subject.render(scope)
+    if not isinstance(envelope, Mapping):
+        return None
+    status = "error" if envelope.get("status") == "error" else envelope.get("status", "success")
+    if status != sink.on and not (sink.on == "always" and status in ("success", "error")):
+        return None
+    if sink.when is not None and not sink.when.render(sink_scope(scope, envelope)):
+        return None
+    return envelope
+
+
+def sink_scope(scope: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole.
+
+    An error without data is not unwrapped: there `result.error` tells what happened.
+    """
+    parts = ("status", "data", "meta", "error")
+    this = {part: envelope.get(part) for part in parts}
+    is_bare = this["status"] == "error" and this["data"] is None
+    data = this if is_bare else this["data"]
+    return {**scope, "result": data, "data": data, "this": this}
+
+
+def reference_in(told: Json, data: Json) -> Json:
+    """Return the reference to what was written: as the tool says, else as was said beforehand."""
+    parts = ("store", "key", "range")
+    if isinstance(told, dict) and told.get("range"):
+        return told
+    if isinstance(data, dict) and data.keys() >= set(parts) and data.keys() & {"rows", "row_count"}:
+        return {part: data[part] for part in parts}
+    return data if told is None else told

@@ -1,0 +1,156 @@
+"""The rows of a frame, whatever they are read from, and where a continuation would begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streams.errors import Refused
+from streams.events.model import Json
+from streams.kafka.work.item import WorkItem
+from streams.playbook.model import Cursor
+from streams.worker.options import Options, Ports
+from streams.worker.rows import offsets, sql
+
+
+class BadCursor(Refused):
+    """A cursor that names no rows this worker can find."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A frame's rows.
+
+    `first` is the number of the first one in its collection. `rest(n)` is the cursor of what
+    is left after n rows; None: its rows are this frame's own and cannot be left to another.
+    `keys` are those that order them, where two rows of one key must not be parted.
+    """
+
+    items: Sequence[Json]
+    end: Mapping[str, Any]
+    rest: Callable[[int], dict[str, Any]] | None = None
+    first: int = 0
+    keys: Sequence[str] | None = None
+    exhausted: bool | None = None
+
+    def may_part(self, number: int) -> bool:
+        """Say whether the frame may end before its row `number`."""
+        if self.rest is None or number == 0:
+            return False
+        return self.keys is None or self.keys[number] != self.keys[number - 1]
+
+
+async def read_rows(
+    item: WorkItem,
+    cursor: Cursor | None,
+    document: Mapping[str, Any],
+    scope: Mapping[str, Any],
+    ports: Ports,
+    options: Options,
+) -> Rows:
+    """Return the rows that the item's cursor names.
+
+    Raises:
+        Refused: the cursor cannot be read, whoever tries.
+        Unavailable: what it reads from is down.
+    """
+    given = item.cursor or {}
+    kind = given.get("kind", "list")
+    if kind == "list":
+        return _of_list(given, document)
+    if cursor is None:
+        raise BadCursor(f"frame {item.entity_id}: {kind} cursor, but step {item.step} has none")
+    config = _config(cursor, scope)
+    if kind == "keyset":
+        return await _of_keyset(item, given, document, cursor, config, ports)
+    if kind == "claim":
+        return await _of_claim(item, given, cursor, config, ports, options)
+    if kind == "offsets":
+        return await _of_offsets(given, config, ports)
+    raise BadCursor(f"frame {item.entity_id}: there is no cursor of kind {kind!r}")
+
+
+async def plan(
+    item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, Any], ports: Ports
+) -> dict[str, Json]:
+    """Find the frames of a cursor: the boundaries of a keyset, or the ranges of a topic."""
+    config = _config(cursor, scope)
+    if cursor.form == "keyset":
+        return await sql.boundaries(sql.asker(item, cursor.kind, ports), config, size)
+    if cursor.form == "offsets":
+        return offsets.split(await offsets.of(ports).ranges(_topic(config)), size)
+    raise BadCursor(f"step {item.step}: a {cursor.form} cursor has no frames to find beforehand")
+
+
+def _of_list(given: Mapping[str, Any], document: Mapping[str, Any]) -> Rows:
+    items = document.get("items")
+    if not isinstance(items, list):
+        raise BadCursor("the document of a list loop holds no items")
+    start, end = int(given.get("from", 0)), int(given.get("to", len(items)))
+    if not 0 <= start <= end <= len(items):
+        raise BadCursor(f"rows {start} to {end} of a list of {len(items)}: out of bounds")
+
+    def rest(count: int) -> dict[str, Any]:
+        return {"kind": "list", "from": start + count, "to": end}
+
+    ended = {"kind": "list", "from": start, "to": end}
+    return Rows(items=items[start:end], first=start, end=ended, rest=rest)
+
+
+async def _of_keyset(
+    item: WorkItem,
+    given: Mapping[str, Any],
+    document: Mapping[str, Any],
+    cursor: Cursor,
+    config: Mapping[str, Any],
+    ports: Ports,
+) -> Rows:
+    kind = given.get("type") or (document.get("source") or {}).get("type")
+    window = sql.Window(given.get("after"), given.get("through"), kind)
+    items, keys = await sql.keyset(sql.asker(item, cursor.kind, ports), config, window)
+    ended = {key: value for key, value in given.items() if key != "continues"}
+
+    def rest(count: int) -> dict[str, Any]:
+        return {**ended, "after": keys[count - 1]}
+
+    return Rows(items=items, keys=keys, end=ended, rest=rest)
+
+
+async def _of_claim(
+    item: WorkItem,
+    given: Mapping[str, Any],
+    cursor: Cursor,
+    config: Mapping[str, Any],
+    ports: Ports,
+    options: Options,
+) -> Rows:
+    size = int((item.policy or {}).get("size") or 1)
+    ask = sql.asker(item, cursor.kind, ports)
+    items = await sql.claim(ask, config, item.entity_id, size, options.name)
+    return Rows(items=items, end={"kind": "claim"}, exhausted=len(items) < size)
+
+
+async def _of_offsets(given: Mapping[str, Any], config: Mapping[str, Any], ports: Ports) -> Rows:
+    partition, start, end = (int(given[name]) for name in ("partition", "from", "to"))
+    items = await offsets.of(ports).read(_topic(config), partition, start, end)
+    ended = {"kind": "offsets", "partition": partition, "from": start, "to": end}
+
+    def rest(count: int) -> dict[str, Any]:
+        return {**ended, "from": items[count]["offset"]}
+
+    return Rows(items=[dict(one) for one in items], end=ended, rest=rest)
+
+
+def _config(cursor: Cursor, scope: Mapping[str, Any]) -> dict[str, Any]:
+    config = cursor.config.render(scope)
+    if not isinstance(config, dict):
+        raise BadCursor("the configuration of the cursor is no mapping")
+    return config
+
+
+def _topic(config: Mapping[str, Any]) -> str:
+    topic = config.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise BadCursor("the cursor names no topic")
+    return topic

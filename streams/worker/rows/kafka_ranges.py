@@ -1,0 +1,95 @@
+"""Ranges of Kafka topics, read once and without a group."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
+
+from streams.clock import Clock
+from streams.errors import Refused, Unavailable
+from streams.events.model import Json
+from streams.worker.rows.offsets import row_of
+
+_POLL_MS = 200
+_FETCH_WAIT_MS = 50
+
+
+class TopicUnavailable(Unavailable):
+    """A topic that a loop reads does not deliver."""
+
+
+class NoSuchTopic(Refused):
+    """A loop over a topic that is not there."""
+
+
+class KafkaPartitions:
+    """Reads committed records by their offsets; nothing is committed, nobody is disturbed."""
+
+    def __init__(self, bootstrap: str, clock: Clock, *, patience_s: float = 15.0) -> None:
+        self._bootstrap, self._clock, self._patience_s = bootstrap, clock, patience_s
+
+    async def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """Return for each partition its first offset and the one after its last."""
+        places = [TopicPartition(topic, number) for number in await self._numbers(topic)]
+        async with self._reader(topic) as consumer:
+            first = await consumer.beginning_offsets(places)
+            end = await consumer.end_offsets(places)
+            return {place.partition: (first[place], end[place]) for place in places}
+
+    async def read(
+        self, topic: str, partition: int, start: int, end: int
+    ) -> Sequence[Mapping[str, Json]]:
+        """Return the committed records from `start` up to `end`, which is not included."""
+        place = TopicPartition(topic, partition)
+        rows: list[Mapping[str, Json]] = []
+        async with self._reader(topic) as consumer:
+            consumer.assign([place])
+            consumer.seek(place, start)
+            last = self._clock.monotonic()
+            while (at := await consumer.position(place)) < end:
+                found = await consumer.getmany(place, timeout_ms=_POLL_MS)
+                rows += [
+                    row_of(partition, r.offset, r.key, r.value, dict(r.headers), r.timestamp)
+                    for r in found.get(place, ())
+                    if r.offset < end
+                ]
+                if await consumer.position(place) > at:
+                    last = self._clock.monotonic()
+                elif self._clock.monotonic() - last > self._patience_s:
+                    raise TopicUnavailable(f"{topic}/{partition}: nothing came after offset {at}")
+        return rows
+
+    async def _numbers(self, topic: str) -> list[int]:
+        """Return the numbers of the partitions; a consumer would wait for a missing topic."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        try:
+            await admin.start()
+            (found,) = await admin.describe_topics([topic])
+        except KafkaError as error:
+            raise TopicUnavailable(f"topic {topic!r}: {error!r}") from error
+        finally:
+            await admin.close()
+        if found["error_code"] == UnknownTopicOrPartitionError.errno:
+            raise NoSuchTopic(f"topic {topic!r}: there is none; create it, or mend the name")
+        return sorted(one["partition"] for one in found["partitions"])
+
+    @asynccontextmanager
+    async def _reader(self, topic: str) -> AsyncIterator[AIOKafkaConsumer]:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
+        )
+        try:
+            await consumer.start()
+            yield consumer
+        except KafkaError as error:
+            raise TopicUnavailable(f"topic {topic!r}: {error!r}") from error
+        finally:
+            await consumer.stop()

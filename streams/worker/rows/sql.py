@@ -1,0 +1,164 @@
+"""Rows from a database, asked through the tool of its kind: keyset windows and claims.
+
+A keyset cursor has a `query` and the `key` column that orders its rows; a frame reads the
+window of keys after one boundary and through another. Keys of one value stay together, and
+a key that is NULL is refused, because no window would ever hold its row.
+
+A claim cursor has a statement of the author's own, `claim`, that stamps rows with the frame
+and returns them. `:frame_id`, `:size` and `:worker` are bound where it names them. A later
+attempt at the same frame must be given what an earlier one stamped, first and in the same
+order, so the statement takes rows that are free OR its own:
+
+    WITH mine AS (
+      SELECT id FROM jobs
+      WHERE done_at IS NULL AND (claimed_by IS NULL OR claimed_by = :frame_id)
+      ORDER BY claimed_by IS NULL, id LIMIT :size FOR UPDATE SKIP LOCKED)
+    UPDATE jobs SET claimed_by = :frame_id FROM mine WHERE jobs.id = mine.id RETURNING jobs.*
+
+The database that a pipeline's saves go to must not depend on the row then: a later attempt
+looks there for what an earlier one saved before it claims anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streams.errors import Refused, StreamsError, Unavailable
+from streams.events.model import Json
+from streams.kafka.work.item import WorkItem
+from streams.worker.errors import UnknownTool
+from streams.worker.options import Ports
+from streams.worker.port import Call
+
+Ask = Callable[[Mapping[str, Any], str, Mapping[str, Json]], Awaitable[list[dict[str, Any]]]]
+"""Runs a statement with its parameters, in the database that the configuration names."""
+
+_KEY = "_noetl_key"
+# Connection, rollback by conflict, resources, operator: the same statement may succeed later.
+_PASSING = ("pg.timeout", "pg.08", "pg.40", "pg.53", "pg.57")
+_TYPE = re.compile(r'[A-Za-z_][\w ."()\[\],]*')
+
+
+class CursorFailed(Refused):
+    """The database refuses the statement of a cursor."""
+
+
+class CursorUnavailable(Unavailable):
+    """The database has no time, room or connection for a cursor just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Keys after one and through another, as text; None: no bound. `type` is the keys' own."""
+
+    after: str | None
+    through: str | None
+    type: str | None = None
+
+
+def asker(item: WorkItem, kind: str, ports: Ports) -> Ask:
+    """Return a way to ask the database of a cursor, in the name of `item`."""
+    tool = ports.tools.get(kind)
+    if tool is None:
+        raise UnknownTool(kind, tuple(ports.tools))
+    call = Call(
+        tenant_id=item.tenant_id,
+        organization_id=item.organization_id,
+        execution_id=item.execution_id,
+        step=item.step,
+        task="cursor",
+        entity_id=item.entity_id,
+        attempt=item.attempt,
+        stage_id=item.stage_id,
+    )
+
+    async def ask(
+        config: Mapping[str, Any], statement: str, params: Mapping[str, Json]
+    ) -> list[dict[str, Any]]:
+        where = {name: config[name] for name in ("auth", "dsn") if name in config}
+        # Not fenced: a claim must be asked anew at every attempt, its stamp is what lasts.
+        asked = {**where, "command": statement, "params": dict(params), "fence": False}
+        outcome = await tool.run(asked, call)
+        if outcome.status == "error":
+            raise _failure(item.step, outcome.error or {})
+        data: Any = outcome.data
+        return list(data["rows"])
+
+    return ask
+
+
+def _failure(step: str, error: Mapping[str, Json]) -> StreamsError:
+    kind, why = str(error.get("kind")), error.get("message", "no reason was given")
+    said = f"the cursor of step {step}: {kind}: {why}"
+    return CursorUnavailable(said) if kind.startswith(_PASSING) else CursorFailed(said)
+
+
+async def boundaries(ask: Ask, config: Mapping[str, Any], size: int) -> dict[str, Json]:
+    """Return the last key of every window of `size` rows, as text, with the keys' type."""
+    query, key, params = _keyset(config)
+    found = await ask(
+        config,
+        f"WITH q AS ({query}), n AS (SELECT {key} AS k, row_number() OVER (ORDER BY {key}) AS r, "  # noqa: S608 - the author's own query
+        "count(*) OVER () AS total FROM q) "
+        "SELECT CAST(k AS text) AS boundary, CAST(pg_typeof(k) AS text) AS type, total, "
+        "(SELECT count(*) FROM n WHERE k IS NULL) AS nulls "
+        f"FROM n WHERE r % {int(size)} = 0 OR r = total ORDER BY r",
+        params,
+    )
+    if not found:
+        return {"type": "text", "boundaries": [], "rows": 0}
+    if nulls := int(found[0]["nulls"]):
+        raise CursorFailed(f"{nulls} rows have no {config['key']}; a key must not be NULL")
+    bounds: dict[str, None] = dict.fromkeys(str(one["boundary"]) for one in found)
+    return {"type": found[0]["type"], "boundaries": list(bounds), "rows": int(found[0]["total"])}
+
+
+async def keyset(
+    ask: Ask, config: Mapping[str, Any], window: Window
+) -> tuple[list[Json], list[str]]:
+    """Return the rows of a window, and the key of each as text."""
+    query, key, params = _keyset(config)
+    conditions, bound = [], dict(params)
+    for name, sign, value in (("after", ">", window.after), ("through", "<=", window.through)):
+        if value is not None:
+            bound[f"noetl_{name}"] = value
+            conditions.append(f"q.{key} {sign} {_typed(f'noetl_{name}', window.type)}")
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    found = await ask(
+        config,
+        f"SELECT q.*, CAST(q.{key} AS text) AS {_KEY} FROM ({query}) AS q {where}ORDER BY q.{key}",  # noqa: S608 - the author's own query
+        bound,
+    )
+    keys = [str(row.pop(_KEY)) for row in found]
+    return list(found), keys
+
+
+async def claim(
+    ask: Ask, config: Mapping[str, Any], frame_id: int, size: int, worker: str
+) -> list[Json]:
+    """Return the rows that the author's statement stamps for the frame."""
+    statement = str(config.get("claim") or "")
+    known: dict[str, Json] = {"frame_id": str(frame_id), "size": size, "worker": worker}
+    params = {**(config.get("params") or {}), **known}
+    named = {k: v for k, v in params.items() if re.search(rf"(?<!:):{re.escape(k)}\b", statement)}
+    return list(await ask(config, statement, named))
+
+
+def _keyset(config: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Json]]:
+    query, key = config.get("query"), config.get("key")
+    if not isinstance(query, str) or not isinstance(key, str):
+        raise CursorFailed("a keyset cursor needs a `query` and the name of its `key` column")
+    quoted = key.replace('"', '""')
+    return query.strip().rstrip(";"), f'"{quoted}"', config.get("params") or {}
+
+
+def _typed(name: str, kind: str | None) -> str:
+    """Return a parameter that Postgres reads as text and takes for a key."""
+    if kind is None:
+        return f":{name}"
+    if not _TYPE.fullmatch(kind):
+        raise CursorFailed(f"{kind!r} is no SQL type")
+    return f"CAST(CAST(:{name} AS text) AS {kind})"

@@ -1,0 +1,1 @@
+"""The http tool: requests, bodies, authentication, redirects."""

@@ -1,0 +1,183 @@
+"""The tool that sends HTTP requests, through clients that all tasks of the process share.
+
+The client is reqwest, behind pyreqwest: connections, TLS, redirects and decompression happen
+on a thread of their own, and a request costs the event loop a fifth of what aiohttp's does.
+A second one, which follows no redirect by itself, is for logins by a header of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
+from pyreqwest.request import StreamRequest
+from pyreqwest.response import Response
+
+from streams.events.model import Json
+from streams.worker.attempt.secrets import concealed
+from streams.worker.errors import BadConfig, UnknownCredential
+from streams.worker.port import Call, Config, Credentials, Outcome
+from streams.worker.tools.failure import failed, mapping, request_name, seconds, text
+from streams.worker.tools.http.auth import authorization
+from streams.worker.tools.http.body import TooLarge, body_of, parsed, read_bounded
+from streams.worker.tools.http.redirect import following, needs_care
+
+TIMEOUT_S = 30.0
+CONNECTIONS = 256
+RESPONSE_BYTES = 64 * 1024 * 1024
+SHOWN_CHARS = 200
+"""How much of an answer that is an error stands in the message."""
+AT_REST_S = 0.1
+"""How long the client's thread may still touch Python objects after it was closed: an
+interpreter that ends in this time aborts (before Python 3.12)."""
+
+
+class HttpTool:
+    """Sends `method` to `url`; the answer's JSON or text is the outcome's data.
+
+    An answer of 400 or more is an error of kind `http.status`, its body kept as data; no
+    answer is `http.timeout` or `http.connection`. `outcome.http` has `status` and `headers`
+    (names in lower case) whenever there was an answer.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        connections: int = CONNECTIONS,
+        response_bytes: int = RESPONSE_BYTES,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._credentials = credentials
+        self._connections, self._response_bytes = connections, response_bytes
+        self._timeout_s = timeout_s
+        self._clients: dict[bool, Client] = {}
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Send one request."""
+        try:
+            request = await self._request(config, call)
+        except (BadConfig, UnknownCredential, ValueError) as error:
+            return failed("http.config", f"{request_name(config)}: {error}")
+        try:
+            async with request as answer:
+                content = await read_bounded(answer, self._response_bytes)
+            return _outcome(config, answer, content)
+        except TooLarge as error:
+            return failed("http.too_large", f"{request_name(config)}: {error}")
+        except TimeoutError:
+            limit = seconds(config, call, self._timeout_s)
+            return failed("http.timeout", f"{request_name(config)}: no answer within {limit} s")
+        except (PyreqwestError, OSError) as error:
+            return failed("http.connection", f"{request_name(config)}: {_why(error)}")
+
+    async def close(self) -> None:
+        """Close the client and its connections."""
+        if self._clients:
+            for client in self._clients.values():
+                await client.close()
+            self._clients.clear()
+            await asyncio.sleep(AT_REST_S)
+
+    async def _request(self, config: Config, call: Call) -> StreamRequest:
+        """Return the request that the task describes.
+
+        Raises:
+            BadConfig, UnknownCredential, ValueError: it describes none.
+        """
+        headers = {name: str(value) for name, value in mapping(config, "headers").items()}
+        login: dict[str, str] = {}
+        if config.get("auth") is not None:
+            login = await authorization(self._credentials, config["auth"], call)
+            headers |= login
+        body = body_of(config, headers)
+        method = str(config.get("method") or ("GET" if body is None else "POST")).upper()
+        limit, is_ours = seconds(config, call, self._timeout_s), needs_care(login)
+        builder = self._opened(follows=not is_ours).request(method, text(config, "url", "endpoint"))
+        if query := _query(config):
+            builder = builder.query(query)
+        if headers:
+            builder = builder.headers(headers)
+        if isinstance(body, bytes):
+            builder = builder.body_bytes(body)
+        elif body is not None:
+            builder = builder.form(body)
+        if limit is not None:
+            builder = builder.timeout(_duration(limit))
+        if is_ours:
+            builder = builder.with_middleware(following(login, limit))
+        return builder.build_streamed()
+
+    def _opened(self, *, follows: bool) -> Client:
+        if (found := self._clients.get(follows)) is None:
+            # No cookies: rows must not see each other's. No proxy from the environment.
+            builder = ClientBuilder().max_connections(self._connections).follow_redirects(follows)
+            found = builder.no_proxy().referer(False).user_agent("noetl-streams").build()
+            self._clients[follows] = found
+        return found
+
+
+def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
+    headers: dict[str, Json] = {name.lower(): value for name, value in answer.headers.items()}
+    status = answer.status
+    detail: dict[str, Json] = {"http": {"status": status, "headers": headers}}
+    try:
+        data, meta = parsed(content, str(headers.get("content-type", "")))
+    except ValueError as error:
+        if status < 400:
+            said = f"{request_name(config)}: {error}"
+            return failed("http.json", said, detail=detail)
+        data, meta = content.decode(errors="replace"), {}
+    if status >= 400:
+        is_text = isinstance(data, str) and not meta
+        shown = concealed(str(data) if is_text else content.decode(errors="replace"))[:SHOWN_CHARS]
+        said = f"{request_name(config)} answered {status} {_phrase(status)}: {shown}"
+        problem: dict[str, Json] = {"kind": "http.status", "message": said}
+        problem["status"] = status
+        return Outcome(status="error", data=data, meta=meta, error=problem, detail=detail)
+    return Outcome(status="success", data=data, meta=meta, detail=detail)
+
+
+def _query(config: Config) -> list[tuple[str, str]]:
+    """Return the query's pairs: lists repeat their name, null leaves it out."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in mapping(config, "params").items():
+        for one in value if isinstance(value, list) else (value,):
+            if one is not None:
+                pairs.append((name, _plain(one)))
+    return pairs
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping | list):
+        return orjson.dumps(value).decode()
+    return str(value)
+
+
+@lru_cache(maxsize=256)
+def _duration(limit: float) -> timedelta:
+    return timedelta(seconds=limit)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _why(error: Exception) -> str:
+    """Return the innermost cause; the outer ones quote the whole URL."""
+    if isinstance(error, DetailedPyreqwestError):
+        causes = error.details["causes"] or []
+        return causes[-1]["message"] if len(causes) > 1 else error.message
+    return str(error) or type(error).__name__

@@ -1,0 +1,1 @@
+"""The postgres tool: statements, fenced saves, connection pools."""

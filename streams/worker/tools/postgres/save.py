@@ -1,0 +1,243 @@
+"""Saves of a frame: all batches and their fences in one transaction, and who is to blame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from streams.worker.errors import BadConfig, SaveFailed, TargetUnavailable
+from streams.worker.port import Config, Fence, Saved
+from streams.worker.tools.failure import mapping, text
+from streams.worker.tools.postgres import fence as pg_fence
+from streams.worker.tools.postgres.insert import Insert, insert_of
+from streams.worker.tools.postgres.pools import Database
+from streams.worker.tools.postgres.statement import Statement, statements
+from streams.worker.tools.postgres.write import (
+    NOT_AT_ONCE,
+    MissingValue,
+    Row,
+    as_json,
+    write,
+    write_anyhow,
+)
+
+COMMAND = ("command", "query", "sql", "statement")
+TRIES = 4
+_AGAIN = frozenset({"40001", "40P01", "55P03"})
+_ROWS_FAULT = ("21", "22", "23", "P0")
+_STATEMENTS_FAULT = ("42", "3F")
+_REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows that go through one statement; `calls` says which call of the batch each is of."""
+
+    task: str
+    statement: Statement
+    rows: list[Row]
+    calls: list[int]
+
+
+async def save(
+    database: Database, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+) -> Mapping[Fence, Saved]:
+    """Write all batches whose fence is not there; return what the others' fences hold.
+
+    Raises:
+        SaveFailed: the database refuses the rows; nothing was written.
+        TargetUnavailable: the database is down or too busy.
+    """
+    runs = {fence: list(_runs(fence.task, configs)) for fence, configs in batches}
+    at_once = True
+    for tried in range(TRIES):
+        try:
+            async with database.connection() as connection:
+                await pg_fence.ready(database, connection)
+                if at_once and (insert := _single(runs)) is not None:
+                    return await _in_one_statement(database, connection, runs, saved, insert)
+                return await _in_one_transaction(database, connection, runs, saved, at_once)
+        except _REFUSED as error:
+            if at_once and _code(error) in NOT_AT_ONCE:
+                at_once = False
+                continue
+            if _code(error) not in _AGAIN:
+                raise await _blame(database, runs, error) from error
+            await asyncio.sleep(0.05 * 2**tried)
+    raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
+
+
+def _single(runs: Mapping[Fence, Sequence[Run]]) -> Insert | None:
+    """Return the INSERT, if the whole save is one of the kind that takes many rows."""
+    if len(runs) != 1:
+        return None
+    [of_task] = runs.values()
+    if len(of_task) != 1 or not of_task[0].rows:
+        return None
+    return insert_of(of_task[0].statement)
+
+
+async def _in_one_statement(
+    database: Database,
+    connection: asyncpg.Connection,
+    runs: Mapping[Fence, Sequence[Run]],
+    saved: Saved,
+    insert: Insert,
+) -> Mapping[Fence, Saved]:
+    """Save with a single round trip, which is its own transaction."""
+    [(fence, [run])] = runs.items()
+    types = await database.types_of(connection, run.statement.sql())
+    with _missing(run):
+        rows = as_json(run.statement.parameters, types, run.rows)
+    names = [name for name, _ in types]
+    if await pg_fence.take_with_rows(connection, fence, saved, insert, names, rows):
+        return {}
+    return await pg_fence.find(connection, [fence])
+
+
+async def _in_one_transaction(
+    database: Database,
+    connection: asyncpg.Connection,
+    runs: Mapping[Fence, Sequence[Run]],
+    saved: Saved,
+    at_once: bool,
+) -> Mapping[Fence, Saved]:
+    async with connection.transaction(isolation="read_committed"):
+        taken = await pg_fence.take(connection, list(runs), saved)
+        for run in (run for fence in runs if fence in taken for run in runs[fence]):
+            with _missing(run):
+                await write(database, connection, run.statement, run.rows, at_once=at_once)
+        rest = [fence for fence in runs if fence not in taken]
+        return await pg_fence.find(connection, rest) if rest else {}
+
+
+@contextmanager
+def _missing(run: Run) -> Iterator[None]:
+    """Say which call a missing value belongs to."""
+    try:
+        yield
+    except MissingValue as error:
+        raise SaveFailed(run.task, str(error), rows=(run.calls[error.row],)) from None
+
+
+def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
+    """Gather neighbouring calls of the same statement."""
+    run: Run | None = None
+    for call, config in ((n, one) for n, whole in enumerate(configs) for one in saves_in(whole)):
+        try:
+            [statement] = statements(text(config, *COMMAND))
+            rows = rows_in(config)
+        except BadConfig as error:
+            raise SaveFailed(task, str(error), rows=(call,)) from error
+        except ValueError:
+            raise SaveFailed(task, "a deferred save must be one statement", rows=(call,)) from None
+        if run is None or run.statement is not statement:
+            if run is not None:
+                yield run
+            run = Run(task, statement, [], [])
+        run.rows.extend(rows)
+        run.calls.extend([call] * len(rows))
+    if run is not None:
+        yield run
+
+
+def saves_in(config: Config) -> Sequence[Config]:
+    """Return the parts of a call: those of `saves`, each with its statement, or it alone."""
+    return config.get("saves") or (config,)
+
+
+def rows_in(config: Config) -> list[Row]:
+    """Return a call's rows: each of `rows` over `params`, or `params` alone.
+
+    Raises:
+        BadConfig: `rows` is no list of mappings.
+    """
+    params = mapping(config, "params") if not isinstance(config.get("params"), list) else None
+    if params is None:
+        raise BadConfig("'params' of a save must be a mapping, for placeholders like :name")
+    rows: Any = config.get("rows")
+    if rows is None:
+        return [params]
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise BadConfig("'rows' must be a list of mappings, one for each row to write")
+    return [{**params, **row} for row in rows] if params else rows
+
+
+async def _blame(
+    database: Database, runs: Mapping[Fence, Sequence[Run]], error: Exception
+) -> SaveFailed:
+    """Find the rows that the database refuses, by writing again and taking it all back."""
+    whole = SaveFailed(_first_task(runs), _said(error), code=_code(error))
+    every = [run for each in runs.values() for run in each]
+    if not _code(error).startswith(_ROWS_FAULT) and (not _is_statements(error) or len(every) == 1):
+        return whole
+    found: list[SaveFailed] = []
+    try:
+        async with database.connection() as connection:
+            attempt = connection.transaction()
+            await attempt.start()
+            try:
+                for run in every:
+                    if not found or found[0].code.startswith(_STATEMENTS_FAULT):
+                        found += await _culprit(database, connection, run, 0, len(run.rows))
+            finally:
+                await attempt.rollback()
+    except (asyncpg.PostgresError, TargetUnavailable):
+        return whole
+    return _together(found) if found else whole
+
+
+async def _culprit(
+    database: Database, connection: asyncpg.Connection, run: Run, low: int, high: int
+) -> list[SaveFailed]:
+    """Write rows `low` to `high`; where they are refused, halve until one row is left.
+
+    A statement that is refused is so for all of its rows.
+    """
+    try:
+        async with connection.transaction():
+            await write_anyhow(database, connection, run.statement, run.rows[low:high])
+    except _REFUSED as error:
+        is_whole = _is_statements(error)
+        if high - low == 1 or is_whole:
+            calls = dict.fromkeys(run.calls if is_whole else run.calls[low:high])
+            return [SaveFailed(run.task, _said(error), rows=tuple(calls), code=_code(error))]
+        middle = (low + high) // 2
+        first = await _culprit(database, connection, run, low, middle)
+        return first or await _culprit(database, connection, run, middle, high)
+    return []
+
+
+def _together(found: Sequence[SaveFailed]) -> SaveFailed:
+    """Return the first refusal with the rows of all others of its task and kind."""
+    first = found[0]
+    same = [one for one in found if (one.task, one.code) == (first.task, first.code)]
+    rows = dict.fromkeys(row for one in same for row in one.rows)
+    return SaveFailed(first.task, first.why, rows=tuple(rows), code=first.code)
+
+
+def _is_statements(error: Exception) -> bool:
+    return _code(error).startswith(_STATEMENTS_FAULT)
+
+
+def _first_task(runs: Mapping[Fence, Sequence[Run]]) -> str:
+    return next(iter(runs)).task
+
+
+def _code(error: Exception) -> str:
+    """Return the database's code; text that cannot be sent has the one it would get."""
+    return (getattr(error, "sqlstate", None) or "") if _is_sql(error) else "22021"
+
+
+def _said(error: Exception) -> str:
+    detail = getattr(error, "detail", None)
+    return f"{error}{f' ({detail})' if detail else ''} [{_code(error)}]"
+
+
+def _is_sql(error: Exception) -> bool:
+    return isinstance(error, asyncpg.PostgresError)

@@ -1,0 +1,256 @@
+"""The tool that talks to Postgres: statements one by one, and a frame's saves as one batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import asyncpg
+import orjson
+
+from streams.events.model import Json
+from streams.worker.errors import BadConfig, SaveFailed, UnknownCredential
+from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
+from streams.worker.tools.failure import failed, seconds, text
+from streams.worker.tools.postgres import fence as pg_fence
+from streams.worker.tools.postgres.pools import MAX_CONNECTIONS, Database, PostgresPools, target_of
+from streams.worker.tools.postgres.reference import written
+from streams.worker.tools.postgres.save import COMMAND, rows_in, save, saves_in
+from streams.worker.tools.postgres.statement import Statement, statements
+from streams.worker.tools.postgres.values import as_text, rows_of
+from streams.worker.tools.postgres.write import affected, texts, typed, write_anyhow
+
+Work = tuple[Sequence[Statement], Config]
+"""Statements, and the values that they are given."""
+ANSWER_BYTES = 4 * 1024 * 1024
+"""How much of an answer a fence keeps, for an attempt that comes again."""
+
+
+class PostgresTool:
+    """Runs `command` (or `query`, `sql`, `statement`) in the database of `auth` or `dsn`.
+
+    `params` is a mapping for placeholders like :name, or a list for $1, $2 …; `rows` is a list
+    of such mappings, written at once; `saves` is a list of commands with rows of their own.
+    Values are always bound, never pasted into the text.
+    The answer is {"rows": [...], "row_count": n}; of a statement that changes rows it says where
+    they are, too: {"store": "db", "key": table, "range": "id:1-100"}.
+
+    A statement that changes rows is fenced: it and a row of `noetl_fence` go in one
+    transaction, and the same call of a later attempt gets the first one's answer and changes
+    nothing. A SELECT is taken for reading; `fence: true` fences one that is not, and
+    `fence: false` leaves a statement alone.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        deployment: str,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        self._pools = PostgresPools(credentials, max_connections=max_connections)
+        self._deployment = deployment
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Run the statements of the task, in one transaction where they change rows."""
+        try:
+            works = [(statements(text(one, *COMMAND)), one) for one in saves_in(config)]
+            limit = seconds(config, call, None)
+            database = await self._pools.database(config, call.tenant_id, call.organization_id)
+            async with asyncio.timeout(limit):
+                return await self._run(database, works, config, call)
+        except (BadConfig, UnknownCredential) as error:
+            return failed("pg.config", str(error))
+        except asyncpg.PostgresError as error:
+            return _refused(error)
+        except TimeoutError:
+            return failed("pg.timeout", "the database did not answer in time")
+        except (ValueError, OverflowError) as error:
+            return failed("pg.value", f"a value cannot be carried: {error}")
+
+    def target(self, config: Config) -> str:
+        """Return a name for the database this task writes to."""
+        return target_of(config)
+
+    async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
+        """Return those of `fences` that are there already.
+
+        Raises:
+            SaveFailed: the database does not let us keep fences.
+            TargetUnavailable: the database is down.
+        """
+        if not fences:
+            return {}
+        database = await self._database(config, fences[0])
+        try:
+            async with database.connection() as connection:
+                await pg_fence.ready(database, connection)
+                return await pg_fence.find(connection, fences)
+        except BadConfig as error:
+            raise SaveFailed(fences[0].task, str(error)) from error
+        except asyncpg.PostgresError as error:
+            raise SaveFailed(fences[0].task, f"cannot look for its fence: {error}") from error
+
+    async def save(
+        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+    ) -> Mapping[Fence, Saved]:
+        """Write all batches and their fences in one transaction; return the fences found."""
+        for fence, configs in batches:
+            for config in configs[:1]:
+                database = await self._database(config, fence)
+                try:
+                    return await save(database, batches, saved)
+                except BadConfig as error:  # the connection string's fault
+                    raise SaveFailed(fence.task, str(error)) from error
+        return {}
+
+    async def close(self) -> None:
+        """Close the pools."""
+        await self._pools.close()
+
+    async def _database(self, config: Config, fence: Fence) -> Database:
+        try:
+            return await self._pools.database(config, fence.tenant_id, fence.organization_id)
+        except (BadConfig, UnknownCredential) as error:
+            raise SaveFailed(fence.task, str(error)) from error
+
+    async def _run(
+        self,
+        database: Database,
+        works: Sequence[Work],
+        config: Config,
+        call: Call,
+    ) -> Outcome:
+        commands = [command for some, _ in works for command in some]
+        is_fenced = config.get("fence")
+        if is_fenced is None:
+            is_fenced = any(one.writes for one in commands)
+        # What may have changed the session is undone, at the price of a round trip.
+        tidy = any(one.returns is None or "set_config" in one.words for one in commands)
+        async with database.connection(tidy=tidy) as connection:
+            if is_fenced:
+                return await self._fenced(database, connection, works, call)
+            if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
+                data = await _execute(database, connection, works)
+            else:
+                async with connection.transaction():
+                    data = await _execute(database, connection, works)
+        return Outcome(status="success", data=data)
+
+    async def _fenced(
+        self,
+        database: Database,
+        connection: asyncpg.Connection,
+        works: Sequence[Work],
+        call: Call,
+    ) -> Outcome:
+        await pg_fence.ready(database, connection)
+        fence = self._fence(call)
+        async with connection.transaction(isolation="read_committed"):
+            if not await pg_fence.take(connection, [fence], Saved(row_count=0)):
+                found = await pg_fence.find(connection, [fence])
+                return _adopted(found[fence])
+            data = await _execute(database, connection, works)
+            _check_size(data)
+            await pg_fence.fill(connection, fence, data["row_count"], {"data": data})
+        return Outcome(status="success", data=data)
+
+    def _fence(self, call: Call) -> Fence:
+        """Name the call. A command is in no stage; its own id tells it from all others."""
+        return Fence(
+            deployment=self._deployment,
+            stage_id=call.stage_id or 0,
+            frame_id=call.entity_id,
+            task=call.task,
+            partition=f"run/{call.partition}",
+        )
+
+
+async def _execute(
+    database: Database, connection: asyncpg.Connection, works: Sequence[Work]
+) -> dict[str, Any]:
+    """Do one piece of work after the other; rows of several are counted together."""
+    data: dict[str, Any] = {}
+    count = 0
+    for commands, config in works:
+        data = await _statements(database, connection, commands, config)
+        count += data["row_count"]
+    return data if len(works) == 1 else {**data, "row_count": count, "range": f"rows:{count}"}
+
+
+async def _statements(
+    database: Database,
+    connection: asyncpg.Connection,
+    commands: Sequence[Statement],
+    config: Config,
+) -> dict[str, Any]:
+    """Run the statements one after the other; the last one's answer counts."""
+    data: dict[str, Any] = {"rows": [], "row_count": 0}
+    for command in commands:
+        if config.get("rows") is not None and (command.names or len(commands) == 1):
+            async with connection.transaction():
+                count = await write_anyhow(database, connection, command, rows_in(config))
+            data = {"rows": [], "row_count": count}
+        else:
+            sql, values = await _bound(database, connection, command, config)
+            data = await _answer(connection, command, sql, values)
+        data |= written(command, data)
+    return data
+
+
+async def _answer(
+    connection: asyncpg.Connection, command: Statement, sql: str, values: Sequence[str | None]
+) -> dict[str, Any]:
+    """Run one statement in as few round trips as its answer allows."""
+    if command.returns is None:
+        prepared = await connection.prepare(sql)
+        rows = rows_of(await prepared.fetch(*values))
+        return {"rows": rows, "row_count": affected(prepared.get_statusmsg())}
+    if command.returns:
+        rows = rows_of(await connection.fetch(sql, *values))
+        return {"rows": rows, "row_count": len(rows)}
+    status = await connection.execute(sql, *values)
+    return {"rows": [], "row_count": affected(status)}
+
+
+async def _bound(
+    database: Database, connection: asyncpg.Connection, command: Statement, config: Config
+) -> tuple[str, Sequence[str | None]]:
+    """Return a statement whose parameters are text, and their values."""
+    params = config.get("params")
+    if not params:
+        return command.text, ()
+    if isinstance(params, list):
+        types = await database.types_of(connection, command.text)
+        if len(types) != len(params):
+            raise BadConfig(f"the statement has {len(types)} parameters, 'params' {len(params)}")
+        values = [as_text(value, kind[1]) for value, kind in zip(params, types, strict=True)]
+        return typed(command.numbered, types), values
+    if not isinstance(params, Mapping):
+        raise BadConfig("'params' must be a mapping or a list")
+    if not command.names:
+        return command.text, ()
+    types = await database.types_of(connection, command.sql())
+    return typed(command.sql, types), texts(command.parameters, types, params)
+
+
+def _refused(error: asyncpg.PostgresError) -> Outcome:
+    code = error.sqlstate or ""
+    detail = getattr(error, "detail", None)
+    message = f"{error} ({detail})" if detail else str(error)
+    return failed(f"pg.{code}", message, detail={"pg": {"code": code}})
+
+
+def _adopted(saved: Saved) -> Outcome:
+    data: Json = (saved.output or {}).get("data")
+    return Outcome(status="success", data=data, meta={"fence": "adopted"})
+
+
+def _check_size(data: Mapping[str, Any]) -> None:
+    size = len(orjson.dumps(data))
+    if size > ANSWER_BYTES:
+        raise BadConfig(
+            f"the statement's answer has {size} bytes and its fence keeps {ANSWER_BYTES}; "
+            "return fewer columns, or set `fence: false` if running it twice is harmless"
+        )

@@ -1,0 +1,1 @@
+"""The python tool: author code in child processes."""

@@ -1,0 +1,94 @@
+"""The tool that runs authors' Python, in processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from streams.events.model import Json
+from streams.worker.errors import BadConfig
+from streams.worker.port import Call, Config, Outcome
+from streams.worker.tools import exact
+from streams.worker.tools.failure import failed, mapping, seconds, text
+from streams.worker.tools.python.child import execute
+from streams.worker.tools.python.pool import ChildDied, PythonPool
+
+TIMEOUT_S = 30.0
+MEMORY_BYTES = 1024 * 1024 * 1024
+CPU_S = 60
+
+
+class PythonTool:
+    """Runs `code`, which defines `main`, with `args` (or `input`) as its arguments.
+
+    What `main` returns is the data, unless it is an envelope with `status` and `data` itself.
+    What it prints is `meta.log`. The processes have limits on memory and time; they keep
+    mistakes apart, not malice: code in them can still read files and open connections.
+
+    `in_process` runs the code inside the worker instead: fast, one call at a time, and
+    nothing can end a call that hangs. Only for deployments that trust every author.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: int | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        cpu_s: int = CPU_S,
+        timeout_s: float = TIMEOUT_S,
+        in_process: bool = False,
+    ) -> None:
+        size = processes or os.cpu_count() or 2
+        self._pool = PythonPool(size, memory_bytes=memory_bytes, cpu_s=cpu_s)
+        self._timeout_s = timeout_s
+        self._alone = asyncio.Lock() if in_process else None
+
+    async def run(self, config: Config, call: Call) -> Outcome:
+        """Run the code once."""
+        limit = self._timeout_s
+        try:
+            code = text(config, "code")
+            args = {**mapping(config, "input"), **mapping(config, "args")}
+            limit = seconds(config, call, self._timeout_s) or limit
+            answer = await self._execute(code, args, limit)
+        except BadConfig as error:
+            return failed("python.config", str(error))
+        except TimeoutError:
+            return failed("python.timeout", f"the code ran for more than {limit} s and was ended")
+        except ChildDied as error:
+            why = f"the process died ({error}); did the code run out of memory?"
+            return failed("python.died", why)
+        return _outcome(answer)
+
+    async def close(self) -> None:
+        """End the processes."""
+        await self._pool.close()
+
+    async def _execute(self, code: str, args: dict[str, Any], limit: float) -> dict[str, Any]:
+        if self._alone is None:
+            return await self._pool.call(code, args, limit)
+        async with self._alone, asyncio.timeout(limit):
+            answer: dict[str, Any] = exact.loads(await asyncio.to_thread(execute, code, args))
+            return answer
+
+
+def _outcome(answer: Mapping[str, Any]) -> Outcome:
+    """Make an outcome of an answer; a result that is no envelope is wrapped in one."""
+    meta: dict[str, Json] = {"log": answer["log"]} if answer["log"] else {}
+    if (error := answer.get("error")) is not None:
+        return Outcome(status="error", error=error, meta=meta)
+    result = answer["result"]
+    is_envelope = isinstance(result, dict) and result.get("status") in ("success", "error")
+    if not is_envelope or not result.keys() & {"data", "error"}:
+        return Outcome(status="success", data=result, meta=meta)
+    given = result.get("meta")
+    meta = {**(given if isinstance(given, dict) else {}), **meta}
+    if result["status"] == "success":
+        return Outcome(status="success", data=result.get("data"), meta=meta)
+    why = result.get("error")
+    problem: dict[str, Json] = {"kind": "python.failed", "message": str(why)}
+    if isinstance(why, dict):
+        problem |= why
+    return Outcome(status="error", data=result.get("data"), meta=meta, error=problem)

@@ -1,0 +1,118 @@
+"""An API over a real log and real tables, whose projector runs when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from aiohttp.test_utils import TestClient
+
+from streams.api.postgres import PostgresSeen
+from streams.api.runtime import Runtime
+from streams.app import Log, credentials_of, open_log, open_pool, producer
+from streams.catalog.catalog import Catalog
+from streams.catalog.postgres import PostgresCatalogEvents
+from streams.clock import SystemClock
+from streams.credential.keys import keys_from, new_key
+from streams.credential.resolve import Resolver
+from streams.payload.objects.memory import MemoryPayloadStore
+from streams.payload.port import Scope
+from streams.projector.postgres import PostgresProjections
+from streams.projector.rebuild import rebuild
+from streams.settings import Settings
+from streams.trigger.postgres import PostgresLedger
+from tests.support.log.databases import dsn, settled
+from tests.support.projector.executions import Story
+
+Client = TestClient[Any, Any]
+SCOPE = Scope("acme", "care")
+KEYS = keys_from(new_key(), None)
+WORKER_TOKEN = "only-for-workers"
+
+
+PLAYBOOK = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: load, path: examples/load}
+workflow:
+  - step: start
+    tool: {kind: noop}
+"""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """The API's ports, and a projector to call."""
+
+    log: Log
+    runtime: Runtime
+    projections: PostgresProjections
+    reading: asyncpg.Pool
+
+    async def project(self) -> None:
+        """Fold what the log has into the tables."""
+        await settled(self.reading)
+        await rebuild(self.log.store, self.projections)
+
+
+@asynccontextmanager
+async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
+    """Open everything an API needs, on the log that the settings name."""
+    async with (
+        open_log(settings, role="test") as log,
+        open_pool(dsn(settings, "read")) as reading,
+        open_pool(dsn(settings, "append")) as appending,
+        open_pool(dsn(settings, "project")) as projecting,
+    ):
+        payloads = MemoryPayloadStore()
+        catalog = Catalog(
+            log.store,
+            PostgresCatalogEvents(appending, log.codec),
+            next_id=log.ids.next,
+            clock=SystemClock(),
+            payloads=payloads,
+        )
+        credentials = credentials_of(log, settings)
+        runtime = Runtime(
+            log=log.store,
+            seen=PostgresSeen(reading),
+            ledger=PostgresLedger(
+                appending,
+                codec=log.codec,
+                take_ids=log.ids.take,
+                producer=producer(settings, "api"),
+            ),
+            catalog=catalog,
+            payloads=payloads,
+            next_id=log.ids.next,
+            clock=SystemClock(),
+            scope=SCOPE,
+            credentials=credentials,
+            keys=KEYS,
+            resolver=Resolver(credentials, KEYS, catalog, {}),
+            worker_token=WORKER_TOKEN,
+        )
+        yield Stand(log, runtime, PostgresProjections(projecting), reading)
+
+
+async def post(client: Client, path: str, body: Any = None, **kw: Any) -> tuple[int, Any]:
+    async with client.post(path, json=body, **kw) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def get(client: Client, path: str, **kw: Any) -> tuple[int, Any]:
+    async with client.get(path, **kw) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def begun(stand: Stand, *, frames: int = 2) -> Story:
+    """An execution whose stage has frames that wait, projected."""
+    story = Story(stand.log.ids.take(100)[0])
+    first = [story.began(), story.entered(), story.loop_started(), story.opened()]
+    dispatched = [story.dispatched(number) for number in range(frames)]
+    await stand.log.store.append([*first, *dispatched, story.issued(pool=f"p{story.root.id}")])
+    await stand.project()
+    return story

@@ -1,0 +1,27 @@
+"""The quick look never says yes to what the rules would refuse."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from streams.events.catalogue import catalogue
+from streams.events.fast_check import surely_right
+from streams.events.model import NewEvent
+from streams.events.rules import _check_closely
+from tests.support.events.examples import TYPES, example
+from tests.support.events.strategies import damaged_events, new_events
+
+
+@given(damaged_events() | new_events())
+def test_a_yes_is_a_yes_of_every_rule(event: NewEvent) -> None:
+    kind = catalogue().types[event.type]
+
+    if surely_right(event, kind):
+        assert _check_closely(event, catalogue()) is kind
+
+
+def test_it_says_yes_to_ordinary_events_or_it_would_be_useless() -> None:
+    sure = [name for name in TYPES if surely_right(example(name), catalogue().types[name])]
+
+    assert "frame.committed" in sure
+    assert len(sure) > len(TYPES) / 2
