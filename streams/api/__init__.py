@@ -1,1 +1,1 @@
-"""The runtime over HTTP."""
+"""The HTTP API: executions, catalog, results, payloads, and work for outside workers."""

@@ -1,1 +1,1 @@
-"""What authors registered: playbooks and their versions, read from the log."""
+"""The catalog: playbooks and their versions, stored as events."""

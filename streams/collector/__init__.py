@@ -1,1 +1,1 @@
-"""What nothing needs any more: expired results, and payload objects without a reference."""
+"""Garbage collection: expired results, and payload objects without a reference."""

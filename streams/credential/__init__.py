@@ -1,1 +1,1 @@
-"""Secrets that playbooks name: sealed at rest, opened only for a task that a worker holds."""
+"""Credentials that playbooks name: sealed at rest, opened for a task that a worker holds."""

@@ -1,1 +1,1 @@
-"""What an execution is: the fold shared by planner, projector and replay."""
+"""State of an execution and its fold, shared by planner, projector and replay."""

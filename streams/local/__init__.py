@@ -1,0 +1,1 @@
+"""The embedded stack: Postgres, Kafka, Connect, S3 and our roles as supervised processes."""

@@ -1,0 +1,1 @@
+"""The log on Kafka: Debezium connectors, watermark, alarms, rebuild."""

@@ -1,1 +1,1 @@
-"""What is too big for an event: the store port, its adapters, rows as Arrow."""
+"""Payloads: content-addressed bytes outside events, their stores and caches."""

@@ -1,1 +1,1 @@
-"""What runs next."""
+"""The planner: decides the next events of an execution and publishes work."""

@@ -1,1 +1,1 @@
-"""What the author asked for: model, parse, check, expressions."""
+"""Playbooks: model, parsing, checks, expressions."""

@@ -1,1 +1,1 @@
-"""What people want to see."""
+"""The projector: folds events into the tables that people query."""

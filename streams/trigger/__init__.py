@@ -1,1 +1,1 @@
-"""What starts an execution."""
+"""Triggers: records and requests that start executions, and their ledger."""

@@ -1,1 +1,1 @@
-"""Doing it."""
+"""The worker: claims frames and commands, runs their tasks, commits the outcome."""
