@@ -6,8 +6,9 @@ Run it with:  .venv/bin/streams up --detach && .venv/bin/python examples/append.
 import asyncio
 from datetime import UTC, datetime
 
-from streams.app import load_settings, open_log
+from streams.app import open_log
 from streams.events.model import NewEvent, Root
+from streams.local.settings import load_settings
 from streams.settings import Settings
 
 

@@ -27,8 +27,6 @@ from streams.credential.postgres import PostgresCredentials
 from streams.events.codec import Codec
 from streams.events.locator import Locator
 from streams.ids import Snowflakes
-from streams.local.settings import load_own, stack_settings
-from streams.local.state import find_stack
 from streams.log.append_connection import CONNECTION_LOST
 from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
@@ -51,7 +49,7 @@ from streams.results.copies.postgres import PostgresTier
 from streams.schema.registry import FileRegistry, SchemaRegistry
 from streams.schema.registry_external import ExternalRegistry, RegistryClient
 from streams.schema.registry_postgres import DatabaseRegistry
-from streams.settings import Loaded, Settings, load
+from streams.settings import Settings
 
 __all__ = [
     "NODE_ROLES",
@@ -60,7 +58,6 @@ __all__ = [
     "catalog_of",
     "credentials_of",
     "keys_of",
-    "load_settings",
     "open_collector",
     "open_copies",
     "open_log",
@@ -89,22 +86,6 @@ NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.shm_broker:run"}
 
 
 MB = 1 << 20
-
-
-def load_settings(config: Path | None, data: Path | None) -> Loaded:
-    """Load the settings in effect here.
-
-    `config` is the configuration file and `data` the stack's folder; None means the
-    usual one of each. A stack that was named is where the work goes; one that was merely
-    found lies under the file, which may name other servers.
-
-    Raises:
-        BadSettings: the configuration cannot be used.
-    """
-    stack = find_stack(data)
-    if stack is not None and data is not None:
-        return load_own(stack, config)
-    return load(config, env=os.environ, stack=stack_settings(stack) if stack else None)
 
 
 def producer(settings: Settings, role: str) -> str:

@@ -300,7 +300,7 @@ async def _stack(
 
     A streams.yaml that merely lies here may name anybody's servers: nobody asked to load those.
     """
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
     from streams.local.stack import running
     from streams.local.state import find_stack
 

@@ -37,7 +37,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
       streams config show --config streams.yaml
       STREAMS__EVENT_STORE__CONNECTION__URL=kafka:9092 streams config show --json
     """
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
     from streams.settings.mask import masked
     from streams.settings.unused import is_used
 

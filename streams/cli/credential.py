@@ -227,7 +227,8 @@ def _pair(pair: str) -> tuple[str, str]:
 async def _store(
     file: Path | None, data: Path | None, tenant: str | None, organization: str | None
 ) -> AsyncIterator[tuple[PostgresCredentials, Scope, Settings]]:
-    from streams.app import credentials_of, load_settings, open_log
+    from streams.app import credentials_of, open_log
+    from streams.local.settings import load_settings
     from streams.payload.port import Scope
 
     settings = load_settings(file, data).settings

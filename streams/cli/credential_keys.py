@@ -59,7 +59,7 @@ def new_key_command(out: Path | None, as_json: bool) -> None:
       streams credential new-key --json
     """
     from streams.credential.keys import new_key, read_keys
-    from streams.local.layout import write_private
+    from streams.data_folder import write_private
 
     made = new_key()
     key_id = read_keys(made, "the new key").current.id
@@ -77,11 +77,12 @@ def new_key_command(out: Path | None, as_json: bool) -> None:
 
 
 async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | None) -> Rekeyed:
-    from streams.app import keys_of, load_settings, open_pool
+    from streams.app import keys_of, open_pool
     from streams.credential.keys import KeyRing, new_key, read_keys
     from streams.credential.postgres import PostgresVault
     from streams.credential.rekey import rekey
-    from streams.local.layout import write_private
+    from streams.data_folder import write_private
+    from streams.local.settings import load_settings
 
     settings = load_settings(file, data).settings
     keys, owner = keys_of(settings)(), settings.event_store.canonical_connection.dsn("owner")

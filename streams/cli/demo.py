@@ -54,9 +54,9 @@ def demo(
       streams demo --patients 200 --error-rate 0.05
       streams demo --json
     """
+    from streams.data_folder import layout_of
     from streams.dev.bench.mock import World
     from streams.dev.demo.stack import FOLDER
-    from streams.local.layout import layout_of
 
     folder = layout_of(data or FOLDER).data
     world = World(facilities=facilities, patients=patients, error_rate=error_rate)

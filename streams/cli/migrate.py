@@ -27,7 +27,7 @@ def migrate(
       streams migrate --dry-run --json
       streams migrate --to 4 --yes
     """
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
     from streams.log.migrate import migrate as run
 
     dsn = load_settings(file, data).settings.event_store.canonical_connection.dsn("owner")

@@ -234,7 +234,7 @@ def rebuild(
 
 
 def _settings(file: Path | None, data: Path | None) -> Settings:
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
 
     return load_settings(file, data).settings
 

@@ -138,8 +138,9 @@ def report_command(file: Path | None, data: Path | None, as_json: bool, verify: 
 
 
 async def _collect(file: Path | None, data: Path | None, **options: Any) -> Report:
-    from streams.app import load_settings, open_collector
+    from streams.app import open_collector
     from streams.collector.collect import collect
+    from streams.local.settings import load_settings
 
     settings = load_settings(file, data).settings
     async with open_collector(settings) as ports:
@@ -149,8 +150,9 @@ async def _collect(file: Path | None, data: Path | None, **options: Any) -> Repo
 async def _expire(
     file: Path | None, data: Path | None, ref: str | None, execution: int | None, *, dry_run: bool
 ) -> Ended:
-    from streams.app import load_settings, open_collector
+    from streams.app import open_collector
     from streams.collector.manual import end_execution, end_result
+    from streams.local.settings import load_settings
 
     async with open_collector(load_settings(file, data).settings) as ports:
         if ref is not None:

@@ -205,7 +205,8 @@ async def _register(
 
 @asynccontextmanager
 async def _catalog(file: Path | None, data: Path | None) -> AsyncIterator[tuple[Catalog, Scope]]:
-    from streams.app import catalog_of, load_settings, open_log, open_payloads
+    from streams.app import catalog_of, open_log, open_payloads
+    from streams.local.settings import load_settings
     from streams.payload.port import Scope
 
     settings = load_settings(file, data).settings

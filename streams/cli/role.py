@@ -35,8 +35,8 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     """
     # Nothing that is imported is garbage: looking for some would take a tenth of the start.
     gc.disable()
-    from streams.app import load_settings
-    from streams.local.layout import layout_of
+    from streams.data_folder import layout_of
+    from streams.local.settings import load_settings
     from streams.roles.allocator import keep_small
     from streams.roles.start import find_role, run_role
 

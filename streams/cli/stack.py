@@ -12,10 +12,10 @@ import click
 import orjson
 
 from streams.cli.options import COUNT
+from streams.data_folder import layout_of
 from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
-from streams.local.layout import layout_of
 from streams.local.settings import PLACES
 from streams.local.shutdown import shut_down
 from streams.local.stack import Stack

@@ -127,7 +127,7 @@ def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
 def _open(
     file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float
 ) -> tuple[Broker, Topology]:
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
     from streams.resources import folder
     from streams.topology import load
     from streams.topology.broker import Broker

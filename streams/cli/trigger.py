@@ -71,7 +71,7 @@ def trigger(
       streams trigger load/patients --set-json 'days=[1, 2]' --key nightly-2026-05-16
       streams trigger ./hello.yaml --wait --json
     """
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
 
     fields: dict[str, Any] = {
         "path": path,

@@ -43,7 +43,7 @@ def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> No
       streams triggers reconcile
       streams triggers reconcile --json
     """
-    from streams.app import load_settings
+    from streams.local.settings import load_settings
 
     report = asyncio.run(_reconcile(load_settings(file, data).settings))
     if as_json:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
+from streams.data_folder import Layout
 from streams.local.connect import connect_part
 from streams.local.credential_keys import provide_keys
 from streams.local.jars import cache_folder, provide_jars
 from streams.local.java import find_java
 from streams.local.kafka import kafka_part
-from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST, assign_ports
 from streams.local.postgres import DATABASE, SUPERUSER, open_cluster, postgres_part

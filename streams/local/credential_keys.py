@@ -5,7 +5,7 @@ from __future__ import annotations
 from secrets import token_urlsafe
 
 from streams.credential.keys import new_key
-from streams.local.layout import Layout, write_private
+from streams.data_folder import Layout, write_private
 
 
 def provide_keys(layout: Layout) -> None:

@@ -24,16 +24,6 @@ class StackNotUp(Unavailable):
         super().__init__(f"no stack is up in {data}: start one with `streams up --detach`")
 
 
-class UnusableFolder(Refused):
-    """The data folder's name cannot be said to every server."""
-
-    def __init__(self, data: Path) -> None:
-        super().__init__(
-            f"{data}: a stack's folder may have no comma, semicolon or line break in its path, "
-            "which its servers take for the end of it: choose another with --data DIR"
-        )
-
-
 class PortInUse(Refused):
     """A port that was asked for by number belongs to another program."""
 

@@ -8,11 +8,11 @@ import os
 import secrets
 import subprocess
 
+from streams.data_folder import Layout, write_private
 from streams.local.errors import PartFailed
 from streams.local.jars import Jars
 from streams.local.java import Java
 from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
-from streams.local.layout import Layout, write_private
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import kafka_answers

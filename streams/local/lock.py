@@ -10,8 +10,8 @@ from typing import IO
 import orjson
 import psutil
 
+from streams.data_folder import Layout
 from streams.local.errors import StackAlreadyUp
-from streams.local.layout import Layout
 
 
 def hold(layout: Layout) -> IO[bytes]:

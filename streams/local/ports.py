@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import orjson
 
+from streams.data_folder import Layout, write_private
 from streams.local.errors import PortInUse, UnknownPort
-from streams.local.layout import Layout, write_private
 
 HOST = "127.0.0.1"
 # Below the range from which the kernel takes ports for outgoing connections, so that no

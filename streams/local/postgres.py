@@ -10,8 +10,8 @@ from pathlib import Path
 
 import asyncpg
 
+from streams.data_folder import Layout
 from streams.local.errors import ProgramMissing
-from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.postgres_cluster import Cluster, create_cluster

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from streams.data_folder import Layout
 from streams.local.jars import Jars
 from streams.local.java import Java
 from streams.local.jvm import JAVA_ENVIRONMENT
-from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from streams.local.layout import Layout
+from streams.data_folder import Layout, ready_path
 from streams.local.part import Part
 
 _STOP_SECONDS = 20.0
@@ -45,8 +45,3 @@ def _role_part(layout: Layout, role: str, name: str) -> Part:
         start_seconds=60.0,
         stop_seconds=_STOP_SECONDS,
     )
-
-
-def ready_path(layout: Layout, name: str) -> Path:
-    """Return the file a role writes its process id to when it is ready."""
-    return layout.roles / f"{name}.ready"

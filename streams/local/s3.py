@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streams.data_folder import Layout
 from streams.local.errors import ProgramMissing
-from streams.local.layout import Layout
 from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers

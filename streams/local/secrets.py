@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from streams.local.layout import Layout, write_private
+from streams.data_folder import Layout, write_private
 
 ROLES = (
     "noetl_owner",

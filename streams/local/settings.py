@@ -1,14 +1,14 @@
-"""An embedded stack's addresses, said in settings."""
+"""Settings as a running embedded stack supplies them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from streams.data_folder import layout_of
 from streams.local.credential_keys import key_settings
-from streams.local.layout import layout_of
 from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
-from streams.local.state import StackState
+from streams.local.state import StackState, find_stack
 from streams.settings import Loaded, load
 
 PLACES = (
@@ -22,6 +22,22 @@ PLACES = (
 )
 """Where the servers are: what a stack says about itself, whatever a file says of others."""
 _REGISTRY = ("serialization", "schema_registry", "url")
+
+
+def load_settings(config: Path | None, data: Path | None) -> Loaded:
+    """Load the settings in effect here.
+
+    `config` is the configuration file and `data` the stack's folder; None means the
+    usual one of each. The addresses of a stack named by `data` win over the file; those of a
+    stack that was merely found do not, since the file may name other servers.
+
+    Raises:
+        BadSettings: the configuration cannot be used.
+    """
+    stack = find_stack(data)
+    if stack is not None and data is not None:
+        return load_own(stack, config)
+    return load(config, env=os.environ, stack=stack_settings(stack) if stack else None)
 
 
 def load_own(stack: StackState, config: Path | None = None) -> Loaded:

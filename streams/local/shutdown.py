@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from streams.local.layout import layout_of
+from streams.data_folder import layout_of
 from streams.local.lock import holder
 
 # Longer than the slowest orderly end: Connect, then Kafka, each within its own bound.

@@ -12,10 +12,10 @@ from typing import IO
 
 import psutil
 
+from streams.data_folder import layout_of
 from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.disk_space import check_room, within
-from streams.local.layout import layout_of
 from streams.local.lock import hold, still_held
 from streams.local.part import Part, PartReport
 from streams.local.roles import role_parts

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import orjson
 import psutil
 
-from streams.local.layout import layout_of, write_private
+from streams.data_folder import layout_of, write_private
 from streams.local.lock import is_same
 from streams.local.part import PartState
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import psutil
 
-from streams.local.layout import Layout, layout_of
+from streams.data_folder import Layout, layout_of
 from streams.local.state import StackState
 from streams.local.tier_stats import told_tiers
 

@@ -14,9 +14,9 @@ from typing import IO, Any
 
 import orjson
 
+from streams.data_folder import layout_of
 from streams.errors import StreamsError
 from streams.local.errors import PartFailed
-from streams.local.layout import layout_of
 from streams.local.part import PartReport, PartState
 from streams.local.process import last_lines, rotate
 from streams.local.stack import Stack

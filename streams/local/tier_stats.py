@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from streams.local.layout import Layout
+from streams.data_folder import Layout
 
 TIERS = ("1", "1.5", "2", "3")
 

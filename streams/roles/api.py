@@ -26,7 +26,7 @@ from streams.app import (
 )
 from streams.clock import SystemClock
 from streams.credential.resolve import Resolver
-from streams.local.layout import layout_of, write_private
+from streams.data_folder import layout_of, write_private
 from streams.payload.port import Scope
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import telling

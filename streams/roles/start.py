@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from streams.app import NODE_ROLES, ROLES
+from streams.data_folder import layout_of, ready_path, write_private
 from streams.errors import Refused
-from streams.local.layout import layout_of, write_private
-from streams.local.roles import ready_path
 from streams.settings import Settings
 
 ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from streams.local.layout import TIERS_FILE
+from streams.data_folder import TIERS_FILE
 from streams.results.copies.port import Copies
 
 TELL_S = 1.0

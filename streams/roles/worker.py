@@ -13,12 +13,12 @@ import orjson
 
 from streams.app import catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
+from streams.data_folder import layout_of
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.names import work_topic
-from streams.local.layout import layout_of
 from streams.log.worker_incarnations import check, living
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results

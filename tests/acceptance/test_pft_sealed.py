@@ -7,11 +7,11 @@ from pathlib import Path
 import orjson
 import pytest
 
+from streams.data_folder import layout_of
 from streams.dev.bench.mock import World
 from streams.dev.bench.pft import bench_pft
 from streams.dev.bench.report import Report
 from streams.dev.bench.tiers import reads_of_others
-from streams.local.layout import layout_of
 from streams.local.settings import stack_settings
 from streams.local.stack import running
 from streams.roles.start import existing_roles, node_roles

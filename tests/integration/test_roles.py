@@ -17,11 +17,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from streams.data_folder import layout_of, ready_path
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Place
-from streams.local.layout import layout_of
 from streams.local.part import Part, PartReport, PartState
-from streams.local.roles import ready_path
 from streams.local.supervisor import Supervisor
 from streams.settings import Settings
 

@@ -22,7 +22,8 @@ import orjson
 import pytest
 import yaml
 
-from streams.app import load_settings, sharing_terms
+from streams.app import sharing_terms
+from streams.local.settings import load_settings
 from streams.payload.shm.space import SEALED, Space
 from tests.support.payload.sharing import digest, rows, run
 

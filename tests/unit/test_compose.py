@@ -12,12 +12,11 @@ import yaml
 
 from streams import settings
 from streams.app import ROLES
+from streams.data_folder import Layout, ready_path
 from streams.local.connect import worker_settings
 from streams.local.kafka import server_settings
-from streams.local.layout import Layout
 from streams.local.postgres import ROLE_OPTIONS
 from streams.local.postgres import SETTINGS as POSTGRES_SETTINGS
-from streams.local.roles import ready_path
 from streams.settings.environment import KNOWN
 from streams.topology import load
 from tests.support.servers.shared import container_services

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from streams.app import ROLES
 from streams.cli import cli
-from streams.local.layout import layout_of
+from streams.data_folder import layout_of
 from streams.local.process import environment_of
 from streams.local.roles import role_parts
 from streams.roles.start import UnknownRole, existing_roles, find_role, node_roles

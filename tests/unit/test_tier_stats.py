@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from streams.local.layout import TIERS_FILE
+from streams.data_folder import TIERS_FILE
 from streams.roles.tier_stats import telling
 
 

@@ -19,11 +19,11 @@ from aiohttp import web
 
 from streams.app import open_collector, open_payloads
 from streams.collector.manual import end_execution
+from streams.data_folder import layout_of
 from streams.dev.bench.author import register
 from streams.dev.bench.executions import open_executions
 from streams.dev.bench.report import Figure
 from streams.events.model import PayloadRef
-from streams.local.layout import layout_of
 from streams.local.state import read_state
 from streams.settings import Settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from streams.local.layout import TIERS_FILE, layout_of
+from streams.data_folder import TIERS_FILE, layout_of
 
 EVERY_S, PATIENCE_S = 0.2, 30.0
 

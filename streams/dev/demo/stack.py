@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from streams.app import load_settings
+from streams.data_folder import layout_of
 from streams.errors import Refused
 from streams.local.display import Display
-from streams.local.layout import layout_of
+from streams.local.settings import load_settings
 from streams.local.stack import Stack
 from streams.local.state import StackState, find_stack
 from streams.local.status import told_address

@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from streams.credential.keys import read_keys
-from streams.local.layout import layout_of
+from streams.data_folder import layout_of
 from streams.local.state import find_stack
 from tests.support.secrets.canaries import (
     KEY,

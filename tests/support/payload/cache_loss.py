@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 
 from streams.app import sharing_terms
-from streams.local.layout import layout_of
-from streams.local.roles import ready_path
+from streams.data_folder import layout_of, ready_path
 from streams.settings import Settings
 
 EVERY_S = 0.02

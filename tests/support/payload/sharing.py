@@ -19,8 +19,9 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from streams.app import load_settings, open_tiers
+from streams.app import open_tiers
 from streams.events.model import IpcHint, PayloadRef
+from streams.local.settings import load_settings
 from streams.payload.arrow.rows import encode_rows, rows_of
 from streams.payload.port import ARROW, Scope
 from streams.payload.tiers.tiered_store import TieredPayloads

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from streams.app import open_log
+from streams.data_folder import layout_of
 from streams.dev.bench.author import author_dsn, register
 from streams.dev.bench.counts import Counts, count
 from streams.dev.bench.executions import HEAD, LAST, Ended, Executions, open_executions
@@ -26,7 +27,6 @@ from streams.dev.bench.judge import Judgement, judge
 from streams.dev.bench.mock import Mock
 from streams.dev.bench.pft import vary
 from streams.events.model import Event, Root
-from streams.local.layout import layout_of
 from streams.local.part import PartState
 from streams.local.settings import stack_settings
 from streams.local.stack import running

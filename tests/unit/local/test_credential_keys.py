@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from streams.app import keys_of, worker_token_of
+from streams.data_folder import layout_of
 from streams.local.credential_keys import key_settings, provide_keys
-from streams.local.layout import layout_of
 from streams.settings import load
 from streams.settings.mask import HIDDEN, masked
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from streams.cli import main
+from streams.data_folder import layout_of
 from streams.local.disk_space import within
 from streams.local.errors import DiskFull
 from streams.local.fetch import Mvn
 from streams.local.jars import provide_jars
-from streams.local.layout import layout_of
 from streams.local.pom import POM, read_coordinates
 from streams.local.secrets import load_secrets
 from streams.local.stack import Stack

@@ -8,9 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import cli
-from streams.local.errors import UnusableFolder
+from streams.data_folder import Layout, UnusableFolder
 from streams.local.jvm import properties
-from streams.local.layout import Layout
 
 
 def test_a_properties_file_says_every_letter_in_ascii():

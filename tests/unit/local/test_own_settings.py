@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from streams.app import load_settings
 from streams.cli import bench
 from streams.cli.stack import _parse_roles
 from streams.local import prepare, stack
-from streams.local.settings import load_own
+from streams.local.settings import load_own, load_settings
 from streams.local.state import StackState, write_state
 from streams.settings import BadSettings, Settings
 from tests.support.servers.state_files import stack_state

@@ -1,7 +1,7 @@
 import stat
 from itertools import count
 
-from streams.local.layout import layout_of
+from streams.data_folder import layout_of
 from streams.local.secrets import ROLES, complete, load_secrets
 
 

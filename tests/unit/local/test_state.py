@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from streams.data_folder import layout_of
 from streams.local.errors import StackAlreadyUp
-from streams.local.layout import layout_of
 from streams.local.lock import hold, holder, still_held
 from streams.local.part import PartState
 from streams.local.state import (

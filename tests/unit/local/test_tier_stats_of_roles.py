@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from streams.local.layout import layout_of
+from streams.data_folder import layout_of
 from streams.local.tier_stats import told_lines, told_tiers
 from streams.payload.tiers.counts import TierCounts
 

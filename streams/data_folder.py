@@ -1,4 +1,4 @@
-"""Where things are in a stack's data folder; the only place that knows the names."""
+"""Paths inside the data folder of a stack or a role."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.local.errors import UnusableFolder
+from streams.errors import Refused
 
 DEFAULT_DATA = Path(".streams")
 TIERS_FILE = "tiers.json"
 
 
+class UnusableFolder(Refused):
+    """The path of the data folder has a character that a server reads as a separator."""
+
+    def __init__(self, data: Path) -> None:
+        super().__init__(
+            f"{data}: a stack's folder may not have a comma, semicolon or line break in its "
+            "path, which its servers read as a separator: choose another with --data DIR"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The data folder of one stack, as named places."""
+    """The files and folders of one data folder."""
 
     data: Path
 
@@ -75,38 +85,43 @@ class Layout:
         return self.data / "roles"
 
     def tiers(self, role: str) -> Path:
-        """Where a role tells what its payload tiers did."""
+        """The file in which a role reports its payload tiers."""
         return self.roles / role / TIERS_FILE
 
     def address(self, role: str) -> Path:
-        """Where a role that listens tells its address."""
+        """The file in which a role that listens writes its address."""
         return self.roles / f"{role}.json"
 
     def log(self, part: str) -> Path:
         return self.logs / f"{part}.log"
 
     def create(self) -> None:
-        """Make the folders; only the owner may enter, since passwords lie inside.
+        """Create the folders, readable by their owner only: they hold passwords.
 
         Raises:
-            UnusableFolder: a server would take its path for several.
+            UnusableFolder: a server would split its path.
         """
         if any(letter in str(self.data) for letter in ",;\r\n"):
             raise UnusableFolder(self.data)
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.logs, self.config, self.connect_secrets, self.roles):
             folder.mkdir(mode=0o700, exist_ok=True)
-        # So that a stray `git add .` never takes a password along.
+        # So that a `git add .` never includes a password.
         (self.data / ".gitignore").write_text("*\n")
 
 
 def layout_of(data: Path | None) -> Layout:
-    """Name the places below `data`, by default below `.streams` of the current folder."""
+    """Return the layout of `data`, by default `.streams` in the current folder."""
     return Layout((data or DEFAULT_DATA).expanduser().resolve())
 
 
+def ready_path(layout: Layout, name: str) -> Path:
+    """Return the file a role writes its process id to when it is ready."""
+    return layout.roles / f"{name}.ready"
+
+
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` in one step with a file that only its owner may read."""
+    """Replace `path` atomically with a file that only its owner may read."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
