@@ -7,7 +7,7 @@ from aiohttp import web
 from streams.api.errors import BadRequest
 from streams.api.runtime import Runtime
 from streams.api.serializers import answer
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.payload.port import Scope
 from streams.results.oversized_events import externalize_envelope
 from streams.trigger.core import initialized
@@ -37,7 +37,7 @@ def _understood(body: bytes, request: web.Request, scope: Scope) -> Request:
     """Read the body as a trigger record's value; the key may also be in its usual header."""
     header = request.headers.get("Idempotency-Key")
     headers = () if header is None else ((KEY_HEADER, header.encode("utf-8", "replace")),)
-    record = Record(Place("http", 0), 0, None, body, headers, 0)
+    record = Record(TopicPartition("http", 0), 0, None, body, headers, 0)
     try:
         fields = read_json(body)
         for name in ("tenant", "organization"):

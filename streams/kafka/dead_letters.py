@@ -39,12 +39,12 @@ class DeadLetters(Protocol):
 
 def headers(record: Record, reason: str, kind: str) -> Headers:
     """Return the headers of a dead letter: the record's own, then ours."""
-    place = record.place
+    source = record.topic_partition
     ours = {
         "kind": kind,
         "reason": reason.encode("utf-8", "replace")[:MAX_REASON_BYTES].decode("utf-8", "ignore"),
-        "topic": place.topic,
-        "partition": str(place.partition),
+        "topic": source.topic,
+        "partition": str(source.partition),
         "offset": str(record.offset),
         "timestamp-ms": str(record.timestamp_ms),
     }
@@ -102,7 +102,7 @@ class KafkaDeadLetters:
 
 
 def _bare(record: Record) -> Record:
-    return Record(record.place, record.offset, None, None, (), record.timestamp_ms)
+    return Record(record.topic_partition, record.offset, None, None, (), record.timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from streams.clock import Clock
 from streams.errors import PoisonRecord, Unavailable
 from streams.events.codec import Codec
 from streams.events.model import Event
-from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.feed.crash_journal import DEATHS
+from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.records import event_of_record
 from streams.log.port import OpenRoots
-from streams.planner.crash_journal import DEATHS
 from streams.planner.loop import Planner
 
 _log = logging.getLogger(__name__)
 _LONGEST_PAUSE_S = 5.0
 SetAside = Callable[[Record, str], Awaitable[None]]
-PlaceOf = Callable[[int], Place]
+PartitionOf = Callable[[int], TopicPartition]
 """Says on which partition an execution's events are."""
 
 
@@ -34,14 +34,14 @@ class Intake:
         codec: Codec,
         clock: Clock,
         *,
-        place_of: PlaceOf,
+        partition_of: PartitionOf,
         set_aside: SetAside,
     ) -> None:
         self._feed, self._planner, self._roots, self._codec = feed, planner, roots, codec
-        self._clock, self._place_of, self._set_aside = clock, place_of, set_aside
+        self._clock, self._partition_of, self._set_aside = clock, partition_of, set_aside
         self._lock = asyncio.Lock()
 
-    async def handle(self, batch: Mapping[Place, list[Record]]) -> None:
+    async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Plan for one batch: decode, then everything the planner does, then acknowledge."""
         records = [record for records in batch.values() for record in records]
         if not records:
@@ -62,15 +62,15 @@ class Intake:
         async with self._lock:
             await self._patiently(self._planner.tick)
 
-    async def assigned(self, places: frozenset[Place]) -> None:
+    async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Take over the open executions of these partitions."""
         async with self._lock:
-            await self._patiently(lambda: self._adopt(places))
+            await self._patiently(lambda: self._adopt(partitions))
 
-    async def revoked(self, places: frozenset[Place]) -> None:
+    async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Forget the executions of partitions that another planner has now."""
         async with self._lock:
-            gone = [key for key in self._planner.known if self._place_of(key) in places]
+            gone = [key for key in self._planner.known if self._partition_of(key) in partitions]
             self._planner.drop(gone)
 
     async def suspend(self, record: Record) -> None:
@@ -79,14 +79,14 @@ class Intake:
             execution_id = int(record.key or b"")
         except ValueError:
             return
-        place = f"{record.place.topic}/{record.place.partition}@{record.offset}"
+        reason = f"ended the planner {DEATHS} times: {record.address}"
         async with self._lock:
-            await self._planner.suspend(execution_id, f"ended the planner {DEATHS} times: {place}")
+            await self._planner.suspend(execution_id, reason)
 
-    async def _adopt(self, places: frozenset[Place]) -> None:
+    async def _adopt(self, partitions: frozenset[TopicPartition]) -> None:
         open_ids: Sequence[int] = await self._roots.open_roots("execution")
         suspended = await self._roots.suspended_executions()
-        ours = [key for key in open_ids if self._place_of(key) in places]
+        ours = [key for key in open_ids if self._partition_of(key) in partitions]
         await self._planner.adopt(ours, suspended)
         if ours:
             _log.info("took over %d open executions", len(ours))
@@ -106,7 +106,7 @@ class Intake:
                 record.value, record.headers, record.timestamp_ms, self._codec
             )
         except PoisonRecord as error:
-            _log.error("%s offset %d is set aside: %s", record.place, record.offset, error)
+            _log.error("%s is set aside: %s", record.address, error)
             await self._set_aside(record, str(error))
             return None
 

@@ -24,7 +24,7 @@ from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
 from streams.planner.limits import Rules
 from streams.planner.port import Ports
-from streams.planner.quarantine import Care, all_as, places
+from streams.planner.quarantine import Quarantine, all_as, last_events
 from streams.planner.work_sender import Sender
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Planner:
         self._floors: dict[int, datetime] = {}
         self._wake: dict[int, datetime] = {}
         self._lives: Mapping[str, str] = {}
-        self._care = Care(ports, name)
+        self._quarantine = Quarantine(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: OrderedDict[int, int] = OrderedDict()
         self._deciding = Deciding(ports, rules)
@@ -62,7 +62,7 @@ class Planner:
         for event in events:
             if event.root.type != "execution" or self.has_absorbed(event.root.id, event.seq):
                 continue
-            if self._care.wants(event):
+            if self._quarantine.accepts(event):
                 told.setdefault(event.root.id, []).append(event)
         changed: list[int] = []
 
@@ -71,7 +71,7 @@ class Planner:
             await self._follow(found)
             changed.extend(plan.execution_id for plan in found)
 
-        self._set_aside(await self._care.each("event", places(told), handle))
+        self._set_aside(await self._quarantine.handle_each("event", last_events(told), handle))
         return changed
 
     def has_absorbed(self, execution_id: int, seq: int) -> bool:
@@ -79,7 +79,7 @@ class Planner:
         plan = self.plans.get(execution_id)
         if plan is None:
             ended = seq <= self._ended.get(execution_id, 0)
-            return ended or self._care.has_seen(execution_id, seq)
+            return ended or self._quarantine.has_seen(execution_id, seq)
         return seq <= plan.seq or seq in plan.ahead
 
     async def adopt(
@@ -94,7 +94,7 @@ class Planner:
         new = [key for key in execution_ids if key not in self.plans]
         left = {key: seq for key, seq in (suspended or {}).items() if key in new}
         for execution_id, seq in left.items():
-            self._care.leave(execution_id, seq)
+            self._quarantine.add(execution_id, seq)
 
         async def take_over(ids: Sequence[int]) -> None:
             read = [await self._read_on(key, kept.get(key)) for key in ids]
@@ -106,7 +106,7 @@ class Planner:
             await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
 
         ours = all_as("as it was taken over from the log", (key for key in new if key not in left))
-        self._set_aside(await self._care.each("takeover", ours, take_over))
+        self._set_aside(await self._quarantine.handle_each("takeover", ours, take_over))
         self._ports.tables.save([], kept.keys() - self.plans.keys())
 
     def drop(self, execution_ids: Iterable[int]) -> None:
@@ -114,13 +114,13 @@ class Planner:
         gone = list(execution_ids)
         for execution_id in gone:
             self._forget(execution_id)
-            self._care.forget(execution_id)
+            self._quarantine.remove(execution_id)
         self._ports.tables.save([], gone)
 
     @property
     def known(self) -> frozenset[int]:
         """The executions it looks after, suspended ones too."""
-        return frozenset(self.plans) | self._care.suspended
+        return frozenset(self.plans) | self._quarantine.suspended
 
     async def tick(self) -> None:
         """Do what the passing of time alone brings about."""
@@ -131,7 +131,9 @@ class Planner:
         async def handle(ids: Sequence[int]) -> None:
             await self._follow([self.plans[key] for key in ids])
 
-        self._set_aside(await self._care.each("time", all_as("as its time came", due), handle))
+        self._set_aside(
+            await self._quarantine.handle_each("time", all_as("as its time came", due), handle)
+        )
         await self._sender.publish(self._sender.unclaimed(self.plans.values(), now))
 
     async def suspend(self, execution_id: int, reason: str) -> None:
@@ -140,7 +142,7 @@ class Planner:
         Raises:
             Unavailable: the log cannot be reached; asking again is safe.
         """
-        await self._care.suspend(execution_id, reason)
+        await self._quarantine.suspend(execution_id, reason)
         self._set_aside([execution_id])
 
     def _set_aside(self, execution_ids: Sequence[int]) -> None:
@@ -194,7 +196,7 @@ class Planner:
             await self._end(plan)
         for plan in suspended:
             self._forget(plan.execution_id)
-            self._care.leave(plan.execution_id, plan.seq)
+            self._quarantine.add(plan.execution_id, plan.seq)
         gone = [plan.execution_id for plan in (*ended, *suspended)]
         self._ports.tables.save(open_plans, gone)
 

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from streams.clock import Clock
 from streams.execution.plan import Plan
+from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
 from streams.kafka.replies import Replies
 from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
 from streams.log.worker_incarnations import Lives, MemoryLives
 from streams.payload.port import PayloadStore
-from streams.planner.crash_journal import MemoryNotes, Notes
 from streams.playbook.model import Playbook
 
 
@@ -75,4 +75,4 @@ class Ports:
     clock: Clock
     tables: Tables = field(default_factory=NoTables)
     lives: Lives = field(default_factory=MemoryLives)
-    notes: Notes = field(default_factory=MemoryNotes)
+    journal: CrashJournal = field(default_factory=lambda: CrashJournal(MemoryJournalStorage()))

@@ -1,4 +1,4 @@
-"""Finds the execution that ends the planner, and leaves suspended ones alone."""
+"""Suspends the execution that ends the planner, and ignores suspended ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from streams.errors import Inconsistent, Unavailable
 from streams.events.model import Event
 from streams.execution.suspension import AlreadySo, own_stream, suspended
+from streams.kafka.feed.crash_journal import DEATHS
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
-from streams.planner.crash_journal import DEATHS, Blame
 from streams.planner.draft import execution_root
+from streams.planner.execution_suspects import ExecutionSuspects
 from streams.planner.port import Ports
 
 _log = logging.getLogger(__name__)
@@ -21,8 +22,8 @@ _WAKING = frozenset(
 Handle = Callable[[Sequence[int]], Awaitable[None]]
 
 
-class Care:
-    """Knows which executions are suspended, and suspends those that end the process.
+class Quarantine:
+    """The suspended executions; those that end the process too often are added to them.
 
     A suspended execution is not read, folded or decided on until an event wakes it: what is
     in its log may be what ends the planner.
@@ -30,28 +31,28 @@ class Care:
 
     def __init__(self, ports: Ports, name: str) -> None:
         self._ports, self._name = ports, name
-        self._blame = Blame(ports.notes)
+        self._suspects = ExecutionSuspects(ports.journal)
         self._since: dict[int, int] = {}
 
-    def leave(self, execution_id: int, seq: int) -> None:
-        """Note that an execution is suspended, with nothing more to learn up to `seq`."""
+    def add(self, execution_id: int, seq: int) -> None:
+        """Add an execution that is suspended; its events up to `seq` are known."""
         self._since[execution_id] = seq
 
-    def forget(self, execution_id: int) -> None:
-        """Know nothing of it any more."""
+    def remove(self, execution_id: int) -> None:
+        """Remove an execution, suspended or not."""
         self._since.pop(execution_id, None)
 
     @property
     def suspended(self) -> frozenset[int]:
-        """The executions that are left alone."""
+        """The executions in quarantine."""
         return frozenset(self._since)
 
     def has_seen(self, execution_id: int, seq: int) -> bool:
-        """Say whether it is suspended, and was so after this event already."""
+        """Return whether it was already suspended after this event."""
         return seq <= self._since.get(execution_id, 0)
 
-    def wants(self, event: Event) -> bool:
-        """Say whether to handle an event; one that wakes a suspended execution is wanted."""
+    def accepts(self, event: Event) -> bool:
+        """Return whether to handle an event; one that wakes an execution ends its quarantine."""
         if event.root.id not in self._since:
             return True
         if event.type not in _WAKING:
@@ -59,38 +60,40 @@ class Care:
         del self._since[event.root.id]
         return True
 
-    async def each(self, kind: str, at: Mapping[int, str], handle: Handle) -> list[int]:
-        """Handle executions so that each death is counted; `at` says of each what is done.
+    async def handle_each(
+        self, activity: str, details: Mapping[int, str], handle: Handle
+    ) -> list[int]:
+        """Handle executions so that each death is counted; `details` describes each one's part.
 
-        Those that nobody suspects are handled together, suspects alone. Returns those that
-        were not handled, because they ended the process too often and are suspended now.
+        Unsuspected executions are handled together, suspects alone. Returns those that were
+        not handled, because they ended the process too often and are suspended now.
         """
-        aside: list[int] = []
-        for ids in self._blame.groups(at):
-            if self._blame.deaths(ids[0]) >= DEATHS:
-                last = self._blame.last(ids[0])
+        suspended_now: list[int] = []
+        for ids in self._suspects.groups(details):
+            if self._suspects.deaths(ids[0]) >= DEATHS:
+                last = self._suspects.last(ids[0])
                 await self.suspend(ids[0], f"ended {self._name} {DEATHS} times: {last}")
-                aside += ids
+                suspended_now += ids
                 continue
-            self._blame.begin(kind, {key: at[key] for key in ids})
+            self._suspects.begin(activity, {key: details[key] for key in ids})
             try:
                 await handle(ids)
             except Unavailable:
-                self._blame.pause()  # no execution's fault
+                self._suspects.pause()  # no execution's fault
                 raise
-            self._blame.end(kind, ids)
-        return aside
+            self._suspects.end(activity, ids)
+        return suspended_now
 
     async def suspend(self, execution_id: int, reason: str) -> None:
-        """Let nothing more be decided in an execution until somebody resumes it.
+        """Decide nothing more in an execution until somebody resumes it.
 
         Raises:
             Unavailable: the log cannot be reached; asking again is safe.
         """
         _log.error("execution %d is suspended: it %s", execution_id, reason)
         seq = await self._suspended(execution_id, reason)
-        self.leave(execution_id, seq)
-        self._blame.absolve(execution_id)
+        self.add(execution_id, seq)
+        self._suspects.clear(execution_id)
 
     async def _suspended(self, execution_id: int, reason: str) -> int:
         root = execution_root(execution_id)
@@ -103,17 +106,17 @@ class Care:
                 event = suspended(own, by=self._name, reason=reason, now=now)
                 return (await self._ports.store.append([event])).events[0].seq
             except (VersionConflict, IdempotencyConflict):
-                continue  # somebody was quicker: read again what is true now
+                continue  # somebody else appended first: read again
             except (AlreadySo, RootEnded):
                 return own[-1].seq
-        raise Inconsistent(f"{root}: it cannot be suspended: somebody else keeps changing it")
+        raise Inconsistent(f"{root}: it cannot be suspended: its stream changes at every attempt")
 
 
-def places(events: Mapping[int, Sequence[Event]]) -> dict[int, str]:
-    """Say of each execution which event is handled, as the log names its place."""
-    return {key: f"seq {told[-1].seq} ({told[-1].type})" for key, told in events.items()}
+def last_events(events: Mapping[int, Sequence[Event]]) -> dict[int, str]:
+    """Describe, for each execution, the last of the events that are handled."""
+    return {key: f"seq {new[-1].seq} ({new[-1].type})" for key, new in events.items()}
 
 
 def all_as(text: str, execution_ids: Iterable[int]) -> dict[int, str]:
-    """Say the same of each execution."""
+    """Describe all executions alike."""
     return dict.fromkeys(execution_ids, text)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from streams.errors import PoisonRecord, Unavailable
 from streams.events.codec import Codec
 from streams.events.model import Event
-from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.records import event_of_record
 from streams.log.port import EventStore
 from streams.projector.outputs import Outputs
@@ -54,7 +54,7 @@ class Projector:
                     logger.warning("holding a batch: %s", error)
                     await asyncio.sleep(HOLD_S)
 
-    async def handle(self, batch: Mapping[Place, list[Record]]) -> None:
+    async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Project one batch: decode, fold, save, keep, acknowledge, in that order.
 
         Raises:
@@ -63,10 +63,10 @@ class Projector:
         """
         events: list[Event] = []
         checkpoints = []
-        for place, records in batch.items():
+        for partition, records in batch.items():
             found = [event for record in records if (event := await self._event(record))]
             position = found[-1].position if found else 0
-            checkpoints.append(self._checkpoint(place, records[-1].offset + 1, position))
+            checkpoints.append(self._checkpoint(partition, records[-1].offset + 1, position))
             events += found
         folded = await self._views.fold(by_root(events))
         if self._outputs is not None:
@@ -82,18 +82,18 @@ class Projector:
                 record.value, record.headers, record.timestamp_ms, self._codec
             )
         except PoisonRecord as error:
-            logger.error("%s offset %d is set aside: %s", record.place, record.offset, error)
+            logger.error("%s is set aside: %s", record.address, error)
             if self._set_aside is not None:
                 await self._set_aside(record, str(error))
             return None
 
-    def _checkpoint(self, place: Place, next_offset: int, position: int) -> Checkpoint:
+    def _checkpoint(self, partition: TopicPartition, next_offset: int, position: int) -> Checkpoint:
         return Checkpoint(
             projection=PROJECTION,
             shard_id=self._shard_id,
-            topic=place.topic,
-            topic_id=self._topic_ids.get(place.topic, ""),
-            partition=place.partition,
+            topic=partition.topic,
+            topic_id=self._topic_ids.get(partition.topic, ""),
+            partition=partition.partition,
             next_offset=next_offset,
             last_position=position,
         )

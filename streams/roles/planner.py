@@ -14,12 +14,11 @@ from streams.clock import SystemClock
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.names import event_topic
 from streams.kafka.replies import KafkaReplies
 from streams.kafka.work.queue import KafkaWorkQueue
 from streams.log.worker_incarnations import PostgresLives
-from streams.planner.crash_journal import FileNotes
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -48,8 +47,7 @@ async def run(
     ):
         tables = PlanTables(folder / "plans")
         closing.callback(tables.close)
-        notes = FileNotes(folder / "executions.journal")
-        closing.callback(notes.close)
+        shell = Shell("planner", folder)
         ports = Ports(
             store=log.store,
             families=log.store,
@@ -60,15 +58,15 @@ async def run(
             clock=clock,
             tables=tables,
             lives=PostgresLives(log.pool),
-            notes=notes,
+            journal=shell.journal("executions"),
         )
         planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
 
-        async def assigned(places: frozenset[Place]) -> None:
-            await intake.assigned(places)
+        async def assigned(partitions: frozenset[TopicPartition]) -> None:
+            await intake.assigned(partitions)
 
-        async def revoked(places: frozenset[Place]) -> None:
-            await intake.revoked(places)
+        async def revoked(partitions: frozenset[TopicPartition]) -> None:
+            await intake.revoked(partitions)
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the planner too often", kind="planner")
@@ -92,19 +90,18 @@ async def run(
                 log.store,
                 log.codec,
                 clock,
-                place_of=lambda key: place_of(key, partitions),
+                partition_of=lambda key: partition_of(key, partitions),
                 set_aside=poison,
             )
-            shell = Shell("planner", folder)
             shell.attach(feed, intake.handle, set_aside=set_aside)
             shell.every(TICK_S, intake.tick)
             await shell.run(stop, ready)
 
 
-def place_of(execution_id: int, partitions: int) -> Place:
+def partition_of(execution_id: int, partitions: int) -> TopicPartition:
     """Return the partition that has an execution's events, as Kafka's producers choose it."""
     hashed = murmur2(str(execution_id).encode()) & 0x7FFFFFFF
-    return Place(TOPIC, hashed % partitions)
+    return TopicPartition(TOPIC, hashed % partitions)
 
 
 def rules_of(settings: Settings) -> Rules:

@@ -76,8 +76,8 @@ def record_bytes(record: Record) -> bytes:
     """Return everything a record was, as JSON, so that it can be sent again as it came."""
     return orjson.dumps(
         {
-            "topic": record.place.topic,
-            "partition": record.place.partition,
+            "topic": record.topic_partition.topic,
+            "partition": record.topic_partition.partition,
             "offset": record.offset,
             "timestamp_ms": record.timestamp_ms,
             "key_base64": _base64(record.key),

@@ -14,7 +14,7 @@ from streams.events.errors import BadEvent
 from streams.events.rules import check
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.kafka.dead_letters import DeadLetters
-from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.results.oversized_events import externalize_envelope
 from streams.trigger.core import initialized, record_bytes, rejected
@@ -71,7 +71,7 @@ class Trigger:
         self._ports, self._default = ports, Scope(tenant, organization)
         self._inline_bytes = inline_bytes
         self._report = report
-        self._reached: dict[Place, int] = {}
+        self._reached: dict[TopicPartition, int] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Handle batches until told to stop."""
@@ -95,13 +95,13 @@ class Trigger:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE_S)
 
-    async def take(self, batch: Mapping[Place, Sequence[Record]]) -> None:
+    async def take(self, batch: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Handle a batch of the feed and acknowledge it, a transaction at a time.
 
         Raises:
             Unavailable: something is down; taking the whole batch again is safe.
         """
-        records = [record for place in sorted(batch) for record in batch[place]]
+        records = [record for partition in sorted(batch) for record in batch[partition]]
         self._look_for_a_new_topic(records)
         for first in range(0, len(records), MAX_BATCH):
             part = records[first : first + MAX_BATCH]
@@ -122,9 +122,9 @@ class Trigger:
     def _look_for_a_new_topic(self, records: Sequence[Record]) -> None:
         """Offsets that go back: a redelivery, or the topic was deleted and made again."""
         for record in records:
-            if record.offset <= self._reached.get(record.place, -1):
+            if record.offset <= self._reached.get(record.topic_partition, -1):
                 self._ports.topic_ids.forget()
-            self._reached[record.place] = record.offset
+            self._reached[record.topic_partition] = record.offset
 
     async def handle(self, records: Sequence[Record]) -> None:
         """Enter `records` in the ledger and set the bad ones aside.
@@ -156,9 +156,9 @@ class Trigger:
         return found
 
     async def _origin(self, record: Record) -> Origin:
-        place = record.place
-        topic_id = await self._ports.topic_ids.topic_id(place.topic)
-        return Origin(topic_id, place.partition, record.offset, place.topic)
+        source = record.topic_partition
+        topic_id = await self._ports.topic_ids.topic_id(source.topic)
+        return Origin(topic_id, source.partition, record.offset, source.topic)
 
     async def _request(self, record: Record) -> Request:
         whose = {"tenant": self._default.tenant_id, "organization": self._default.organization_id}

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streams.events.model import Json
 from streams.kafka.errors import FeedUnavailable
-from streams.kafka.feed.port import Place
+from streams.kafka.feed.port import TopicPartition
 
 TOPIC = "noetl.triggers"
 
@@ -23,7 +23,7 @@ async def publish(
     key: str | None = None,
     topic: str = TOPIC,
     timeout_s: float = 15.0,
-) -> tuple[Place, int]:
+) -> tuple[TopicPartition, int]:
     """Publish a JSON record and return where it stands once it is durable.
 
     Raises:
@@ -35,7 +35,7 @@ async def publish(
 
 def _publish(
     bootstrap: str, topic: str, key: str | None, value: bytes, timeout_s: float
-) -> tuple[Place, int]:
+) -> tuple[TopicPartition, int]:
     answers: list[tuple[KafkaError | None, Message]] = []
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
@@ -59,7 +59,7 @@ def _publish(
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
-    return Place(topic, partition), offset
+    return TopicPartition(topic, partition), offset
 
 
 def _failed(bootstrap: str, topic: str, why: str) -> FeedUnavailable:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
@@ -72,7 +72,7 @@ class Worker:
             await self.stop()
         self.check()
 
-    async def take(self, batch: Mapping[Place, list[Record]]) -> None:
+    async def take(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Begin with the items of a batch; returns before they have ended.
 
         Raises the error of an item that ended in a way nobody expected.

@@ -15,9 +15,9 @@ import pytest
 from streams.errors import Unavailable
 from streams.kafka.errors import Stalled
 from streams.kafka.feed.agent import Shell
-from streams.kafka.feed.crash_journal import Batch
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record
+from streams.kafka.feed.record_suspects import Batch
 
 
 class Role:

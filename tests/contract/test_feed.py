@@ -10,12 +10,13 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.settings import Settings
 
 
@@ -105,17 +106,17 @@ class KafkaWorld:
 
     async def lag(self) -> int:
         found = await self._admin.list_consumer_group_offsets(self.group)
-        ends = await self._ends([TopicPartition(self.topic, number) for number in range(2)])
-        at = {place: found[place].offset for place in ends if place in found}
-        return sum(end - max(0, at.get(place, 0)) for place, end in ends.items())
+        ends = await self._ends([KafkaPartition(self.topic, number) for number in range(2)])
+        at = {partition: found[partition].offset for partition in ends if partition in found}
+        return sum(end - max(0, at.get(partition, 0)) for partition, end in ends.items())
 
-    async def _ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _ends(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap, isolation_level="read_committed"
         )
         await consumer.start()
         try:
-            return dict(await consumer.end_offsets(list(places)))
+            return dict(await consumer.end_offsets(list(partitions)))
         finally:
             await consumer.stop()
 
@@ -175,7 +176,7 @@ async def test_records_come_in_order_with_their_place_and_offset(world: World) -
     records = await take(await world.reader(), 3)
     assert values(records) == ["a", "b", "c"]
     assert [record.offset for record in records] == [0, 1, 2]
-    assert {record.place for record in records} == {Place(world.topic, 0)}
+    assert {record.topic_partition for record in records} == {TopicPartition(world.topic, 0)}
 
 
 async def test_what_was_not_acknowledged_comes_again_after_a_crash(world: World) -> None:
@@ -243,7 +244,7 @@ async def test_a_partition_with_too_many_unfinished_records_waits_and_goes_on(
     # One record a batch: a batch of several may carry a partition past its bound.
     reader = await world.reader(max_span=4, max_records=1)
     records = await take(reader, 5)
-    held = [record for record in records if record.place.partition == 0]
+    held = [record for record in records if record.topic_partition.partition == 0]
     assert values(held) == ["a", "b", "c", "d"], "and the other partition is not held up"
     assert await nothing_comes(reader)
     reader.acknowledge(held)
@@ -265,16 +266,16 @@ async def test_standing_shows_what_waits_and_counts_what_is_finished(world: Worl
 async def test_the_reader_is_told_its_places_before_their_records(world: World) -> None:
     told: list[Any] = []
 
-    async def on_assigned(places: frozenset[Place]) -> None:
-        told.append(places)
+    async def on_assigned(partitions: frozenset[TopicPartition]) -> None:
+        told.append(partitions)
 
     await world.write("a")
     await take(await world.reader(on_assigned=on_assigned), 1)
-    assert told == [frozenset({Place(world.topic, 0), Place(world.topic, 1)})]
+    assert told == [frozenset({TopicPartition(world.topic, 0), TopicPartition(world.topic, 1)})]
 
 
 async def test_a_reader_that_fails_to_prepare_its_places_hears_of_it(world: World) -> None:
-    async def on_assigned(_: frozenset[Place]) -> None:
+    async def on_assigned(_: frozenset[TopicPartition]) -> None:
         raise RuntimeError("no room")
 
     await world.write("a")

@@ -14,12 +14,13 @@ from uuid import uuid4
 import asyncpg
 import orjson
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as KafkaPartition
 
 from streams.app import Log, open_pool
 from streams.clock import SystemClock
 from streams.kafka.feed.batch_consumer import KafkaFeed
-from streams.kafka.feed.port import Feed, Place, Record
+from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.projector.loop import Projector
 from streams.projector.postgres import PostgresProjections
 from streams.settings import Settings
@@ -71,7 +72,7 @@ async def from_now_on(bootstrap: str, group: str) -> None:
     """Let a group begin where the topics end: what earlier tests appended is not read."""
     partitions = KafkaPartitions(bootstrap, SystemClock())
     ends = {
-        TopicPartition(topic, number): end
+        KafkaPartition(topic, number): end
         for topic in TOPICS
         for number, (_, end) in (await partitions.ranges(topic)).items()
     }
@@ -83,16 +84,16 @@ async def from_now_on(bootstrap: str, group: str) -> None:
 
 
 class Cut:
-    """A feed that stops within an execution: what comes after that place stays undelivered."""
+    """A feed that stops within an execution: what comes after that point stays undelivered."""
 
     def __init__(self, feed: Feed, execution_id: int, last_seq: int) -> None:
         self._feed, self._key, self._last = feed, str(execution_id).encode(), last_seq
-        self._cut: set[Place] = set()
+        self._cut: set[TopicPartition] = set()
 
-    async def next_batch(self) -> Mapping[Place, list[Record]]:
+    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         batch = await self._feed.next_batch()
-        kept = {place: list(self._before(records)) for place, records in batch.items()}
-        return {place: records for place, records in kept.items() if records}
+        kept = {partition: list(self._before(records)) for partition, records in batch.items()}
+        return {partition: records for partition, records in kept.items() if records}
 
     def acknowledge(self, records: Iterable[Record]) -> None:
         self._feed.acknowledge(records)
@@ -100,8 +101,8 @@ class Cut:
     def _before(self, records: Iterable[Record]) -> Iterable[Record]:
         for record in records:
             if record.key == self._key and int(dict(record.headers)["seq"]) > self._last:
-                self._cut.add(record.place)
-            if record.place in self._cut:
+                self._cut.add(record.topic_partition)
+            if record.topic_partition in self._cut:
                 return
             yield record
 

@@ -19,7 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.data_folder import layout_of, ready_path
 from streams.kafka.feed.batch_consumer import KafkaFeed
-from streams.kafka.feed.port import Place
+from streams.kafka.feed.port import TopicPartition
 from streams.local.part import Part, PartReport, PartState
 from streams.local.supervisor import Supervisor
 from streams.settings import Settings
@@ -171,16 +171,16 @@ async def test_a_role_ends_cleanly_when_asked_and_is_no_longer_ready(settings, t
 async def test_two_readers_share_a_topic_and_the_first_hears_what_it_lost(
     settings, topic, producer
 ):
-    told: list[tuple[str, frozenset[Place]]] = []
+    told: list[tuple[str, frozenset[TopicPartition]]] = []
 
-    async def assigned(places: frozenset[Place]) -> None:
-        told.append(("assigned", places))
+    async def assigned(partitions: frozenset[TopicPartition]) -> None:
+        told.append(("assigned", partitions))
 
-    async def revoked(places: frozenset[Place]) -> None:
-        told.append(("revoked", places))
+    async def revoked(partitions: frozenset[TopicPartition]) -> None:
+        told.append(("revoked", partitions))
 
     bootstrap = settings.event_store.connection.url
-    both = frozenset({Place(topic, 0), Place(topic, 1)})
+    both = frozenset({TopicPartition(topic, 0), TopicPartition(topic, 1)})
     first = KafkaFeed(
         bootstrap,
         [topic],
@@ -199,11 +199,11 @@ async def test_two_readers_share_a_topic_and_the_first_hears_what_it_lost(
             while not joining.done() or len(told) < 3:
                 await first.next_batch()
             leaving.push_async_exit(second.__aexit__)
-            first.acknowledge(old)  # of a place that may be lost: never an error
-            assert first.places | second.places == both
-            assert not first.places & second.places
-            assert told == [("assigned", both), ("revoked", both), ("assigned", first.places)]
-            lost = next(iter(second.places)).partition
+            first.acknowledge(old)  # of a partition that may be lost: never an error
+            assert first.partitions | second.partitions == both
+            assert not first.partitions & second.partitions
+            assert told == [("assigned", both), ("revoked", both), ("assigned", first.partitions)]
+            lost = next(iter(second.partitions)).partition
             await producer.send_and_wait(topic, b"for the second", partition=lost)
             assert "for the second" in [value async for value in _values(second)]
 

@@ -18,15 +18,15 @@ from typing import Any
 from streams.dev.simulator.faults import Faults, Injected, Process
 from streams.events.canonical import millis
 from streams.events.model import Event, NewEvent, PayloadRef, Root
+from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
 from streams.log.worker_incarnations import MemoryLives
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Compression, Scope
-from streams.planner.crash_journal import MemoryNotes
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
@@ -183,7 +183,7 @@ class FencedFeed:
     def __init__(self, feed: MemoryFeed, process: Process) -> None:
         self._feed, self._process = feed, process
 
-    async def next_batch(self) -> Mapping[Place, list[Record]]:
+    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         """Return what is there; nothing once fenced."""
         if not self._process.is_fenced:
             batch = await self._feed.next_batch()
@@ -198,20 +198,23 @@ class FencedFeed:
             self._feed.acknowledge(records)
 
 
-class OutlivingNotes:
-    """Notes that a dead process cannot change any more."""
+class OutlivingJournal:
+    """A journal that a dead process cannot change any more."""
 
-    def __init__(self, notes: MemoryNotes, process: Process) -> None:
-        self._notes, self._process = notes, process
+    def __init__(self, storage: MemoryJournalStorage, process: Process) -> None:
+        self._storage, self._process = storage, process
 
     def read(self) -> bytes:
         """Return what was written last."""
-        return self._notes.read()
+        return self._storage.read()
 
     def write(self, content: bytes) -> None:
         """Keep it, unless the process is dead."""
         if self._process.is_alive:
-            self._notes.write(content)
+            self._storage.write(content)
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class FaultyPayloads:

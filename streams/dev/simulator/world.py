@@ -23,21 +23,21 @@ from streams.dev.simulator.ports import (
     FaultyStore,
     FencedFeed,
     Mirror,
-    OutlivingNotes,
+    OutlivingJournal,
     Silence,
 )
 from streams.dev.simulator.virtual import VirtualClock, VirtualLoop
 from streams.events.codec import Codec, event_schema
 from streams.events.model import Event, NewEvent, Root
 from streams.ids import FixedWorkerId, Snowflakes
+from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Place
+from streams.kafka.feed.port import TopicPartition
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.worker_incarnations import MemoryLives
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner import port as planner_port
-from streams.planner.crash_journal import MemoryNotes
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -80,7 +80,7 @@ class World:
     codec: Codec
     ids: Snowflakes
     workers: MemoryLives = field(default_factory=MemoryLives)
-    notes: MemoryNotes = field(default_factory=MemoryNotes)
+    journal: MemoryJournalStorage = field(default_factory=MemoryJournalStorage)
     rows_call: bool = False
     """In this world the rows of loops call playbooks."""
     lives: Any = field(default_factory=lambda: count(1))
@@ -111,7 +111,7 @@ class World:
                 replies=self.silence,
                 clock=clock,
                 lives=FaultyLives(self.workers, faults, process),
-                notes=OutlivingNotes(self.notes, process),
+                journal=CrashJournal(OutlivingJournal(self.journal, process)),
             ),
             _RULES,
         )
@@ -126,10 +126,10 @@ class World:
             store,
             self.codec,
             clock,
-            place_of=lambda key: Place(EVENTS, key % self.topics.partitions),
+            partition_of=lambda key: TopicPartition(EVENTS, key % self.topics.partitions),
             set_aside=set_aside,
         )
-        await intake.assigned(feed.places)
+        await intake.assigned(feed.partitions)
         while True:
             await intake.handle(await feed.next_batch())
             await intake.tick()

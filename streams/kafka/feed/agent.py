@@ -1,6 +1,6 @@
 """The Faust shell: an application whose agents take batches from our own feeds.
 
-Faust keeps its place as application, agents, tasks and timers; what it would do with Kafka
+Faust stays the application, agents, tasks and timers; what it would do with Kafka
 itself stays off, and what it swallows ends the process instead. See
 docs/decisions/0012-shell.md.
 """
@@ -18,8 +18,9 @@ import faust
 from faust.app.base import BootStrategy
 
 from streams.errors import Unavailable
-from streams.kafka.feed.crash_journal import Batch, Journal, Step, steps
+from streams.kafka.feed.crash_journal import CrashJournal, JournalFile
 from streams.kafka.feed.port import Feed, Record, Watched
+from streams.kafka.feed.record_suspects import Batch, RecordSuspects, Step
 from streams.kafka.feed.watchdog import LIMIT_S, Watchdog
 
 _log = logging.getLogger(__name__)
@@ -74,6 +75,13 @@ class Shell:
         self._folder = folder
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._attached: list[_Attached] = []
+        self._journals: list[CrashJournal] = []
+
+    def journal(self, name: str) -> CrashJournal:
+        """Open a crash journal of this process; `run` closes it at its end."""
+        journal = CrashJournal(JournalFile(self._folder / f"{name}.journal"))
+        self._journals.append(journal)
+        return journal
 
     def attach(
         self,
@@ -90,8 +98,8 @@ class Shell:
         so with the watchdog's `beat`.
         """
         watchdog = Watchdog(feed, limit_s=stall_s)
-        journal = Journal(self._folder / f"{name}.journal")
-        one = _Attached(self.app, feed, handle, set_aside, name, watchdog, journal)
+        suspects = RecordSuspects(self.journal(name))
+        one = _Attached(self.app, feed, handle, set_aside, name, watchdog, suspects)
         self._attached.append(one)
         self.app.agent(one.channel, name=f"{self.app.conf.id}.{name}")(self._guarded(one.consume))
         return watchdog
@@ -133,8 +141,8 @@ class Shell:
                 task.cancel()
             await asyncio.gather(*guards, return_exceptions=True)
             await self.app.stop()
-            for one in self._attached:
-                one.journal.close(is_blameless=self._is_blameless)
+            for journal in self._journals:
+                journal.close(is_blameless=self._is_blameless)
         if self._failure.done():
             self._failure.result()
 
@@ -178,10 +186,10 @@ class _Attached:
         set_aside: SetAside,
         name: str,
         watchdog: Watchdog,
-        journal: Journal,
+        suspects: RecordSuspects,
     ) -> None:
         self.channel: Any = app.channel(maxsize=1)
-        self.watchdog, self.journal = watchdog, journal
+        self.watchdog, self.suspects = watchdog, suspects
         self._feed, self._handle, self._set_aside, self._name = feed, handle, set_aside, name
         self._taken = 0
         self._idle = asyncio.Event()
@@ -206,7 +214,7 @@ class _Attached:
         """Be the agent: every batch to its handler, in order."""
         # The stream itself would build a Kafka consumer, to acknowledge what is not Kafka's.
         async for batch in stream.channel:
-            for step in steps(batch, self.journal.suspects):
+            for step in self.suspects.steps(batch):
                 await self._take(step)
             self._taken -= 1
             if not self._taken:
@@ -215,7 +223,7 @@ class _Attached:
     async def _take(self, step: Step) -> None:
         hold_s = _FIRST_HOLD_S
         while True:
-            self.journal.begin(step.batch)
+            self.suspects.begin(step.batch)
             try:
                 if step.is_poison:
                     await self._put_aside(step.batch)
@@ -223,18 +231,17 @@ class _Attached:
                     await self._handle(step.batch)
             except Unavailable as error:
                 # No record's fault: held, and no death of this process counts against it.
-                self.journal.pause()
+                self.suspects.pause()
                 self.watchdog.beat()
                 _log.warning("%s: %s; holding, again in %.1f s", self._name, error, hold_s)
                 await asyncio.sleep(hold_s)
                 hold_s = min(hold_s * 2, _LONGEST_HOLD_S)
             else:
-                self.journal.end(step.batch)
+                self.suspects.end(step.batch)
                 return
 
     async def _put_aside(self, batch: Batch) -> None:
         for record in next(iter(batch.values())):
-            place = f"{record.place.topic}/{record.place.partition}@{record.offset}"
-            _log.error("%s ended this process too often and is set aside", place)
+            _log.error("%s ended this process too often and is set aside", record.address)
             await self._set_aside(record)
             self._feed.acknowledge([record])

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import (
     CommitFailedError,
@@ -19,7 +20,7 @@ from aiokafka.errors import (
 
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.offsets import Offsets
-from streams.kafka.feed.port import Notice, Place, Record, Standing, no_notice
+from streams.kafka.feed.port import Notice, Record, Standing, TopicPartition, no_notice
 
 _log = logging.getLogger(__name__)
 _COMMIT_EVERY_S = 0.1
@@ -61,10 +62,10 @@ class KafkaFeed:
         self._max_span, self._max_records = max_span, max_records
         self._idle_ms, self._fetch_wait_ms = int(idle_s * 1000), fetch_wait_ms
         self._gather_s = gather_s
-        self._offsets: dict[Place, Offsets] = {}
-        self._committed: dict[Place, int] = {}
-        self._paused: set[Place] = set()
-        self._notices: list[tuple[Notice, frozenset[Place]]] = []
+        self._offsets: dict[TopicPartition, Offsets] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._notices: list[tuple[Notice, frozenset[TopicPartition]]] = []
         self._progress = 0
         self._stirred = asyncio.Event()
         self._failure: FeedUnavailable | None = None
@@ -104,7 +105,7 @@ class KafkaFeed:
             await asyncio.wait_for(self._commit(), _LAST_COMMIT_S)
         await self._consumer.stop()
 
-    async def next_batch(self) -> Mapping[Place, list[Record]]:
+    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         """Wait for records and return them; empty when an idle moment passed.
 
         Raises:
@@ -125,9 +126,9 @@ class KafkaFeed:
             await asyncio.sleep(_RETRY_S)
             return {}
         # No await up to here since the position moved: a commit sees both or neither.
-        batch = {Place(*partition): _records(records) for partition, records in found.items()}
-        for place, records in batch.items():
-            offsets = self._offsets[place]
+        batch = {TopicPartition(*one): _records(records) for one, records in found.items()}
+        for partition, records in batch.items():
+            offsets = self._offsets[partition]
             for record in records:
                 offsets.deliver(record.offset)
         self._stirred.set()
@@ -135,24 +136,24 @@ class KafkaFeed:
         return batch
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Say that these records never need to come again; those of lost places are ignored."""
+        """Say that these records never need to come again; those of lost partitions are ignored."""
         for record in records:
-            offsets = self._offsets.get(record.place)
+            offsets = self._offsets.get(record.topic_partition)
             if offsets is not None and offsets.finish(record.offset):
                 self._progress += 1
         self._stirred.set()
 
     def standing(self) -> Standing:
-        """Say how many places lie between what is committed and the end, and the progress."""
+        """Say how many offsets lie between what is committed and the end, and the progress."""
         behind = 0
-        for place, committed in self._committed.items():
+        for partition, committed in self._committed.items():
             with suppress(AssertionError):  # lost in this moment
-                stable = self._consumer.last_stable_offset(TopicPartition(*_pair(place)))
+                stable = self._consumer.last_stable_offset(_kafka(partition))
                 behind += max(0, (stable or 0) - committed)
         return Standing(behind, self._progress)
 
     @property
-    def places(self) -> frozenset[Place]:
+    def partitions(self) -> frozenset[TopicPartition]:
         """The partitions this reader has now."""
         return frozenset(self._offsets)
 
@@ -162,18 +163,18 @@ class KafkaFeed:
 
     async def _give_notice(self) -> None:
         while self._notices:
-            told, places = self._notices.pop(0)
-            await told(places)
+            told, partitions = self._notices.pop(0)
+            await told(partitions)
 
     def _pause_and_resume(self) -> None:
-        for place, offsets in self._offsets.items():
-            partition = TopicPartition(*_pair(place))
-            if place not in self._paused and offsets.span >= self._max_span:
-                self._consumer.pause(partition)
-                self._paused.add(place)
-            elif place in self._paused and offsets.span <= self._max_span // 2:
-                self._consumer.resume(partition)
-                self._paused.remove(place)
+        for partition, offsets in self._offsets.items():
+            theirs = _kafka(partition)
+            if partition not in self._paused and offsets.span >= self._max_span:
+                self._consumer.pause(theirs)
+                self._paused.add(partition)
+            elif partition in self._paused and offsets.span <= self._max_span // 2:
+                self._consumer.resume(theirs)
+                self._paused.remove(partition)
 
     async def _commit_for_ever(self) -> None:
         try:
@@ -189,25 +190,25 @@ class KafkaFeed:
     async def _commit(self) -> None:
         """Commit what moved since the last time."""
         due = {}
-        for place in tuple(self._offsets):
-            partition = TopicPartition(*_pair(place))
+        for partition in tuple(self._offsets):
+            theirs = _kafka(partition)
             try:
                 # Not wait_for: on Python 3.11 it may lose the cancellation that ends the feed.
                 async with asyncio.timeout(1.0):
-                    position = await self._consumer.position(partition)
+                    position = await self._consumer.position(theirs)
             except (TimeoutError, IllegalStateError):  # not known yet, or lost
                 continue
-            offsets = self._offsets.get(place)
+            offsets = self._offsets.get(partition)
             if offsets is None:
                 continue
             offset = offsets.committable(position)
-            if offset > self._committed.get(place, -1):
-                due[partition] = offset
+            if offset > self._committed.get(partition, -1):
+                due[theirs] = offset
         if due:
             await self._consumer.commit(due)
-            for partition, offset in due.items():
-                if (place := Place(*partition)) in self._offsets:
-                    self._committed[place] = offset
+            for one, offset in due.items():
+                if (partition := TopicPartition(*one)) in self._offsets:
+                    self._committed[partition] = offset
 
     async def _revoked(self) -> None:
         with suppress(KafkaError, IllegalStateError, TimeoutError):
@@ -216,9 +217,9 @@ class KafkaFeed:
             self._notices.append((self._on_revoked, lost))
         self._offsets, self._committed, self._paused = {}, {}, set()
 
-    def _assigned(self, places: frozenset[Place]) -> None:
-        self._offsets = {place: Offsets() for place in sorted(places)}
-        self._notices.append((self._on_assigned, places))
+    def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._offsets = {partition: Offsets() for partition in sorted(partitions)}
+        self._notices.append((self._on_assigned, partitions))
 
     def _unavailable(self, error: KafkaError) -> FeedUnavailable:
         what = f"{self._bootstrap}: group {self._group} cannot read {', '.join(self._topics)}"
@@ -237,19 +238,20 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the driver 
     def __init__(self, feed: KafkaFeed) -> None:
         self._feed = feed
 
-    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+    async def on_partitions_revoked(self, revoked: set[KafkaPartition]) -> None:
         await self._feed._revoked()
 
-    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        self._feed._assigned(frozenset(Place(*partition) for partition in assigned))
+    async def on_partitions_assigned(self, assigned: set[KafkaPartition]) -> None:
+        self._feed._assigned(frozenset(TopicPartition(*one) for one in assigned))
 
 
-def _pair(place: Place) -> tuple[str, int]:
-    return place.topic, place.partition
+def _kafka(partition: TopicPartition) -> KafkaPartition:
+    return KafkaPartition(partition.topic, partition.partition)
 
 
 def _records(found: list[Any]) -> list[Record]:
-    place = Place(found[0].topic, found[0].partition)
+    partition = TopicPartition(found[0].topic, found[0].partition)
     return [
-        Record(place, one.offset, one.key, one.value, one.headers, one.timestamp) for one in found
+        Record(partition, one.offset, one.key, one.value, one.headers, one.timestamp)
+        for one in found
     ]

@@ -1,132 +1,147 @@
-"""Remembers across deaths of a process which records were being handled when it died.
+"""The crash journal: what a process was handling when it died, remembered across restarts.
 
-A record that ended the process three times is set aside. After a death, everything that was
-being handled is suspect and is handled one record at a time, so that the third death is
-counted against one record only.
+A subject is whatever can be handled by number: the records of a partition by their offsets,
+executions by their ids. One that was being handled at three deaths is set aside by its owner.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
-from streams.kafka.feed.port import Place, Record
-
 DEATHS = 3
-Batch = Mapping[Place, list[Record]]
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """Records of one place that were being handled when a process died."""
+    """Numbers of one subject that were being handled when a process died."""
 
-    place: Place
+    subject: str
     first: int
     last: int
+    activity: str = ""
+    detail: str = ""
 
-    def covers(self, record: Record) -> bool:
-        """Tell whether `record` is among them."""
-        return record.place == self.place and self.first <= record.offset <= self.last
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What to do next with a part of a batch: handle it, or set its only record aside."""
-
-    batch: Batch
-    is_poison: bool = False
+    def covers(self, subject: str, number: int) -> bool:
+        """Return whether `number` of `subject` is among them."""
+        return subject == self.subject and self.first <= number <= self.last
 
 
-def steps(batch: Batch, suspects: Iterable[Suspect]) -> Iterator[Step]:
-    """Split a batch so that each suspect stands alone; order within a place is kept."""
-    suspects = tuple(suspects)
-    if not suspects:
-        yield Step(batch)
-        return
-    for place, records in batch.items():
-        clean: list[Record] = []
-        for record in records:
-            deaths = sum(suspect.covers(record) for suspect in suspects)
-            if deaths == 0:
-                clean.append(record)
-                continue
-            if clean:
-                yield Step({place: clean})
-                clean = []
-            yield Step({place: [record]}, is_poison=deaths >= DEATHS)
-        if clean:
-            yield Step({place: clean})
+class JournalStorage(Protocol):
+    """A few bytes that outlive the process, though perhaps not the machine."""
+
+    def read(self) -> bytes:
+        """Return the content; empty at first."""
+        ...
+
+    def write(self, content: bytes) -> None:
+        """Replace the content with one that has no newline."""
+        ...
+
+    def close(self) -> None:
+        """Release what the storage holds open."""
+        ...
 
 
-class Journal:
-    """The file of one role: written before handling, and again after.
+class CrashJournal:
+    """Written before something is handled, and again after it.
 
-    No fsync: it need only outlive the process, not the machine.
+    After a death, everything that was being handled is suspect: owners handle suspects one
+    at a time, so that the third death counts against one of them only.
     """
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        ended, handled = _parse(os.pread(self._file, 1 << 20, 0))
-        self._suspects = [*ended, *handled]
+    def __init__(self, storage: JournalStorage) -> None:
+        self._storage = storage
+        self._suspects = _parse(storage.read())
         self._write(())
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
-        """Whatever was being handled at the deaths before this life."""
+        """What was being handled at the deaths before this start, oldest first."""
         return tuple(self._suspects)
 
-    def begin(self, batch: Batch) -> None:
-        """Note that these records are being handled from now on."""
-        self._write(
-            Suspect(place, records[0].offset, records[-1].offset)
-            for place, records in batch.items()
-        )
+    def deaths(self, subject: str, number: int) -> int:
+        """Return at how many deaths `number` was being handled."""
+        return sum(one.covers(subject, number) for one in self._suspects)
 
-    def end(self, batch: Batch) -> None:
-        """Note that they were handled, or are innocent of what comes next."""
-        if self._suspects:
-            done = {place: records[-1].offset for place, records in batch.items()}
-            self._suspects = [
-                one for one in self._suspects if one.last > done.get(one.place, one.last - 1)
-            ]
-        self._write(())
+    def begin(self, handled: Iterable[Suspect]) -> None:
+        """Record that these are being handled from now on."""
+        self._write(handled)
 
     def pause(self) -> None:
-        """Note that nothing is being handled, though nothing was finished either."""
+        """Record that nothing is being handled: a death from now on counts against nobody."""
+        self._write(())
+
+    def end(self, is_cleared: Callable[[Suspect], bool]) -> None:
+        """Record that handling ended well; the deaths that `is_cleared` accepts count no more."""
+        self._suspects = [one for one in self._suspects if not is_cleared(one)]
         self._write(())
 
     def close(self, *, is_blameless: bool) -> None:
-        """Let go of the file; `is_blameless` when this end is no record's doing."""
+        """Close the storage; `is_blameless` when this end was caused by nothing handled."""
         if is_blameless:
-            self.pause()
-        os.close(self._file)
+            self._write(())
+        self._storage.close()
 
     def _write(self, handled: Iterable[Suspect]) -> None:
-        lines = {"ended": [_row(one) for one in self._suspects], "now": [*map(_row, handled)]}
-        # A newline ends what counts; what a longer line left behind it does not.
-        os.pwrite(self._file, orjson.dumps(lines) + b"\n", 0)
+        rows = {"ended": [*map(_row, self._suspects)], "now": [*map(_row, handled)]}
+        self._storage.write(orjson.dumps(rows))
 
 
-def _row(one: Suspect) -> tuple[str, int, int, int]:
-    return one.place.topic, one.place.partition, one.first, one.last
+def _row(one: Suspect) -> tuple[str, int, int, str, str]:
+    return one.subject, one.first, one.last, one.activity, one.detail
 
 
-def _parse(content: bytes) -> tuple[list[Suspect], list[Suspect]]:
-    """Read the file's first line; an unreadable one costs only the memory of past deaths."""
+def _parse(content: bytes) -> list[Suspect]:
+    """Parse what an earlier process wrote; an unreadable journal counts no deaths."""
     try:
-        raw = orjson.loads(content.partition(b"\n")[0])
-        ended, handled = (
-            [
-                Suspect(Place(topic, partition), first, last)
-                for topic, partition, first, last in rows
-            ]
-            for rows in (raw["ended"], raw["now"])
-        )
+        raw = orjson.loads(content)
+        return [
+            Suspect(str(subject), int(first), int(last), str(activity), str(detail))
+            for subject, first, last, activity, detail in (*raw["ended"], *raw["now"])
+        ]
     except (ValueError, TypeError, KeyError):
-        return [], []
-    return ended, handled
+        return []
+
+
+class JournalFile:
+    """The storage of one process, in a file. No fsync: it need not outlive the machine."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def read(self) -> bytes:
+        """Return the file's first line."""
+        return os.pread(self._file, 1 << 24, 0).partition(b"\n")[0]
+
+    def write(self, content: bytes) -> None:
+        """Write the first line; what remains of a longer one after it does not count."""
+        os.pwrite(self._file, content + b"\n", 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class MemoryJournalStorage:
+    """The storage of tests and the simulator."""
+
+    def __init__(self) -> None:
+        self._content = b""
+
+    def read(self) -> bytes:
+        """Return the content."""
+        return self._content
+
+    def write(self, content: bytes) -> None:
+        """Replace the content."""
+        self._content = content
+
+    def close(self) -> None:
+        """Do nothing: the content can be read again."""

@@ -7,25 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.kafka.feed.offsets import Offsets
-from streams.kafka.feed.port import Notice, Place, Record, Standing, no_notice
+from streams.kafka.feed.port import Notice, Record, Standing, TopicPartition, no_notice
 
 
 @dataclass(slots=True)
 class MemoryTopics:
     """Topics with their partitions and what each group has committed.
 
-    A transaction takes a place of its own for its marker, and an aborted one also those of
+    A transaction takes an offset of its own for its marker, and an aborted one also those of
     its records, as in Kafka.
     """
 
     partitions: int = 1
-    logs: dict[Place, list[Record | None]] = field(default_factory=dict)
-    committed: dict[tuple[str, Place], int] = field(default_factory=dict)
+    logs: dict[TopicPartition, list[Record | None]] = field(default_factory=dict)
+    committed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def places(self, topic: str) -> list[Place]:
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic."""
-        return [Place(topic, number) for number in range(self.partitions)]
+        return [TopicPartition(topic, number) for number in range(self.partitions)]
 
     def write(
         self,
@@ -39,20 +39,20 @@ class MemoryTopics:
         transaction: str = "",
     ) -> None:
         """Append records; `transaction` is "" for none, `committed` or `aborted`."""
-        place = Place(topic, partition)
-        log = self.logs.setdefault(place, [])
+        written = TopicPartition(topic, partition)
+        log = self.logs.setdefault(written, [])
         for value in values:
-            record = Record(place, len(log), key, value, headers, timestamp_ms)
+            record = Record(written, len(log), key, value, headers, timestamp_ms)
             log.append(None if transaction == "aborted" else record)
         if transaction:
             log.append(None)
         self.written.set()
 
     def lag(self, group: str, topic: str) -> int:
-        """Return how many places lie between what a group committed and the end."""
-        places = self.places(topic)
-        ends = sum(len(self.logs.get(place, [])) for place in places)
-        return ends - sum(self.committed.get((group, place), 0) for place in places)
+        """Return how many offsets lie between what a group committed and the end."""
+        partitions = self.partitions_of(topic)
+        ends = sum(len(self.logs.get(partition, [])) for partition in partitions)
+        return ends - sum(self.committed.get((group, partition), 0) for partition in partitions)
 
 
 class MemoryFeed:
@@ -71,16 +71,20 @@ class MemoryFeed:
     ) -> None:
         self._topics, self._group = topics, group
         self._max_span, self._max_records, self._idle_s = max_span, max_records, idle_s
-        self._offsets = {place: Offsets() for name in names for place in topics.places(name)}
-        self._positions = {place: topics.committed.get((group, place), 0) for place in self.places}
+        self._offsets = {
+            partition: Offsets() for name in names for partition in topics.partitions_of(name)
+        }
+        self._positions = {
+            partition: topics.committed.get((group, partition), 0) for partition in self.partitions
+        }
         self._on_assigned: Notice | None = on_assigned
         self._progress = 0
 
-    async def next_batch(self) -> Mapping[Place, list[Record]]:
+    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         """Return what is there; empty when there is nothing within an idle moment."""
         if self._on_assigned is not None:
             told, self._on_assigned = self._on_assigned, None
-            await told(self.places)
+            await told(self.partitions)
         self._topics.written.clear()
         if batch := self._take():
             return batch
@@ -96,36 +100,36 @@ class MemoryFeed:
     def acknowledge(self, records: Iterable[Record]) -> None:
         """Say that these records never need to come again."""
         for record in records:
-            if self._offsets[record.place].finish(record.offset):
+            if self._offsets[record.topic_partition].finish(record.offset):
                 self._progress += 1
         self._commit()
 
     def standing(self) -> Standing:
-        """Say how many places lie between what is committed and the end, and the progress."""
-        names = {place.topic for place in self._offsets}
+        """Say how many offsets lie between what is committed and the end, and the progress."""
+        names = {partition.topic for partition in self._offsets}
         return Standing(sum(self._topics.lag(self._group, name) for name in names), self._progress)
 
     @property
-    def places(self) -> frozenset[Place]:
+    def partitions(self) -> frozenset[TopicPartition]:
         """The partitions this reader has."""
         return frozenset(self._offsets)
 
-    def _take(self) -> dict[Place, list[Record]]:
-        batch: dict[Place, list[Record]] = {}
+    def _take(self) -> dict[TopicPartition, list[Record]]:
+        batch: dict[TopicPartition, list[Record]] = {}
         left = self._max_records
-        for place, offsets in self._offsets.items():
-            log, at = self._topics.logs.get(place, []), self._positions[place]
+        for partition, offsets in self._offsets.items():
+            log, at = self._topics.logs.get(partition, []), self._positions[partition]
             while at < len(log) and left and offsets.span < self._max_span:
                 if (record := log[at]) is not None:
                     offsets.deliver(record.offset)
-                    batch.setdefault(place, []).append(record)
+                    batch.setdefault(partition, []).append(record)
                     left -= 1
                 at += 1
-            self._positions[place] = at
+            self._positions[partition] = at
         self._commit()
         return batch
 
     def _commit(self) -> None:
-        for place, offsets in self._offsets.items():
-            offset = offsets.committable(self._positions[place])
-            self._topics.committed[self._group, place] = offset
+        for partition, offsets in self._offsets.items():
+            offset = offsets.committable(self._positions[partition])
+            self._topics.committed[self._group, partition] = offset

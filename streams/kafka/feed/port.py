@@ -8,23 +8,31 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class TopicPartition:
     """A partition of a topic."""
 
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record as the broker has it."""
 
-    place: Place
+    topic_partition: TopicPartition
     offset: int
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
     timestamp_ms: int
+
+    @property
+    def address(self) -> str:
+        """The record's place in Kafka, as messages name it: topic/partition@offset."""
+        return f"{self.topic_partition}@{self.offset}"
 
 
 class Feed(Protocol):
@@ -35,7 +43,7 @@ class Feed(Protocol):
     committed only below the lowest record that is not.
     """
 
-    async def next_batch(self) -> Mapping[Place, list[Record]]:
+    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         """Wait for records and return them; empty when an idle moment passed."""
         ...
 
@@ -56,13 +64,13 @@ class Watched(Protocol):
     """A feed whose standing a watchdog can read."""
 
     def standing(self) -> Standing:
-        """Say how many places lie between what is committed and the end, and the progress."""
+        """Say how many offsets lie between what is committed and the end, and the progress."""
         ...
 
 
-Notice = Callable[[frozenset[Place]], Awaitable[None]]
-"""Told, before the next batch, which places a reader was given or has lost."""
+Notice = Callable[[frozenset[TopicPartition]], Awaitable[None]]
+"""Called, before the next batch, with the partitions a reader was assigned or has lost."""
 
 
-async def no_notice(_: frozenset[Place]) -> None:
+async def no_notice(_: frozenset[TopicPartition]) -> None:
     """Take no notice."""

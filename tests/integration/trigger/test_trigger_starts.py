@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.trigger.postgres import PostgresLedger
 from tests.support.trigger.process import House, Value, check, drain, feeding, hello, read_all, send
 from tests.support.trigger.records import HELLO
@@ -122,9 +122,9 @@ async def test_a_record_without_anything_and_one_as_large_as_can_be_are_dead_let
     house: House, bootstrap: str
 ) -> None:
     letters = house.others["dead_letters"]
-    place = Place("somewhere", 3)
-    await letters.put(Record(place, 1, None, None, (), 0), "empty", kind="work")
-    await letters.put(Record(place, 2, b"k", bytes(1_048_500), (), 0), "large", kind="work")
+    partition = TopicPartition("somewhere", 3)
+    await letters.put(Record(partition, 1, None, None, (), 0), "empty", kind="work")
+    await letters.put(Record(partition, 2, b"k", bytes(1_048_500), (), 0), "large", kind="work")
     empty, large = await read_all(bootstrap, letters._topic)
     assert ("dead-letter-value-was-null", b"true") in empty.headers
     assert ("dead-letter-value-omitted-bytes", b"1048500") in large.headers

@@ -11,13 +11,13 @@ from streams.events.model import Event, NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import Plan
 from streams.ids import FixedWorkerId, Snowflakes
+from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
 from streams.kafka.work.item import WorkItem
 from streams.kafka.work.memory import MemoryWorkQueue
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
 from streams.log.worker_incarnations import MemoryLives
 from streams.payload.objects.memory import MemoryPayloadStore
-from streams.planner.crash_journal import MemoryNotes
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
 from streams.planner.port import Ports
@@ -95,7 +95,7 @@ class World:
         self.queue, self.payloads = MemoryWorkQueue(), MemoryPayloadStore()
         self.playbooks, self.replies = _Playbooks(playbook), _Replies()
         self.rules = Rules(**rules)
-        self.lives, self.notes = MemoryLives(), MemoryNotes()
+        self.lives, self.journal = MemoryLives(), MemoryJournalStorage()
         self.planner = self.new_planner()
         self.frontier = Frontier()
         self.execution_id = ids.next()
@@ -112,7 +112,7 @@ class World:
                 replies=self.replies,
                 clock=self.clock,
                 lives=self.lives,
-                notes=self.notes,
+                journal=CrashJournal(self.journal),
             ),
             self.rules,
             name="planner-0",

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
-from streams.kafka.feed.crash_journal import Batch
 from streams.kafka.feed.port import Record
+from streams.kafka.feed.record_suspects import Batch
 from streams.roles.start import role_folder, run_role
 from streams.settings import Settings, load
 

@@ -12,7 +12,7 @@ from streams.events.model import Event, Root
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
 from streams.execution.suspension import suspended
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.work.item import WorkItem
 from streams.planner.core import Decision, decide
 from streams.planner.draft import Moment
@@ -200,25 +200,25 @@ async def test_the_reason_names_the_place_of_a_record_and_one_without_a_key_susp
 ):
     world = World(playbook(step("hello")))
     await world.start()
-    topics, place = MemoryTopics(), Place("noetl.events.execution", 3)
+    topics, partition = MemoryTopics(), TopicPartition("noetl.events.execution", 3)
 
     async def set_aside(record: Record, reason: str) -> None:
         raise AssertionError(reason)
 
     intake = Intake(
-        MemoryFeed(topics, [place.topic], group="planner"),
+        MemoryFeed(topics, [partition.topic], group="planner"),
         world.planner,
         world.store,
         codec(),
         world.clock,
-        place_of=lambda key: place,
+        partition_of=lambda key: partition,
         set_aside=set_aside,
     )
     for key in (None, b"no id", str(world.execution_id).encode()):
-        await intake.suspend(Record(place, 1234, key, b"", (), 0))
+        await intake.suspend(Record(partition, 1234, key, b"", (), 0))
     plan = await world.plan()
     assert plan.suspension == "ended the planner 3 times: noetl.events.execution/3@1234"
-    await intake.revoked(frozenset([place]))
+    await intake.revoked(frozenset([partition]))
     assert world.planner.known == frozenset()
 
 

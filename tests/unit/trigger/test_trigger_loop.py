@@ -16,7 +16,7 @@ from streams.events.model import Event
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.kafka.dead_letters import MemoryDeadLetters
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
 from streams.payload.objects.local import LocalObjects
@@ -177,9 +177,11 @@ async def test_offsets_that_go_back_make_it_ask_for_the_topics_id_again(house: H
     class Again:
         """Delivers the same offset of the same topic as often as it is asked."""
 
-        async def next_batch(self) -> dict[Place, list[Record]]:
+        async def next_batch(self) -> dict[TopicPartition, list[Record]]:
             value = orjson.dumps(hello())
-            return {Place(TOPIC, 0): [Record(Place(TOPIC, 0), 0, None, value, (), 0)]}
+            return {
+                TopicPartition(TOPIC, 0): [Record(TopicPartition(TOPIC, 0), 0, None, value, (), 0)]
+            }
 
         def acknowledge(self, records: Sequence[Record]) -> None:
             pass

@@ -7,16 +7,16 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.kafka.feed.port import Place, Record
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.trigger.core import MAX_REASON_CHARS, plain
 from streams.trigger.record import BadTrigger, Request, read_json, understand
 
-PLACE = Place("noetl.triggers", 3)
+PARTITION = TopicPartition("noetl.triggers", 3)
 
 
 def record(body: Any, key: bytes | None = None, *headers: tuple[str, bytes]) -> Record:
     value = body if body is None or isinstance(body, bytes) else orjson.dumps(body)
-    return Record(PLACE, 7, key, value, headers, 0)
+    return Record(PARTITION, 7, key, value, headers, 0)
 
 
 def read(body: Any, key: bytes | None = None, *headers: tuple[str, bytes]) -> Request:

@@ -75,7 +75,7 @@ async def test_a_frame_that_hangs_is_not_acknowledged_by_its_neighbours() -> Non
     write(topics, hanging, *empty)
     async with Running(here, topics, grace_s=0.0) as running:
         await until(lambda: running.feed.standing().progress == 2)
-        assert topics.committed["work", next(iter(running.feed.places))] == 0
+        assert topics.committed["work", next(iter(running.feed.partitions))] == 0
     assert topics.lag("work", TOPIC) == 3
 
 

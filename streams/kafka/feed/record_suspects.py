@@ -1,0 +1,61 @@
+"""Records in the crash journal: a batch is split so that each suspect is handled alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streams.kafka.feed.crash_journal import DEATHS, CrashJournal, Suspect
+from streams.kafka.feed.port import Record, TopicPartition
+
+Batch = Mapping[TopicPartition, list[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next with a part of a batch: handle it, or set its only record aside."""
+
+    batch: Batch
+    is_poison: bool = False
+
+
+class RecordSuspects:
+    """Counts deaths of a process against the records it was handling."""
+
+    def __init__(self, journal: CrashJournal) -> None:
+        self._journal = journal
+
+    def steps(self, batch: Batch) -> Iterator[Step]:
+        """Split a batch so that each suspect is alone; order within a partition is kept."""
+        if not self._journal.suspects:
+            yield Step(batch)
+            return
+        for partition, records in batch.items():
+            clean: list[Record] = []
+            for record in records:
+                deaths = self._journal.deaths(str(partition), record.offset)
+                if deaths == 0:
+                    clean.append(record)
+                    continue
+                if clean:
+                    yield Step({partition: clean})
+                    clean = []
+                yield Step({partition: [record]}, is_poison=deaths >= DEATHS)
+            if clean:
+                yield Step({partition: clean})
+
+    def begin(self, batch: Batch) -> None:
+        """Record that these records are being handled from now on."""
+        self._journal.begin(
+            Suspect(str(partition), records[0].offset, records[-1].offset)
+            for partition, records in batch.items()
+        )
+
+    def pause(self) -> None:
+        """Record that they are held: a death from now on counts against nobody."""
+        self._journal.pause()
+
+    def end(self, batch: Batch) -> None:
+        """Record that they were handled; suspects up to the last of them are cleared."""
+        done = {str(partition): records[-1].offset for partition, records in batch.items()}
+        self._journal.end(lambda one: one.last <= done.get(one.subject, -1))
