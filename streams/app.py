@@ -81,7 +81,7 @@ ROLES: Mapping[str, str] = {
     "collector": "streams.roles.collector:run",
 }
 """Our long-running processes: what `streams run` and `streams up` start for each name."""
-NODE_ROLES: Mapping[str, str] = {"broker": "streams.roles.shm_broker:run"}
+NODE_ROLES: Mapping[str, str] = {"shm-broker": "streams.roles.shm_broker:run"}
 """What a node may have besides; `streams run` starts it where it is wanted."""
 
 

@@ -25,13 +25,13 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
 
     NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
     stays the same after a restart. `streams up` runs the roles by itself. Where
-    `payload_store.cache.tier_15_carrier` is memfd, a node also has one `broker`, which keeps
-    its shared memory sealed.
+    `payload_store.cache.tier_15_carrier` is memfd, a node also has one `shm-broker`, which
+    keeps its shared memory sealed.
 
     \b
     Examples:
       NOETL_SHARD_ID=worker-7 streams run worker
-      NOETL_SHARD_ID=broker-0 streams run broker
+      NOETL_SHARD_ID=shm-broker-0 streams run shm-broker
     """
     # Nothing that is imported is garbage: looking for some would take a tenth of the start.
     gc.disable()

@@ -48,7 +48,7 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str, ...]:
     """Read names with commas, `all` or `none`."""
-    from streams.roles.start import ALL_ROLES, existing_roles, node_roles
+    from streams.roles.start import ALL_ROLES, current_name, existing_roles, node_roles
 
     if given == "none":
         return ()
@@ -56,7 +56,7 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
         # Roles will be configured as this process is, which tells what the node needs.
         return (*node_roles(load(env=os.environ, settled=PLACES).settings), *existing_roles())
     there = existing_roles(ALL_ROLES)
-    names = tuple(name.strip() for name in given.split(","))
+    names = tuple(current_name(name.strip()) for name in given.split(","))
     for name in names:
         if name not in there:
             raise click.BadParameter(f"{name!r} is no role; there are {', '.join(there) or 'none'}")

@@ -29,7 +29,7 @@ from streams.credential.resolve import Resolver
 from streams.data_folder import layout_of, write_private
 from streams.payload.port import Scope
 from streams.roles.start import role_folder
-from streams.roles.tier_stats import telling
+from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
 from streams.trigger.postgres import PostgresLedger
 
@@ -63,7 +63,7 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
     async with (
         open_log(settings, role="api", lanes=1) as log,
         open_tiers(settings, consumer="api") as payloads,
-        telling(payloads, folder) if folder is not None else nullcontext(),
+        writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
         open_pool(database.dsn("read")) as pool,
     ):
         who = producer(settings, "api")

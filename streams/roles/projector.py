@@ -20,7 +20,7 @@ from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.views import ROOTS
 from streams.roles.start import role_folder
-from streams.roles.tier_stats import telling
+from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
 from streams.trigger.kafka import KafkaTopicIds
 
@@ -41,7 +41,7 @@ async def run(
         open_registry(settings) as registry,
         open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
         open_tiers(settings, consumer="projector") as payloads,
-        telling(payloads, role_folder(settings, data)),
+        writing_tier_stats(payloads, role_folder(settings, data)),
         KafkaDeadLetters(bootstrap) as dead_letters,
         KafkaFeed(
             bootstrap, topics, group=GROUP, instance=shard_id, gather_s=GATHER_S, max_records=2000

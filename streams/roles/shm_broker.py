@@ -12,7 +12,7 @@ from streams.clock import SystemClock
 from streams.payload.shm.broker import Broker
 from streams.payload.tiers.counts import TierCounts
 from streams.roles.start import role_folder
-from streams.roles.tier_stats import telling
+from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
 
 
@@ -27,7 +27,7 @@ async def run(
     stopping = asyncio.create_task(stop.wait())
     ready()
     try:
-        async with telling(broker, role_folder(settings, data)):
+        async with writing_tier_stats(broker, role_folder(settings, data)):
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         ended.set()

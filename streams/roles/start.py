@@ -16,6 +16,8 @@ from streams.errors import Refused
 from streams.settings import Settings
 
 ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES}
+_OLD_NAMES = {"broker": "shm-broker"}
+"""Accepted for one release, and listed nowhere."""
 Ready = Callable[[], None]
 Run = Callable[[Settings, Path, asyncio.Event, Ready], Awaitable[None]]
 
@@ -33,18 +35,24 @@ def existing_roles(roles: Mapping[str, str] = ROLES) -> tuple[str, ...]:
 
 
 def node_roles(settings: Settings) -> tuple[str, ...]:
-    """Return what a node needs besides, as the settings say: a broker for sealed memory."""
+    """Return what a node needs besides, by its settings: a broker for sealed memory."""
     cache = settings.payload_store.cache
     wanted = cache.tier_15_carrier == "memfd" and cache.tier_15_node_budget_mb > 0
-    return ("broker",) if wanted and hasattr(os, "memfd_create") else ()
+    return ("shm-broker",) if wanted and hasattr(os, "memfd_create") else ()
+
+
+def current_name(role: str) -> str:
+    """Return what a role is called now, given that name or its old one."""
+    return _OLD_NAMES.get(role, role)
 
 
 def find_role(role: str, roles: Mapping[str, str] = ALL_ROLES) -> Run:
     """Import the function that is this role.
 
     Raises:
-        UnknownRole: nothing of this name is there.
+        UnknownRole: there is none of this name.
     """
+    role = current_name(role)
     if role not in existing_roles(roles):
         raise UnknownRole(role, roles)
     module, _, function = roles[role].partition(":")

@@ -1,4 +1,4 @@
-"""A role tells what its tiers did, in a file of its own folder that anybody may read."""
+"""Writes what the payload tiers of a role did to a file in its folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import orjson
 from streams.data_folder import TIERS_FILE
 from streams.results.copies.port import Copies
 
-TELL_S = 1.0
+WRITE_EVERY_S = 1.0
 
 
-class Counting(Protocol):
-    """What counts what it does."""
+class Counters(Protocol):
+    """What counts its own operations."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the counters as JSON."""
@@ -25,36 +25,36 @@ class Counting(Protocol):
 
 
 @asynccontextmanager
-async def telling(
-    counting: Counting, folder: Path, copies: Copies | None = None
+async def writing_tier_stats(
+    counters: Counters, folder: Path, copies: Copies | None = None
 ) -> AsyncIterator[None]:
-    """Write the counters down once a second for as long as the body runs, and at its end."""
+    """Write the counters once a second for as long as the body runs, and at its end."""
 
-    def said() -> dict[str, Any]:
-        return counting.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
+    def current() -> dict[str, Any]:
+        return counters.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
 
-    telling = asyncio.create_task(_tell_again_and_again(said, folder))
+    writing = asyncio.create_task(_write_changes(current, folder))
     try:
         yield
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-        await asyncio.to_thread(lambda: _write(folder, said()))
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        await asyncio.to_thread(lambda: _write(folder, current()))
 
 
-async def _tell_again_and_again(said: Callable[[], dict[str, Any]], folder: Path) -> None:
-    told: dict[str, Any] = {}
+async def _write_changes(current: Callable[[], dict[str, Any]], folder: Path) -> None:
+    written: dict[str, Any] = {}
     while True:
-        # In a thread: it waits for ledgers that other processes may hold.
-        if (now := await asyncio.to_thread(said)) != told:
+        # In a thread: it waits for file locks that other processes may hold.
+        if (now := await asyncio.to_thread(current)) != written:
             await asyncio.to_thread(_write, folder, now)
-            told = now
-        await asyncio.sleep(TELL_S)
+            written = now
+        await asyncio.sleep(WRITE_EVERY_S)
 
 
-def _write(folder: Path, said: dict[str, Any]) -> None:
-    """Write it as well as it can be: nobody's work depends on it."""
+def _write(folder: Path, stats: dict[str, Any]) -> None:
+    """Write the file if possible: nothing depends on it."""
     with suppress(OSError):
         unfinished = folder / f".{TIERS_FILE}"
-        unfinished.write_bytes(orjson.dumps(said))
+        unfinished.write_bytes(orjson.dumps(stats))
         unfinished.replace(folder / TIERS_FILE)

@@ -23,7 +23,7 @@ from streams.log.worker_incarnations import check, living
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
 from streams.roles.start import role_folder
-from streams.roles.tier_stats import telling
+from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
 from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
@@ -58,7 +58,7 @@ async def run(
         living(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, role_folder(settings, data)) as copies,
-        telling(payloads, role_folder(settings, data), copies),
+        writing_tier_stats(payloads, role_folder(settings, data), copies),
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
             Surroundings(

@@ -119,11 +119,11 @@ class Node:
 
     def broker(self, config: Path) -> subprocess.Popen[bytes]:
         """Start the broker, as `streams up` would."""
-        words = ("run", "broker", "--data", self.folder, "--config", config, "--json")
+        words = ("run", "shm-broker", "--data", self.folder, "--config", config, "--json")
         broker = subprocess.Popen(
             [sys.executable, "-m", "streams", *map(str, words)],
             stdout=subprocess.PIPE,
-            env={**environment(), "NOETL_SHARD_ID": "broker-0"},
+            env={**environment(), "NOETL_SHARD_ID": "shm-broker-0"},
         )
         self.ends.enter_context(broker)
         self.ends.callback(broker.kill)
@@ -133,7 +133,7 @@ class Node:
 
     def told_by_broker(self) -> dict[str, Any]:
         """Return the counters that operators see."""
-        path = self.folder / "roles" / "broker-0" / "tiers.json"
+        path = self.folder / "roles" / "shm-broker-0" / "tiers.json"
         found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.exists() else {}
         return found
 

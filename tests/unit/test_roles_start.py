@@ -85,7 +85,8 @@ def test_a_node_has_a_broker_where_the_settings_ask_for_sealed_memory():
     budget = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_NODE_BUDGET_MB"
     assert node_roles(load(env={}).settings) == ()
     assert node_roles(load(env={carrier: "shm"}).settings) == ()
-    assert node_roles(load(env={carrier: "memfd"}).settings) == ("broker",)
+    assert node_roles(load(env={carrier: "memfd"}).settings) == ("shm-broker",)
+    assert find_role("broker") is find_role("shm-broker")
     assert node_roles(load(env={carrier: "memfd", budget: "0"}).settings) == ()
     with pytest.raises(BadSettings, match="tier_15_carrier"):
         load(env={carrier: "tape"})

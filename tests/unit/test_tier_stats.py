@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.data_folder import TIERS_FILE
-from streams.roles.tier_stats import telling
+from streams.roles.tier_stats import writing_tier_stats
 
 
 class Slow:
@@ -18,7 +18,7 @@ class Slow:
 
 
 async def test_counters_that_take_their_time_stop_nobody(tmp_path: Path) -> None:
-    async with telling(Slow(), tmp_path):
+    async with writing_tier_stats(Slow(), tmp_path):
         longest = 0.0
         for _ in range(20):
             began = time.perf_counter()

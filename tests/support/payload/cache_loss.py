@@ -65,7 +65,7 @@ def _delete_files(settings: Settings, lost: Lost) -> None:
 
 
 async def _kill_brokers(data: Path, lost: Lost) -> None:
-    flag, killed = ready_path(layout_of(data), "broker-0"), 0
+    flag, killed = ready_path(layout_of(data), "shm-broker-0"), 0
     while True:
         await asyncio.sleep(BROKER_EVERY_S)
         with suppress(OSError, ValueError, psutil.Error):
