@@ -70,3 +70,26 @@ def document(out: Path, dry_run: bool, as_json: bool) -> None:
         click.echo(orjson.dumps({"written": None if dry_run else str(out)}).decode())
     else:
         click.echo(page if dry_run else f"wrote {out}")
+
+
+@events.command()
+@click.option("--dry-run", is_flag=True, help="Print the classes; write nothing.")
+@json_option
+def generate(dry_run: bool, as_json: bool) -> None:
+    """Write streams/events/types.py: a class for each event type.
+
+    \b
+    Example:
+      streams events generate
+    """
+    from streams.events.catalogue import catalogue
+    from streams.events.generate import TYPES_FILE
+    from streams.events.generate import generate as classes_of
+
+    text = classes_of(catalogue())
+    if not dry_run:
+        TYPES_FILE.write_text(text, encoding="utf-8")
+    if as_json:
+        click.echo(orjson.dumps({"written": None if dry_run else str(TYPES_FILE)}).decode())
+    else:
+        click.echo(text if dry_run else f"wrote {TYPES_FILE}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -17,6 +17,7 @@ PAYLOAD_RULES = ("none", "optional", "required")
 USER_DATA = ("context", "result", "error", "current_item")
 COLUMNS = ("node_name", "node_type", "status", "error")
 SCALARS = ("id", "int", "text", "bool", "digest", "time")
+DATA_KINDS = ("json", "object", "text", "int", "bool")
 
 
 class BadCatalogue(Inconsistent):
@@ -51,6 +52,20 @@ class MetaField:
 
 
 @dataclass(frozen=True, slots=True)
+class DataField:
+    """One key of an event's `context` or `result`, or of a shape."""
+
+    name: str
+    kind: str
+    """One of DATA_KINDS, or the name of a shape."""
+    required: bool
+    is_list: bool = False
+
+
+DataFields: TypeAlias = tuple[DataField, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EventType:
     """What the catalogue says about one event type."""
 
@@ -64,6 +79,11 @@ class EventType:
     meta: Mapping[str, MetaField] = field(default_factory=dict)
     payload: str = "none"
     user_data: tuple[str, ...] = ()
+    context: DataFields | DataField | None = None
+    """Its keys, each a field of the class; or the whole as one field; None: not declared."""
+    result: DataFields | DataField | None = None
+    planned: bool = False
+    """No code writes it yet."""
     claim: str | None = None
     ends: bool = False
     reopens: bool = False
@@ -81,6 +101,8 @@ class Catalogue:
 
     roots: Mapping[str, RootType]
     types: Mapping[str, EventType]
+    shapes: Mapping[str, DataFields] = field(default_factory=dict)
+    """Objects that several types carry, by name."""
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -105,11 +127,17 @@ def parse_catalogue(data: Mapping[str, Any]) -> Catalogue:
         name: RootType(name, entry["why"], MappingProxyType(dict(entry["entities"])))
         for name, entry in data["roots"].items()
     }
-    types = {name: _event_type(name, entry, roots) for name, entry in data["types"].items()}
-    return Catalogue(MappingProxyType(roots), MappingProxyType(types))
+    declared: Mapping[str, Mapping[str, str]] = data.get("shapes", {})
+    shapes = {name: _data_fields(name, keys, declared) for name, keys in declared.items()}
+    types = {
+        name: _event_type(name, entry, roots, declared) for name, entry in data["types"].items()
+    }
+    return Catalogue(MappingProxyType(roots), MappingProxyType(types), MappingProxyType(shapes))
 
 
-def _event_type(name: str, entry: Mapping[str, Any], roots: Mapping[str, RootType]) -> EventType:
+def _event_type(
+    name: str, entry: Mapping[str, Any], roots: Mapping[str, RootType], shapes: Collection[str]
+) -> EventType:
     known = set(EventType.__dataclass_fields__) - {"name", "required_meta"}
     if unknown := set(entry) - known:
         raise BadCatalogue(name, f"unknown keys {sorted(unknown)}")
@@ -123,6 +151,8 @@ def _event_type(name: str, entry: Mapping[str, Any], roots: Mapping[str, RootTyp
             "name": name,
             "columns": tuple(entry.get("columns", ())),
             "user_data": tuple(entry.get("user_data", ())),
+            "context": _data(name, "context", entry.get("context"), shapes),
+            "result": _data(name, "result", entry.get("result"), shapes),
             "meta": MappingProxyType(meta),
             "required_meta": frozenset(f.name for f in meta.values() if f.required),
         }
@@ -138,6 +168,28 @@ def _meta_field(type_name: str, name: str, kind: str | Sequence[str]) -> MetaFie
     if scalar not in SCALARS:
         raise BadCatalogue(f"{type_name}.meta.{name}", f"unknown kind {kind!r}")
     return MetaField(name, scalar, required=scalar == kind)
+
+
+def _data(
+    type_name: str, column: str, declared: str | Mapping[str, str] | None, shapes: Collection[str]
+) -> DataFields | DataField | None:
+    if declared is None:
+        return None
+    if isinstance(declared, str):
+        return _data_field(type_name, column, f"maybe {declared}", shapes)
+    return _data_fields(f"{type_name}.{column}", declared, shapes)
+
+
+def _data_fields(where: str, keys: Mapping[str, str], shapes: Collection[str]) -> DataFields:
+    return tuple(_data_field(where, name, kind, shapes) for name, kind in keys.items())
+
+
+def _data_field(where: str, name: str, declared: str, shapes: Collection[str]) -> DataField:
+    single = declared.removeprefix("maybe ")
+    kind = single.removeprefix("list of ")
+    if kind not in DATA_KINDS and kind not in shapes:
+        raise BadCatalogue(f"{where}.{name}", f"unknown kind {declared!r}")
+    return DataField(name, kind, required=single == declared, is_list=kind != single)
 
 
 def _check(kind: EventType, root: RootType) -> None:
@@ -158,3 +210,15 @@ def _check(kind: EventType, root: RootType) -> None:
         raise BadCatalogue(kind.name, f"columns names {sorted(wrong)}, not of {COLUMNS}")
     if "error" in kind.columns and "error" not in kind.user_data:
         raise BadCatalogue(kind.name, "it requires error, which is user data, without saying so")
+    _check_data(kind)
+
+
+def _check_data(kind: EventType) -> None:
+    """Refuse two fields of one name: all of them are attributes of one class."""
+    names = [*kind.columns, *kind.meta, "type", "payload_ref"]
+    for column, declared in (("context", kind.context), ("result", kind.result)):
+        if declared is not None and column not in kind.user_data:
+            raise BadCatalogue(kind.name, f"declares the keys of {column}, which it does not carry")
+        names += [one.name for one in declared] if isinstance(declared, tuple) else [column]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise BadCatalogue(kind.name, f"has two fields named {sorted(twice)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams.events.catalogue import Catalogue, EventType, MetaField, RootType
+from streams.events.catalogue import Catalogue, DataField, EventType, MetaField, RootType
 
 INTRODUCTION = """# Events
 
@@ -15,7 +15,7 @@ A *root* is the unit of order: it picks the topic and the Kafka key, and its eve
 gap-free `seq`. An *entity* is a part of a root with a stream of its own, for compare-and-swap
 by `expected_version`. A *claim* may be made once in a root: a second event with it is skipped,
 with everything in its batch. *User data* may be in the fields named so; `meta` holds routing
-values only.
+values only. *Planned* types are reserved: no code writes them yet.
 """
 
 
@@ -42,7 +42,7 @@ def _row(kind: EventType) -> str:
         kind.entity,
         kind.writer,
         ", ".join(map(_field, kind.meta.values())),
-        ", ".join(kind.user_data),
+        ", ".join(_user_data(kind)),
         "" if kind.payload == "none" else kind.payload,
         ", ".join(_rules(kind)),
         kind.why,
@@ -55,7 +55,23 @@ def _field(field: MetaField) -> str:
     return f"`{field.name}`{'' if field.required else '?'} {kind}"
 
 
+def _user_data(kind: EventType) -> Iterator[str]:
+    """Yield the columns with user data, each with its keys where they are declared."""
+    declared = {"context": kind.context, "result": kind.result}
+    for column in kind.user_data:
+        match declared.get(column):
+            case (_, *_) as keys:
+                names = ", ".join(f"`{one.name}`{'' if one.required else '?'}" for one in keys)
+                yield f"{column} ({names})"
+            case DataField(kind=name):
+                yield f"{column} ({name})"
+            case _:
+                yield column
+
+
 def _rules(kind: EventType) -> Iterator[str]:
+    if kind.planned:
+        yield "planned"
     if kind.columns:
         yield "needs " + " and ".join(kind.columns)
     if kind.claim:

@@ -11,7 +11,7 @@ Refused
     └── ForeignPayload    a payload of another tenant or organization
 """
 
-from streams.errors import PoisonRecord, Refused
+from streams.errors import Inconsistent, PoisonRecord, Refused
 
 
 class BadEvent(Refused):
@@ -55,3 +55,13 @@ class ForeignPayload(BadEvent):
 
 class UndecodableEvent(PoisonRecord):
     """Bytes that are not an event of ours."""
+
+
+class UnreadableEvent(Inconsistent):
+    """An event of the log without a value that its type requires."""
+
+    def __init__(self, event_type: str, field: str) -> None:
+        super().__init__(
+            f"{event_type}: its routing value {field} is missing or unknown; "
+            "upgrade this program if the event is newer than it"
+        )

@@ -1,0 +1,3211 @@
+"""One class for each event type: written by `streams events generate`, not by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Literal, NotRequired, Required, TypeAlias, TypedDict
+
+from streams.events.errors import UnreadableEvent
+from streams.events.model import Json, PayloadRef, Routing
+from streams.events.reading import (
+    EventColumns,
+    EventFields,
+    bool_of,
+    fields_of,
+    int_of,
+    json_of,
+    maybe_bool,
+    maybe_int,
+    maybe_str,
+    object_of,
+    objects_of,
+    payload_of,
+    shape_of,
+    text_of,
+)
+
+
+class ResultEnvelope(TypedDict):
+    status: Required[str]
+    data: NotRequired[Json]
+    ref: NotRequired[dict[str, Json]]
+    extracted: NotRequired[dict[str, Json]]
+    error: NotRequired[Json]
+    meta: NotRequired[dict[str, Json]]
+    counts: NotRequired[dict[str, Json]]
+    tasks: NotRequired[dict[str, Json]]
+    tasks_elsewhere: NotRequired[list[dict[str, Json]]]
+    ctx: NotRequired[dict[str, Json]]
+    ctx_elsewhere: NotRequired[list[dict[str, Json]]]
+
+
+class FailureResult(TypedDict):
+    status: Required[str]
+    errors: Required[list[dict[str, Json]]]
+    data: NotRequired[Json]
+
+
+class LoopOutcome(TypedDict):
+    status: Required[str]
+    context: Required[LoopCounts]
+
+
+class LoopCounts(TypedDict):
+    total: Required[int]
+    completed: Required[int]
+    failed: Required[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybookInitialized:
+    """An execution begins; its inputs are fixed here."""
+
+    TYPE: ClassVar[Literal["playbook.initialized"]] = "playbook.initialized"
+    node_name: ClassVar[None] = None
+    path: str
+    version: int
+    trigger_id: int | None = None
+    parent_step: str | None = None
+    parent_command_id: int | None = None
+    reply_to: str | None = None
+    workload: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> PlaybookInitialized:
+        """Return the fields of a playbook.initialized."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            path=str(meta["path"]),
+            version=int(meta["version"]),
+            trigger_id=maybe_int(meta, "trigger_id"),
+            parent_step=maybe_str(meta, "parent_step"),
+            parent_command_id=maybe_int(meta, "parent_command_id"),
+            reply_to=maybe_str(meta, "reply_to"),
+            workload=object_of(context.get("workload")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a playbook.initialized."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+            "version": self.version,
+        }
+        if self.trigger_id is not None:
+            meta["trigger_id"] = str(self.trigger_id)
+        if self.parent_step is not None:
+            meta["parent_step"] = self.parent_step
+        if self.parent_command_id is not None:
+            meta["parent_command_id"] = str(self.parent_command_id)
+        if self.reply_to is not None:
+            meta["reply_to"] = self.reply_to
+        context: dict[str, Json] = {}
+        if self.workload is not None:
+            context["workload"] = self.workload
+        return {
+            "type": "playbook.initialized",
+            "meta": meta,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybookCompleted:
+    """The execution ended well, or partly where the playbook allows it."""
+
+    TYPE: ClassVar[Literal["playbook.completed"]] = "playbook.completed"
+    node_name: ClassVar[None] = None
+    status: str
+    partial: bool | None = None
+    result: ResultEnvelope | None = None
+    error: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> PlaybookCompleted:
+        """Return the fields of a playbook.completed."""
+        meta = event.meta
+        return cls(
+            status=event.status or "",
+            partial=maybe_bool(meta, "partial"),
+            result=shape_of(event.result, ResultEnvelope),
+            error=event.error,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a playbook.completed."""
+        meta: dict[str, Routing] = {}
+        if self.partial is not None:
+            meta["partial"] = self.partial
+        return {
+            "type": "playbook.completed",
+            "meta": meta,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybookFailed:
+    """The execution ended badly; names the step, the rows and the error."""
+
+    TYPE: ClassVar[Literal["playbook.failed"]] = "playbook.failed"
+    node_name: ClassVar[None] = None
+    status: str
+    error: str
+    failed_step: str | None = None
+    failed_rows: int | None = None
+    result: FailureResult | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> PlaybookFailed:
+        """Return the fields of a playbook.failed."""
+        meta = event.meta
+        return cls(
+            status=event.status or "",
+            error=event.error or "",
+            failed_step=maybe_str(meta, "failed_step"),
+            failed_rows=maybe_int(meta, "failed_rows"),
+            result=shape_of(event.result, FailureResult),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a playbook.failed."""
+        meta: dict[str, Routing] = {}
+        if self.failed_step is not None:
+            meta["failed_step"] = self.failed_step
+        if self.failed_rows is not None:
+            meta["failed_rows"] = self.failed_rows
+        return {
+            "type": "playbook.failed",
+            "meta": meta,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowInitialized:
+    """The playbook was read and checked; its steps are known."""
+
+    TYPE: ClassVar[Literal["workflow.initialized"]] = "workflow.initialized"
+    node_name: ClassVar[None] = None
+    steps: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> WorkflowInitialized:
+        """Return the fields of a workflow.initialized."""
+        meta = event.meta
+        return cls(
+            steps=int(meta["steps"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a workflow.initialized."""
+        meta: dict[str, Routing] = {
+            "steps": self.steps,
+        }
+        return {
+            "type": "workflow.initialized",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowCompleted:
+    """No step is left to run."""
+
+    TYPE: ClassVar[Literal["workflow.completed"]] = "workflow.completed"
+    node_name: ClassVar[None] = None
+    status: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> WorkflowCompleted:
+        """Return the fields of a workflow.completed."""
+        return cls(
+            status=event.status or "",
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a workflow.completed."""
+        meta: dict[str, Routing] = {}
+        return {
+            "type": "workflow.completed",
+            "meta": meta,
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowFailed:
+    """A step failed and nothing handles it."""
+
+    TYPE: ClassVar[Literal["workflow.failed"]] = "workflow.failed"
+    node_name: ClassVar[None] = None
+    status: str
+    error: str
+    failed_step: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> WorkflowFailed:
+        """Return the fields of a workflow.failed."""
+        meta = event.meta
+        return cls(
+            status=event.status or "",
+            error=event.error or "",
+            failed_step=maybe_str(meta, "failed_step"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a workflow.failed."""
+        meta: dict[str, Routing] = {}
+        if self.failed_step is not None:
+            meta["failed_step"] = self.failed_step
+        return {
+            "type": "workflow.failed",
+            "meta": meta,
+            "status": self.status,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnter:
+    """A step was reached by an arc."""
+
+    TYPE: ClassVar[Literal["step.enter"]] = "step.enter"
+    node_name: str
+    node_type: str
+    activation: int
+    from_step: str | None = None
+    args: dict[str, Json] | None = None
+    args_elsewhere: list[dict[str, Json]] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> StepEnter:
+        """Return the fields of a step.enter."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            node_type=event.node_type or "",
+            activation=int(meta["activation"]),
+            from_step=maybe_str(meta, "from_step"),
+            args=object_of(context.get("args")),
+            args_elsewhere=objects_of(context.get("args_elsewhere")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a step.enter."""
+        meta: dict[str, Routing] = {
+            "activation": self.activation,
+        }
+        if self.from_step is not None:
+            meta["from_step"] = self.from_step
+        context: dict[str, Json] = {}
+        if self.args is not None:
+            context["args"] = self.args
+        if self.args_elsewhere is not None:
+            context["args_elsewhere"] = [*self.args_elsewhere]
+        return {
+            "type": "step.enter",
+            "meta": meta,
+            "node_name": self.node_name,
+            "node_type": self.node_type,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepExit:
+    """A step is finished; its arcs are judged."""
+
+    TYPE: ClassVar[Literal["step.exit"]] = "step.exit"
+    node_name: str
+    status: str
+    activation: int
+    loop_id: int | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    then: str | None = None
+    failed_rows: int | None = None
+    errors: list[dict[str, Json]] | None = None
+    error: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> StepExit:
+        """Return the fields of a step.exit."""
+        meta = event.meta
+        result = fields_of(event.result)
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            activation=int(meta["activation"]),
+            loop_id=maybe_int(meta, "loop_id"),
+            ctx=object_of(result.get("ctx")),
+            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
+            then=text_of(result.get("then")),
+            failed_rows=int_of(result.get("failed_rows")),
+            errors=objects_of(result.get("errors")),
+            error=event.error,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a step.exit."""
+        meta: dict[str, Routing] = {
+            "activation": self.activation,
+        }
+        if self.loop_id is not None:
+            meta["loop_id"] = str(self.loop_id)
+        result: dict[str, Json] = {}
+        if self.ctx is not None:
+            result["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            result["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        if self.then is not None:
+            result["then"] = self.then
+        if self.failed_rows is not None:
+            result["failed_rows"] = self.failed_rows
+        if self.errors is not None:
+            result["errors"] = [*self.errors]
+        return {
+            "type": "step.exit",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": result or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandIssued:
+    """One tool step waits for a worker of a pool."""
+
+    TYPE: ClassVar[Literal["command.issued"]] = "command.issued"
+    node_name: str
+    command_id: int
+    attempt: int
+    pool: str
+    tool: str
+    activation: int
+    document: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandIssued:
+        """Return the fields of a command.issued."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            pool=str(meta["pool"]),
+            tool=str(meta["tool"]),
+            activation=int(meta["activation"]),
+            document=object_of(context.get("document")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.issued."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "pool": self.pool,
+            "tool": self.tool,
+            "activation": self.activation,
+        }
+        context: dict[str, Json] = {}
+        if self.document is not None:
+            context["document"] = self.document
+        return {
+            "type": "command.issued",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandClaimed:
+    """One worker won the command for the length of its lease."""
+
+    TYPE: ClassVar[Literal["command.claimed"]] = "command.claimed"
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+    lease_seconds: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandClaimed:
+        """Return the fields of a command.claimed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            lease_seconds=int(meta["lease_seconds"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.claimed."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "lease_seconds": self.lease_seconds,
+        }
+        return {
+            "type": "command.claimed",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandStarted:
+    """The tool began (only where a tool reports it)."""
+
+    TYPE: ClassVar[Literal["command.started"]] = "command.started"
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandStarted:
+        """Return the fields of a command.started."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.started."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        return {
+            "type": "command.started",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandHeartbeat:
+    """The owner is alive; the lease starts again."""
+
+    TYPE: ClassVar[Literal["command.heartbeat"]] = "command.heartbeat"
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+    lease_seconds: int
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandHeartbeat:
+        """Return the fields of a command.heartbeat."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            lease_seconds=int(meta["lease_seconds"]),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.heartbeat."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "lease_seconds": self.lease_seconds,
+        }
+        return {
+            "type": "command.heartbeat",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCompleted:
+    """The tool ended well; its result is here or behind the reference."""
+
+    TYPE: ClassVar[Literal["command.completed"]] = "command.completed"
+    node_name: str
+    status: str
+    command_id: int
+    attempt: int
+    worker: str
+    loop_id: int | None = None
+    result: ResultEnvelope | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandCompleted:
+        """Return the fields of a command.completed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            loop_id=maybe_int(meta, "loop_id"),
+            result=shape_of(event.result, ResultEnvelope),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.completed."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        if self.loop_id is not None:
+            meta["loop_id"] = str(self.loop_id)
+        return {
+            "type": "command.completed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFailed:
+    """The tool failed after its retries."""
+
+    TYPE: ClassVar[Literal["command.failed"]] = "command.failed"
+    node_name: str
+    status: str
+    error: str
+    command_id: int
+    attempt: int
+    worker: str
+    loop_id: int | None = None
+    result: ResultEnvelope | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandFailed:
+        """Return the fields of a command.failed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            error=event.error or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            loop_id=maybe_int(meta, "loop_id"),
+            result=shape_of(event.result, ResultEnvelope),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.failed."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        if self.loop_id is not None:
+            meta["loop_id"] = str(self.loop_id)
+        return {
+            "type": "command.failed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLeaseExpired:
+    """The owner fell silent, or began a new life; the command is issued to someone else."""
+
+    TYPE: ClassVar[Literal["command.lease_expired"]] = "command.lease_expired"
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+    reason: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandLeaseExpired:
+        """Return the fields of a command.lease_expired."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            reason=maybe_str(meta, "reason"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.lease_expired."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        if self.reason is not None:
+            meta["reason"] = self.reason
+        return {
+            "type": "command.lease_expired",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReleased:
+    """A worker that stops hands its command back."""
+
+    TYPE: ClassVar[Literal["command.released"]] = "command.released"
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandReleased:
+        """Return the fields of a command.released."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.released."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        return {
+            "type": "command.released",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCancelled:
+    """Its execution ended or was cancelled before it did."""
+
+    TYPE: ClassVar[Literal["command.cancelled"]] = "command.cancelled"
+    node_name: str
+    command_id: int
+    attempt: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> CommandCancelled:
+        """Return the fields of a command.cancelled."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            command_id=int(meta["command_id"]),
+            attempt=int(meta["attempt"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a command.cancelled."""
+        meta: dict[str, Routing] = {
+            "command_id": str(self.command_id),
+            "attempt": self.attempt,
+        }
+        return {
+            "type": "command.cancelled",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDone:
+    """One task of a pipeline ended (only where a playbook asks for a trace of its calls)."""
+
+    TYPE: ClassVar[Literal["call.done"]] = "call.done"
+    node_name: str
+    status: str
+    call_id: int
+    command_id: int | None = None
+    frame_id: int | None = None
+    task: str
+    attempt: int
+    result: Json = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CallDone:
+        """Return the fields of a call.done."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            call_id=int(meta["call_id"]),
+            command_id=maybe_int(meta, "command_id"),
+            frame_id=maybe_int(meta, "frame_id"),
+            task=str(meta["task"]),
+            attempt=int(meta["attempt"]),
+            result=event.result,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a call.done."""
+        meta: dict[str, Routing] = {
+            "call_id": str(self.call_id),
+            "task": self.task,
+            "attempt": self.attempt,
+        }
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        if self.frame_id is not None:
+            meta["frame_id"] = str(self.frame_id)
+        return {
+            "type": "call.done",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallError:
+    """One task of a pipeline failed (only where a playbook asks for a trace of its calls)."""
+
+    TYPE: ClassVar[Literal["call.error"]] = "call.error"
+    node_name: str
+    status: str
+    error: str
+    call_id: int
+    command_id: int | None = None
+    frame_id: int | None = None
+    task: str
+    attempt: int
+    result: Json = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CallError:
+        """Return the fields of a call.error."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            error=event.error or "",
+            call_id=int(meta["call_id"]),
+            command_id=maybe_int(meta, "command_id"),
+            frame_id=maybe_int(meta, "frame_id"),
+            task=str(meta["task"]),
+            attempt=int(meta["attempt"]),
+            result=event.result,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a call.error."""
+        meta: dict[str, Routing] = {
+            "call_id": str(self.call_id),
+            "task": self.task,
+            "attempt": self.attempt,
+        }
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        if self.frame_id is not None:
+            meta["frame_id"] = str(self.frame_id)
+        return {
+            "type": "call.error",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+StageOpenedKind: TypeAlias = Literal["loop", "fanout", "reduce"]
+_STAGE_OPENED_KIND: dict[Routing, StageOpenedKind] = {
+    "loop": "loop",
+    "fanout": "fanout",
+    "reduce": "reduce",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageOpened:
+    """A loop, fan-out or reduce step begins; its policy and its source are fixed."""
+
+    TYPE: ClassVar[Literal["stage.opened"]] = "stage.opened"
+    node_name: str
+    stage_id: int
+    kind: StageOpenedKind
+    loop_id: int
+    dsl_ref: str
+    pool: str
+    total_rows: int | None = None
+    activation: int
+    policy: dict[str, Json]
+    source: dict[str, Json]
+    document: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> StageOpened:
+        """Return the fields of a stage.opened."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            stage_id=int(meta["stage_id"]),
+            kind=_STAGE_OPENED_KIND[meta["kind"]],
+            loop_id=int(meta["loop_id"]),
+            dsl_ref=str(meta["dsl_ref"]),
+            pool=str(meta["pool"]),
+            total_rows=maybe_int(meta, "total_rows"),
+            activation=int_of(context.get("activation")) or 0,
+            policy=object_of(context.get("policy")) or {},
+            source=object_of(context.get("source")) or {},
+            document=object_of(context.get("document")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a stage.opened."""
+        meta: dict[str, Routing] = {
+            "stage_id": str(self.stage_id),
+            "kind": self.kind,
+            "loop_id": str(self.loop_id),
+            "dsl_ref": self.dsl_ref,
+            "pool": self.pool,
+        }
+        if self.total_rows is not None:
+            meta["total_rows"] = self.total_rows
+        context: dict[str, Json] = {
+            "activation": self.activation,
+            "policy": self.policy,
+            "source": self.source,
+        }
+        if self.document is not None:
+            context["document"] = self.document
+        return {
+            "type": "stage.opened",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageClosed:
+    """Every frame of the stage has ended."""
+
+    TYPE: ClassVar[Literal["stage.closed"]] = "stage.closed"
+    node_name: str
+    status: str
+    stage_id: int
+    loop_id: int
+    frames: int
+    rows: int
+    failed_rows: int
+    errors: list[dict[str, Json]]
+    retries: int
+    error: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> StageClosed:
+        """Return the fields of a stage.closed."""
+        meta = event.meta
+        result = fields_of(event.result)
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            stage_id=int(meta["stage_id"]),
+            loop_id=int(meta["loop_id"]),
+            frames=int(meta["frames"]),
+            rows=int(meta["rows"]),
+            failed_rows=int(meta["failed_rows"]),
+            errors=objects_of(result.get("errors")) or [],
+            retries=int_of(result.get("retries")) or 0,
+            error=event.error,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a stage.closed."""
+        meta: dict[str, Routing] = {
+            "stage_id": str(self.stage_id),
+            "loop_id": str(self.loop_id),
+            "frames": self.frames,
+            "rows": self.rows,
+            "failed_rows": self.failed_rows,
+        }
+        result: dict[str, Json] = {
+            "errors": [*self.errors],
+            "retries": self.retries,
+        }
+        return {
+            "type": "stage.closed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": result or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameDispatched:
+    """An attempt at a window of rows waits for a worker."""
+
+    TYPE: ClassVar[Literal["frame.dispatched"]] = "frame.dispatched"
+    node_name: str
+    frame_id: int
+    stage_id: int
+    loop_id: int
+    attempt: int
+    ordinal: int
+    pool: str
+    shard_id: str | None = None
+    iter_index: int | None = None
+    iter_key: str | None = None
+    cursor: dict[str, Json]
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameDispatched:
+        """Return the fields of a frame.dispatched."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            loop_id=int(meta["loop_id"]),
+            attempt=int(meta["attempt"]),
+            ordinal=int(meta["ordinal"]),
+            pool=str(meta["pool"]),
+            shard_id=maybe_str(meta, "shard_id"),
+            iter_index=maybe_int(meta, "iter_index"),
+            iter_key=maybe_str(meta, "iter_key"),
+            cursor=object_of(context.get("cursor")) or {},
+            ctx=object_of(context.get("ctx")),
+            ctx_elsewhere=objects_of(context.get("ctx_elsewhere")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.dispatched."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "loop_id": str(self.loop_id),
+            "attempt": self.attempt,
+            "ordinal": self.ordinal,
+            "pool": self.pool,
+        }
+        if self.shard_id is not None:
+            meta["shard_id"] = self.shard_id
+        if self.iter_index is not None:
+            meta["iter_index"] = self.iter_index
+        if self.iter_key is not None:
+            meta["iter_key"] = self.iter_key
+        context: dict[str, Json] = {
+            "cursor": self.cursor,
+        }
+        if self.ctx is not None:
+            context["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            context["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        return {
+            "type": "frame.dispatched",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameClaimed:
+    """One attempt of one worker won the frame for the length of its lease."""
+
+    TYPE: ClassVar[Literal["frame.claimed"]] = "frame.claimed"
+    node_name: str
+    frame_id: int
+    stage_id: int
+    attempt: int
+    worker: str
+    lease_seconds: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameClaimed:
+        """Return the fields of a frame.claimed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            lease_seconds=int(meta["lease_seconds"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.claimed."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "lease_seconds": self.lease_seconds,
+        }
+        return {
+            "type": "frame.claimed",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameHeartbeat:
+    """The owner is alive; a cursor comes only with durable partial output."""
+
+    TYPE: ClassVar[Literal["frame.heartbeat"]] = "frame.heartbeat"
+    node_name: str
+    frame_id: int
+    stage_id: int
+    attempt: int
+    worker: str
+    lease_seconds: int
+    cursor: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameHeartbeat:
+        """Return the fields of a frame.heartbeat."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            lease_seconds=int(meta["lease_seconds"]),
+            cursor=object_of(context.get("cursor")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.heartbeat."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "lease_seconds": self.lease_seconds,
+        }
+        context: dict[str, Json] = {}
+        if self.cursor is not None:
+            context["cursor"] = self.cursor
+        return {
+            "type": "frame.heartbeat",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameCommitted:
+    """A frame's rows are saved and its output is durable."""
+
+    TYPE: ClassVar[Literal["frame.committed"]] = "frame.committed"
+    node_name: str
+    status: str
+    frame_id: int
+    stage_id: int
+    loop_id: int
+    attempt: int
+    worker: str
+    rows: int
+    failed_rows: int
+    continues: bool
+    shard_id: str | None = None
+    command_id: int | None = None
+    cursor: dict[str, Json] | None = None
+    retries: int | None = None
+    saved: dict[str, Json] | None = None
+    exhausted: bool | None = None
+    errors: list[dict[str, Json]] | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameCommitted:
+        """Return the fields of a frame.committed."""
+        meta = event.meta
+        context = fields_of(event.context)
+        result = fields_of(event.result)
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            loop_id=int(meta["loop_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            rows=int(meta["rows"]),
+            failed_rows=int(meta["failed_rows"]),
+            continues=bool(meta["continues"]),
+            shard_id=maybe_str(meta, "shard_id"),
+            command_id=maybe_int(meta, "command_id"),
+            cursor=object_of(context.get("cursor")),
+            retries=int_of(result.get("retries")),
+            saved=object_of(result.get("saved")),
+            exhausted=bool_of(result.get("exhausted")),
+            errors=objects_of(result.get("errors")),
+            ctx=object_of(result.get("ctx")),
+            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.committed."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "loop_id": str(self.loop_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "rows": self.rows,
+            "failed_rows": self.failed_rows,
+            "continues": self.continues,
+        }
+        if self.shard_id is not None:
+            meta["shard_id"] = self.shard_id
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        context: dict[str, Json] = {}
+        if self.cursor is not None:
+            context["cursor"] = self.cursor
+        result: dict[str, Json] = {}
+        if self.retries is not None:
+            result["retries"] = self.retries
+        if self.saved is not None:
+            result["saved"] = self.saved
+        if self.exhausted is not None:
+            result["exhausted"] = self.exhausted
+        if self.errors is not None:
+            result["errors"] = [*self.errors]
+        if self.ctx is not None:
+            result["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            result["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        return {
+            "type": "frame.committed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+            "result": result or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameFailed:
+    """An attempt ended badly; the planner dispatches again or gives up."""
+
+    TYPE: ClassVar[Literal["frame.failed"]] = "frame.failed"
+    node_name: str
+    status: str
+    error: str
+    frame_id: int
+    stage_id: int
+    loop_id: int
+    attempt: int
+    worker: str
+    rows: int
+    failed_rows: int
+    shard_id: str | None = None
+    command_id: int | None = None
+    cursor: dict[str, Json] | None = None
+    exhausted: bool | None = None
+    errors: list[dict[str, Json]] | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameFailed:
+        """Return the fields of a frame.failed."""
+        meta = event.meta
+        context = fields_of(event.context)
+        result = fields_of(event.result)
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            error=event.error or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            loop_id=int(meta["loop_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            rows=int(meta["rows"]),
+            failed_rows=int(meta["failed_rows"]),
+            shard_id=maybe_str(meta, "shard_id"),
+            command_id=maybe_int(meta, "command_id"),
+            cursor=object_of(context.get("cursor")),
+            exhausted=bool_of(result.get("exhausted")),
+            errors=objects_of(result.get("errors")),
+            ctx=object_of(result.get("ctx")),
+            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.failed."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "loop_id": str(self.loop_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "rows": self.rows,
+            "failed_rows": self.failed_rows,
+        }
+        if self.shard_id is not None:
+            meta["shard_id"] = self.shard_id
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        context: dict[str, Json] = {}
+        if self.cursor is not None:
+            context["cursor"] = self.cursor
+        result: dict[str, Json] = {}
+        if self.exhausted is not None:
+            result["exhausted"] = self.exhausted
+        if self.errors is not None:
+            result["errors"] = [*self.errors]
+        if self.ctx is not None:
+            result["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            result["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        return {
+            "type": "frame.failed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+            "result": result or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameLeaseExpired:
+    """The owner fell silent, or began a new life; the frame goes to someone else."""
+
+    TYPE: ClassVar[Literal["frame.lease_expired"]] = "frame.lease_expired"
+    node_name: str
+    frame_id: int
+    stage_id: int
+    attempt: int
+    worker: str
+    reason: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameLeaseExpired:
+        """Return the fields of a frame.lease_expired."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            reason=maybe_str(meta, "reason"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.lease_expired."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        if self.reason is not None:
+            meta["reason"] = self.reason
+        return {
+            "type": "frame.lease_expired",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReleased:
+    """A worker that stops hands its frame back."""
+
+    TYPE: ClassVar[Literal["frame.released"]] = "frame.released"
+    node_name: str
+    frame_id: int
+    stage_id: int
+    attempt: int
+    worker: str
+    cursor: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameReleased:
+        """Return the fields of a frame.released."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            attempt=int(meta["attempt"]),
+            worker=str(meta["worker"]),
+            cursor=object_of(context.get("cursor")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.released."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
+        context: dict[str, Json] = {}
+        if self.cursor is not None:
+            context["cursor"] = self.cursor
+        return {
+            "type": "frame.released",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAbandoned:
+    """Its attempts are used up, or its execution ended."""
+
+    TYPE: ClassVar[Literal["frame.abandoned"]] = "frame.abandoned"
+    node_name: str
+    status: str
+    frame_id: int
+    stage_id: int
+    loop_id: int
+    attempt: int
+    shard_id: str | None = None
+    command_id: int | None = None
+    error: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> FrameAbandoned:
+        """Return the fields of a frame.abandoned."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            frame_id=int(meta["frame_id"]),
+            stage_id=int(meta["stage_id"]),
+            loop_id=int(meta["loop_id"]),
+            attempt=int(meta["attempt"]),
+            shard_id=maybe_str(meta, "shard_id"),
+            command_id=maybe_int(meta, "command_id"),
+            error=event.error,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a frame.abandoned."""
+        meta: dict[str, Routing] = {
+            "frame_id": str(self.frame_id),
+            "stage_id": str(self.stage_id),
+            "loop_id": str(self.loop_id),
+            "attempt": self.attempt,
+        }
+        if self.shard_id is not None:
+            meta["shard_id"] = self.shard_id
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        return {
+            "type": "frame.abandoned",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+        }
+
+
+LoopStartedMode: TypeAlias = Literal["sequential", "parallel", "cursor", "fanout", "reduce"]
+_LOOP_STARTED_MODE: dict[Routing, LoopStartedMode] = {
+    "sequential": "sequential",
+    "parallel": "parallel",
+    "cursor": "cursor",
+    "fanout": "fanout",
+    "reduce": "reduce",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStarted:
+    """One activation of a loop step; entered again it gets a new loop_id."""
+
+    TYPE: ClassVar[Literal["loop.started"]] = "loop.started"
+    node_name: str
+    node_type: str
+    status: str
+    loop_id: int
+    mode: LoopStartedMode
+    collection_size: int | None = None
+    collection_ref: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopStarted:
+        """Return the fields of a loop.started."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            node_name=event.node_name or "",
+            node_type=event.node_type or "",
+            status=event.status or "",
+            loop_id=int(meta["loop_id"]),
+            mode=_LOOP_STARTED_MODE[meta["mode"]],
+            collection_size=maybe_int(meta, "collection_size"),
+            collection_ref=text_of(context.get("collection_ref")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.started."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "mode": self.mode,
+        }
+        if self.collection_size is not None:
+            meta["collection_size"] = self.collection_size
+        context: dict[str, Json] = {}
+        if self.collection_ref is not None:
+            context["collection_ref"] = self.collection_ref
+        return {
+            "type": "loop.started",
+            "meta": meta,
+            "node_name": self.node_name,
+            "node_type": self.node_type,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopItem:
+    """One iteration issued as a command (framed loops write none)."""
+
+    TYPE: ClassVar[Literal["loop.item"]] = "loop.item"
+    node_name: str
+    loop_id: int
+    iter_index: int
+    current_item: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopItem:
+        """Return the fields of a loop.item."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            loop_id=int(meta["loop_id"]),
+            iter_index=int(meta["iter_index"]),
+            current_item=event.current_item,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.item."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "iter_index": self.iter_index,
+        }
+        return {
+            "type": "loop.item",
+            "meta": meta,
+            "node_name": self.node_name,
+            "current_item": self.current_item,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopDone:
+    """Every iteration has ended."""
+
+    TYPE: ClassVar[Literal["loop.done"]] = "loop.done"
+    node_name: str
+    status: str
+    loop_id: int
+    result: LoopOutcome | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopDone:
+        """Return the fields of a loop.done."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            loop_id=int(meta["loop_id"]),
+            result=shape_of(event.result, LoopOutcome),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.done."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+        }
+        return {
+            "type": "loop.done",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopFanoutStarted:
+    """A fan-out knows its shards."""
+
+    TYPE: ClassVar[Literal["loop.fanout.started"]] = "loop.fanout.started"
+    node_name: str
+    status: str
+    loop_id: int
+    total_shards: int
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopFanoutStarted:
+        """Return the fields of a loop.fanout.started."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            loop_id=int(meta["loop_id"]),
+            total_shards=int(meta["total_shards"]),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.fanout.started."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "total_shards": self.total_shards,
+        }
+        return {
+            "type": "loop.fanout.started",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopShardEnqueued:
+    """A shard waits for a worker (framed fan-outs say it with frame.dispatched)."""
+
+    TYPE: ClassVar[Literal["loop.shard.enqueued"]] = "loop.shard.enqueued"
+    node_name: str
+    loop_id: int
+    shard_id: str
+    iter_index: int
+    iter_key: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopShardEnqueued:
+        """Return the fields of a loop.shard.enqueued."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            loop_id=int(meta["loop_id"]),
+            shard_id=str(meta["shard_id"]),
+            iter_index=int(meta["iter_index"]),
+            iter_key=maybe_str(meta, "iter_key"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.shard.enqueued."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "shard_id": self.shard_id,
+            "iter_index": self.iter_index,
+        }
+        if self.iter_key is not None:
+            meta["iter_key"] = self.iter_key
+        return {
+            "type": "loop.shard.enqueued",
+            "meta": meta,
+            "node_name": self.node_name,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopShardDone:
+    """A shard ended well (framed fan-outs say it with frame.committed)."""
+
+    TYPE: ClassVar[Literal["loop.shard.done"]] = "loop.shard.done"
+    node_name: str
+    loop_id: int
+    shard_id: str
+    command_id: int
+    result: Json = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopShardDone:
+        """Return the fields of a loop.shard.done."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            loop_id=int(meta["loop_id"]),
+            shard_id=str(meta["shard_id"]),
+            command_id=int(meta["command_id"]),
+            result=event.result,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.shard.done."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "shard_id": self.shard_id,
+            "command_id": str(self.command_id),
+        }
+        return {
+            "type": "loop.shard.done",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopShardFailed:
+    """A shard failed (framed fan-outs say it with frame.abandoned, or frame.committed with
+    failed rows).
+    """
+
+    TYPE: ClassVar[Literal["loop.shard.failed"]] = "loop.shard.failed"
+    node_name: str
+    error: str
+    loop_id: int
+    shard_id: str
+    command_id: int
+    result: Json = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopShardFailed:
+        """Return the fields of a loop.shard.failed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            error=event.error or "",
+            loop_id=int(meta["loop_id"]),
+            shard_id=str(meta["shard_id"]),
+            command_id=int(meta["command_id"]),
+            result=event.result,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.shard.failed."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+            "shard_id": self.shard_id,
+            "command_id": str(self.command_id),
+        }
+        return {
+            "type": "loop.shard.failed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopFaninCompleted:
+    """Every shard has ended."""
+
+    TYPE: ClassVar[Literal["loop.fanin.completed"]] = "loop.fanin.completed"
+    node_name: str
+    status: str
+    loop_id: int
+    result: LoopOutcome | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> LoopFaninCompleted:
+        """Return the fields of a loop.fanin.completed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            loop_id=int(meta["loop_id"]),
+            result=shape_of(event.result, LoopOutcome),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a loop.fanin.completed."""
+        meta: dict[str, Routing] = {
+            "loop_id": str(self.loop_id),
+        }
+        return {
+            "type": "loop.fanin.completed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "payload_ref": self.payload_ref,
+            "result": json_of(self.result),
+        }
+
+
+ResultStoredScope: TypeAlias = Literal["step", "execution", "workflow", "permanent"]
+_RESULT_STORED_SCOPE: dict[Routing, ResultStoredScope] = {
+    "step": "step",
+    "execution": "execution",
+    "workflow": "workflow",
+    "permanent": "permanent",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultStored:
+    """A result lives outside the event that made it."""
+
+    TYPE: ClassVar[Literal["result.stored"]] = "result.stored"
+    node_name: str
+    result_id: int
+    store: str
+    scope: ResultStoredScope
+    task: str | None = None
+    parent_result_id: int | None = None
+    expires_at: str | None = None
+    result: dict[str, Json] | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ResultStored:
+        """Return the fields of a result.stored."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            result_id=int(meta["result_id"]),
+            store=str(meta["store"]),
+            scope=_RESULT_STORED_SCOPE[meta["scope"]],
+            task=maybe_str(meta, "task"),
+            parent_result_id=maybe_int(meta, "parent_result_id"),
+            expires_at=maybe_str(meta, "expires_at"),
+            result=object_of(event.result),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a result.stored."""
+        meta: dict[str, Routing] = {
+            "result_id": str(self.result_id),
+            "store": self.store,
+            "scope": self.scope,
+        }
+        if self.task is not None:
+            meta["task"] = self.task
+        if self.parent_result_id is not None:
+            meta["parent_result_id"] = str(self.parent_result_id)
+        if self.expires_at is not None:
+            meta["expires_at"] = self.expires_at
+        return {
+            "type": "result.stored",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+ResultExpiredReason: TypeAlias = Literal["ttl", "scope", "manual", "retention"]
+_RESULT_EXPIRED_REASON: dict[Routing, ResultExpiredReason] = {
+    "ttl": "ttl",
+    "scope": "scope",
+    "manual": "manual",
+    "retention": "retention",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultExpired:
+    """A reference ended; replay shows a tombstone from here on."""
+
+    TYPE: ClassVar[Literal["result.expired"]] = "result.expired"
+    node_name: ClassVar[None] = None
+    result_id: int
+    reason: ResultExpiredReason
+
+    @classmethod
+    def read(cls, event: EventFields) -> ResultExpired:
+        """Return the fields of a result.expired."""
+        meta = event.meta
+        return cls(
+            result_id=int(meta["result_id"]),
+            reason=_RESULT_EXPIRED_REASON[meta["reason"]],
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a result.expired."""
+        meta: dict[str, Routing] = {
+            "result_id": str(self.result_id),
+            "reason": self.reason,
+        }
+        return {
+            "type": "result.expired",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplySent:
+    """The outcome was published to the trigger's reply topic, once."""
+
+    TYPE: ClassVar[Literal["reply.sent"]] = "reply.sent"
+    node_name: ClassVar[None] = None
+    reply_to: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> ReplySent:
+        """Return the fields of a reply.sent."""
+        meta = event.meta
+        return cls(
+            reply_to=str(meta["reply_to"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a reply.sent."""
+        meta: dict[str, Routing] = {
+            "reply_to": self.reply_to,
+        }
+        return {
+            "type": "reply.sent",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSubmitted:
+    """Work was handed to an outside provider."""
+
+    TYPE: ClassVar[Literal["provider.submitted"]] = "provider.submitted"
+    node_name: str
+    submission_id: int
+    provider: str
+    frame_id: int | None = None
+    command_id: int | None = None
+    context: Json = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ProviderSubmitted:
+        """Return the fields of a provider.submitted."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            submission_id=int(meta["submission_id"]),
+            provider=str(meta["provider"]),
+            frame_id=maybe_int(meta, "frame_id"),
+            command_id=maybe_int(meta, "command_id"),
+            context=event.context,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a provider.submitted."""
+        meta: dict[str, Routing] = {
+            "submission_id": str(self.submission_id),
+            "provider": self.provider,
+        }
+        if self.frame_id is not None:
+            meta["frame_id"] = str(self.frame_id)
+        if self.command_id is not None:
+            meta["command_id"] = str(self.command_id)
+        return {
+            "type": "provider.submitted",
+            "meta": meta,
+            "node_name": self.node_name,
+            "payload_ref": self.payload_ref,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderObserved:
+    """A callback or a poll of an outside provider told us something."""
+
+    TYPE: ClassVar[Literal["provider.observed"]] = "provider.observed"
+    node_name: str
+    status: str
+    submission_id: int
+    provider: str
+    result: Json = None
+    error: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ProviderObserved:
+        """Return the fields of a provider.observed."""
+        meta = event.meta
+        return cls(
+            node_name=event.node_name or "",
+            status=event.status or "",
+            submission_id=int(meta["submission_id"]),
+            provider=str(meta["provider"]),
+            result=event.result,
+            error=event.error,
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a provider.observed."""
+        meta: dict[str, Routing] = {
+            "submission_id": str(self.submission_id),
+            "provider": self.provider,
+        }
+        return {
+            "type": "provider.observed",
+            "meta": meta,
+            "node_name": self.node_name,
+            "status": self.status,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+            "result": self.result,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionCancelled:
+    """Someone ended it."""
+
+    TYPE: ClassVar[Literal["execution.cancelled"]] = "execution.cancelled"
+    node_name: ClassVar[None] = None
+    status: str
+    by: str
+    error: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionCancelled:
+        """Return the fields of a execution.cancelled."""
+        meta = event.meta
+        return cls(
+            status=event.status or "",
+            by=str(meta["by"]),
+            error=event.error,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.cancelled."""
+        meta: dict[str, Routing] = {
+            "by": self.by,
+        }
+        return {
+            "type": "execution.cancelled",
+            "meta": meta,
+            "status": self.status,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSuspended:
+    """Nothing new is dispatched until it is resumed (an operator, or a record that ended a
+    process three times).
+    """
+
+    TYPE: ClassVar[Literal["execution.suspended"]] = "execution.suspended"
+    node_name: ClassVar[None] = None
+    by: str
+    reason: str
+    error: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionSuspended:
+        """Return the fields of a execution.suspended."""
+        meta = event.meta
+        return cls(
+            by=str(meta["by"]),
+            reason=str(meta["reason"]),
+            error=event.error,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.suspended."""
+        meta: dict[str, Routing] = {
+            "by": self.by,
+            "reason": self.reason,
+        }
+        return {
+            "type": "execution.suspended",
+            "meta": meta,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionResumed:
+    """Dispatching goes on."""
+
+    TYPE: ClassVar[Literal["execution.resumed"]] = "execution.resumed"
+    node_name: ClassVar[None] = None
+    by: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionResumed:
+        """Return the fields of a execution.resumed."""
+        meta = event.meta
+        return cls(
+            by=str(meta["by"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.resumed."""
+        meta: dict[str, Routing] = {
+            "by": self.by,
+        }
+        return {
+            "type": "execution.resumed",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionCheckpointed:
+    """An epoch barrier passed; the folded state up to here is stored."""
+
+    TYPE: ClassVar[Literal["execution.checkpointed"]] = "execution.checkpointed"
+    node_name: ClassVar[None] = None
+    barrier: int
+    through_seq: int
+    checksum: str
+    payload_ref: PayloadRef
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionCheckpointed:
+        """Return the fields of a execution.checkpointed."""
+        meta = event.meta
+        return cls(
+            barrier=int(meta["barrier"]),
+            through_seq=int(meta["through_seq"]),
+            checksum=str(meta["checksum"]),
+            payload_ref=payload_of(event),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.checkpointed."""
+        meta: dict[str, Routing] = {
+            "barrier": self.barrier,
+            "through_seq": self.through_seq,
+            "checksum": self.checksum,
+        }
+        return {
+            "type": "execution.checkpointed",
+            "meta": meta,
+            "payload_ref": self.payload_ref,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionDeadLettered:
+    """A record of this execution can never be processed; it is set aside with its reason."""
+
+    TYPE: ClassVar[Literal["execution.dead_lettered"]] = "execution.dead_lettered"
+    node_name: ClassVar[None] = None
+    error: str
+    topic: str
+    partition: int
+    offset: int
+    dead_letter_id: int
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionDeadLettered:
+        """Return the fields of a execution.dead_lettered."""
+        meta = event.meta
+        return cls(
+            error=event.error or "",
+            topic=str(meta["topic"]),
+            partition=int(meta["partition"]),
+            offset=int(meta["offset"]),
+            dead_letter_id=int(meta["dead_letter_id"]),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.dead_lettered."""
+        meta: dict[str, Routing] = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "dead_letter_id": str(self.dead_letter_id),
+        }
+        return {
+            "type": "execution.dead_lettered",
+            "meta": meta,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+        }
+
+
+RedriveRequestedScope: TypeAlias = Literal["rows", "frames", "step", "execution"]
+_REDRIVE_REQUESTED_SCOPE: dict[Routing, RedriveRequestedScope] = {
+    "rows": "rows",
+    "frames": "frames",
+    "step": "step",
+    "execution": "execution",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveRequested:
+    """An operator opens an ended or stuck execution again for what failed in it."""
+
+    TYPE: ClassVar[Literal["redrive.requested"]] = "redrive.requested"
+    node_name: ClassVar[None] = None
+    redrive_id: int
+    by: str
+    scope: RedriveRequestedScope
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> RedriveRequested:
+        """Return the fields of a redrive.requested."""
+        meta = event.meta
+        return cls(
+            redrive_id=int(meta["redrive_id"]),
+            by=str(meta["by"]),
+            scope=_REDRIVE_REQUESTED_SCOPE[meta["scope"]],
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a redrive.requested."""
+        meta: dict[str, Routing] = {
+            "redrive_id": str(self.redrive_id),
+            "by": self.by,
+            "scope": self.scope,
+        }
+        return {
+            "type": "redrive.requested",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveCompleted:
+    """What was driven again has ended."""
+
+    TYPE: ClassVar[Literal["redrive.completed"]] = "redrive.completed"
+    node_name: ClassVar[None] = None
+    status: str
+    redrive_id: int
+    rows: int
+    failed_rows: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> RedriveCompleted:
+        """Return the fields of a redrive.completed."""
+        meta = event.meta
+        return cls(
+            status=event.status or "",
+            redrive_id=int(meta["redrive_id"]),
+            rows=int(meta["rows"]),
+            failed_rows=int(meta["failed_rows"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a redrive.completed."""
+        meta: dict[str, Routing] = {
+            "redrive_id": str(self.redrive_id),
+            "rows": self.rows,
+            "failed_rows": self.failed_rows,
+        }
+        return {
+            "type": "redrive.completed",
+            "meta": meta,
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerRejected:
+    """A trigger record can never start anything; it is set aside with its reason."""
+
+    TYPE: ClassVar[Literal["trigger.rejected"]] = "trigger.rejected"
+    node_name: ClassVar[None] = None
+    error: str
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> TriggerRejected:
+        """Return the fields of a trigger.rejected."""
+        meta = event.meta
+        return cls(
+            error=event.error or "",
+            topic=str(meta["topic"]),
+            topic_id=str(meta["topic_id"]),
+            partition=int(meta["partition"]),
+            offset=int(meta["offset"]),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a trigger.rejected."""
+        meta: dict[str, Routing] = {
+            "topic": self.topic,
+            "topic_id": self.topic_id,
+            "partition": self.partition,
+            "offset": self.offset,
+        }
+        return {
+            "type": "trigger.rejected",
+            "meta": meta,
+            "error": self.error,
+            "payload_ref": self.payload_ref,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerRedriven:
+    """An operator sent a rejected trigger again."""
+
+    TYPE: ClassVar[Literal["trigger.redriven"]] = "trigger.redriven"
+    node_name: ClassVar[None] = None
+    by: str
+    started_execution_id: int | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> TriggerRedriven:
+        """Return the fields of a trigger.redriven."""
+        meta = event.meta
+        return cls(
+            by=str(meta["by"]),
+            started_execution_id=maybe_int(meta, "started_execution_id"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a trigger.redriven."""
+        meta: dict[str, Routing] = {
+            "by": self.by,
+        }
+        if self.started_execution_id is not None:
+            meta["started_execution_id"] = str(self.started_execution_id)
+        return {
+            "type": "trigger.redriven",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerDiscarded:
+    """An operator decided that a rejected trigger stays rejected."""
+
+    TYPE: ClassVar[Literal["trigger.discarded"]] = "trigger.discarded"
+    node_name: ClassVar[None] = None
+    by: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> TriggerDiscarded:
+        """Return the fields of a trigger.discarded."""
+        meta = event.meta
+        return cls(
+            by=str(meta["by"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a trigger.discarded."""
+        meta: dict[str, Routing] = {
+            "by": self.by,
+        }
+        return {
+            "type": "trigger.discarded",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogRegistered:
+    """A new version of a resource."""
+
+    TYPE: ClassVar[Literal["catalog.registered"]] = "catalog.registered"
+    node_name: ClassVar[None] = None
+    path: str
+    version: int
+    kind: str
+    content_sha256: str
+    by: str | None = None
+    content: str | None = None
+    payload_ref: PayloadRef | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CatalogRegistered:
+        """Return the fields of a catalog.registered."""
+        meta = event.meta
+        context = fields_of(event.context)
+        return cls(
+            path=str(meta["path"]),
+            version=int(meta["version"]),
+            kind=str(meta["kind"]),
+            content_sha256=str(meta["content_sha256"]),
+            by=maybe_str(meta, "by"),
+            content=text_of(context.get("content")),
+            payload_ref=event.payload_ref,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a catalog.registered."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+            "version": self.version,
+            "kind": self.kind,
+            "content_sha256": self.content_sha256,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        context: dict[str, Json] = {}
+        if self.content is not None:
+            context["content"] = self.content
+        return {
+            "type": "catalog.registered",
+            "meta": meta,
+            "payload_ref": self.payload_ref,
+            "context": context or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogRetired:
+    """A version is no longer started."""
+
+    TYPE: ClassVar[Literal["catalog.retired"]] = "catalog.retired"
+    node_name: ClassVar[None] = None
+    path: str
+    version: int
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CatalogRetired:
+        """Return the fields of a catalog.retired."""
+        meta = event.meta
+        return cls(
+            path=str(meta["path"]),
+            version=int(meta["version"]),
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a catalog.retired."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+            "version": self.version,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "catalog.retired",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCreated:
+    """A recurring trigger exists."""
+
+    TYPE: ClassVar[Literal["schedule.created"]] = "schedule.created"
+    node_name: ClassVar[None] = None
+    name: str
+    path: str
+    rule: str
+    timezone: str
+    by: str | None = None
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleCreated:
+        """Return the fields of a schedule.created."""
+        meta = event.meta
+        return cls(
+            name=str(meta["name"]),
+            path=str(meta["path"]),
+            rule=str(meta["rule"]),
+            timezone=str(meta["timezone"]),
+            by=maybe_str(meta, "by"),
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.created."""
+        meta: dict[str, Routing] = {
+            "name": self.name,
+            "path": self.path,
+            "rule": self.rule,
+            "timezone": self.timezone,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "schedule.created",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChanged:
+    """Its rule, target or inputs are others from now on."""
+
+    TYPE: ClassVar[Literal["schedule.changed"]] = "schedule.changed"
+    node_name: ClassVar[None] = None
+    name: str
+    path: str
+    rule: str
+    timezone: str
+    by: str | None = None
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleChanged:
+        """Return the fields of a schedule.changed."""
+        meta = event.meta
+        return cls(
+            name=str(meta["name"]),
+            path=str(meta["path"]),
+            rule=str(meta["rule"]),
+            timezone=str(meta["timezone"]),
+            by=maybe_str(meta, "by"),
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.changed."""
+        meta: dict[str, Routing] = {
+            "name": self.name,
+            "path": self.path,
+            "rule": self.rule,
+            "timezone": self.timezone,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "schedule.changed",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFired:
+    """One planned moment started one execution."""
+
+    TYPE: ClassVar[Literal["schedule.fired"]] = "schedule.fired"
+    node_name: ClassVar[None] = None
+    fire_time: str
+    started_execution_id: int
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleFired:
+        """Return the fields of a schedule.fired."""
+        meta = event.meta
+        return cls(
+            fire_time=str(meta["fire_time"]),
+            started_execution_id=int(meta["started_execution_id"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.fired."""
+        meta: dict[str, Routing] = {
+            "fire_time": self.fire_time,
+            "started_execution_id": str(self.started_execution_id),
+        }
+        return {
+            "type": "schedule.fired",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSkipped:
+    """One planned moment passed without a start, and why."""
+
+    TYPE: ClassVar[Literal["schedule.skipped"]] = "schedule.skipped"
+    node_name: ClassVar[None] = None
+    fire_time: str
+    reason: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleSkipped:
+        """Return the fields of a schedule.skipped."""
+        meta = event.meta
+        return cls(
+            fire_time=str(meta["fire_time"]),
+            reason=str(meta["reason"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.skipped."""
+        meta: dict[str, Routing] = {
+            "fire_time": self.fire_time,
+            "reason": self.reason,
+        }
+        return {
+            "type": "schedule.skipped",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePaused:
+    """It fires no more until resumed."""
+
+    TYPE: ClassVar[Literal["schedule.paused"]] = "schedule.paused"
+    node_name: ClassVar[None] = None
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> SchedulePaused:
+        """Return the fields of a schedule.paused."""
+        meta = event.meta
+        return cls(
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.paused."""
+        meta: dict[str, Routing] = {}
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "schedule.paused",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleResumed:
+    """It fires again."""
+
+    TYPE: ClassVar[Literal["schedule.resumed"]] = "schedule.resumed"
+    node_name: ClassVar[None] = None
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleResumed:
+        """Return the fields of a schedule.resumed."""
+        meta = event.meta
+        return cls(
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.resumed."""
+        meta: dict[str, Routing] = {}
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "schedule.resumed",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRemoved:
+    """It never fires again."""
+
+    TYPE: ClassVar[Literal["schedule.removed"]] = "schedule.removed"
+    node_name: ClassVar[None] = None
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ScheduleRemoved:
+        """Return the fields of a schedule.removed."""
+        meta = event.meta
+        return cls(
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a schedule.removed."""
+        meta: dict[str, Routing] = {}
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "schedule.removed",
+            "meta": meta,
+        }
+
+
+TenantCreatedIsolation: TypeAlias = Literal["shared", "schema", "database"]
+_TENANT_CREATED_ISOLATION: dict[Routing, TenantCreatedIsolation] = {
+    "shared": "shared",
+    "schema": "schema",
+    "database": "database",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantCreated:
+    """A tenant exists."""
+
+    TYPE: ClassVar[Literal["tenant.created"]] = "tenant.created"
+    node_name: ClassVar[None] = None
+    tenant: str
+    isolation: TenantCreatedIsolation
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantCreated:
+        """Return the fields of a tenant.created."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+            isolation=_TENANT_CREATED_ISOLATION[meta["isolation"]],
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.created."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+            "isolation": self.isolation,
+        }
+        return {
+            "type": "tenant.created",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantChanged:
+    """Its limits, retention or isolation are others from now on."""
+
+    TYPE: ClassVar[Literal["tenant.changed"]] = "tenant.changed"
+    node_name: ClassVar[None] = None
+    tenant: str
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantChanged:
+        """Return the fields of a tenant.changed."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.changed."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+        }
+        return {
+            "type": "tenant.changed",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantKeyRotated:
+    """New data is encrypted under another key."""
+
+    TYPE: ClassVar[Literal["tenant.key_rotated"]] = "tenant.key_rotated"
+    node_name: ClassVar[None] = None
+    tenant: str
+    key_id: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantKeyRotated:
+        """Return the fields of a tenant.key_rotated."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+            key_id=str(meta["key_id"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.key_rotated."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+            "key_id": self.key_id,
+        }
+        return {
+            "type": "tenant.key_rotated",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantKeyDestroyed:
+    """What that key encrypted can never be read again."""
+
+    TYPE: ClassVar[Literal["tenant.key_destroyed"]] = "tenant.key_destroyed"
+    node_name: ClassVar[None] = None
+    tenant: str
+    key_id: str
+    reason: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantKeyDestroyed:
+        """Return the fields of a tenant.key_destroyed."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+            key_id=str(meta["key_id"]),
+            reason=str(meta["reason"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.key_destroyed."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+            "key_id": self.key_id,
+            "reason": self.reason,
+        }
+        return {
+            "type": "tenant.key_destroyed",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantSuspended:
+    """Nothing of it starts until resumed."""
+
+    TYPE: ClassVar[Literal["tenant.suspended"]] = "tenant.suspended"
+    node_name: ClassVar[None] = None
+    tenant: str
+    reason: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantSuspended:
+        """Return the fields of a tenant.suspended."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+            reason=str(meta["reason"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.suspended."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+            "reason": self.reason,
+        }
+        return {
+            "type": "tenant.suspended",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantResumed:
+    """It may start executions again."""
+
+    TYPE: ClassVar[Literal["tenant.resumed"]] = "tenant.resumed"
+    node_name: ClassVar[None] = None
+    tenant: str
+
+    @classmethod
+    def read(cls, event: EventFields) -> TenantResumed:
+        """Return the fields of a tenant.resumed."""
+        meta = event.meta
+        return cls(
+            tenant=str(meta["tenant"]),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a tenant.resumed."""
+        meta: dict[str, Routing] = {
+            "tenant": self.tenant,
+        }
+        return {
+            "type": "tenant.resumed",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationCreated:
+    """An organization of a tenant exists."""
+
+    TYPE: ClassVar[Literal["organization.created"]] = "organization.created"
+    node_name: ClassVar[None] = None
+    organization: str
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> OrganizationCreated:
+        """Return the fields of a organization.created."""
+        meta = event.meta
+        return cls(
+            organization=str(meta["organization"]),
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a organization.created."""
+        meta: dict[str, Routing] = {
+            "organization": self.organization,
+        }
+        return {
+            "type": "organization.created",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationChanged:
+    """Its limits or retention are others from now on."""
+
+    TYPE: ClassVar[Literal["organization.changed"]] = "organization.changed"
+    node_name: ClassVar[None] = None
+    organization: str
+    context: Json = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> OrganizationChanged:
+        """Return the fields of a organization.changed."""
+        meta = event.meta
+        return cls(
+            organization=str(meta["organization"]),
+            context=event.context,
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a organization.changed."""
+        meta: dict[str, Routing] = {
+            "organization": self.organization,
+        }
+        return {
+            "type": "organization.changed",
+            "meta": meta,
+            "context": self.context,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialStored:
+    """A secret was set (the value is only in noetl.credential, encrypted)."""
+
+    TYPE: ClassVar[Literal["credential.stored"]] = "credential.stored"
+    node_name: ClassVar[None] = None
+    name: str
+    kind: str
+    revision: int
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CredentialStored:
+        """Return the fields of a credential.stored."""
+        meta = event.meta
+        return cls(
+            name=str(meta["name"]),
+            kind=str(meta["kind"]),
+            revision=int(meta["revision"]),
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a credential.stored."""
+        meta: dict[str, Routing] = {
+            "name": self.name,
+            "kind": self.kind,
+            "revision": self.revision,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "credential.stored",
+            "meta": meta,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialRemoved:
+    """A secret is gone."""
+
+    TYPE: ClassVar[Literal["credential.removed"]] = "credential.removed"
+    node_name: ClassVar[None] = None
+    name: str
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> CredentialRemoved:
+        """Return the fields of a credential.removed."""
+        meta = event.meta
+        return cls(
+            name=str(meta["name"]),
+            by=maybe_str(meta, "by"),
+        )
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a credential.removed."""
+        meta: dict[str, Routing] = {
+            "name": self.name,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "credential.removed",
+            "meta": meta,
+        }
+
+
+AnyEvent: TypeAlias = (
+    PlaybookInitialized
+    | PlaybookCompleted
+    | PlaybookFailed
+    | WorkflowInitialized
+    | WorkflowCompleted
+    | WorkflowFailed
+    | StepEnter
+    | StepExit
+    | CommandIssued
+    | CommandClaimed
+    | CommandStarted
+    | CommandHeartbeat
+    | CommandCompleted
+    | CommandFailed
+    | CommandLeaseExpired
+    | CommandReleased
+    | CommandCancelled
+    | CallDone
+    | CallError
+    | StageOpened
+    | StageClosed
+    | FrameDispatched
+    | FrameClaimed
+    | FrameHeartbeat
+    | FrameCommitted
+    | FrameFailed
+    | FrameLeaseExpired
+    | FrameReleased
+    | FrameAbandoned
+    | LoopStarted
+    | LoopItem
+    | LoopDone
+    | LoopFanoutStarted
+    | LoopShardEnqueued
+    | LoopShardDone
+    | LoopShardFailed
+    | LoopFaninCompleted
+    | ResultStored
+    | ResultExpired
+    | ReplySent
+    | ProviderSubmitted
+    | ProviderObserved
+    | ExecutionCancelled
+    | ExecutionSuspended
+    | ExecutionResumed
+    | ExecutionCheckpointed
+    | ExecutionDeadLettered
+    | RedriveRequested
+    | RedriveCompleted
+    | TriggerRejected
+    | TriggerRedriven
+    | TriggerDiscarded
+    | CatalogRegistered
+    | CatalogRetired
+    | ScheduleCreated
+    | ScheduleChanged
+    | ScheduleFired
+    | ScheduleSkipped
+    | SchedulePaused
+    | ScheduleResumed
+    | ScheduleRemoved
+    | TenantCreated
+    | TenantChanged
+    | TenantKeyRotated
+    | TenantKeyDestroyed
+    | TenantSuspended
+    | TenantResumed
+    | OrganizationCreated
+    | OrganizationChanged
+    | CredentialStored
+    | CredentialRemoved
+)
+ALL: tuple[type[AnyEvent], ...] = (
+    PlaybookInitialized,
+    PlaybookCompleted,
+    PlaybookFailed,
+    WorkflowInitialized,
+    WorkflowCompleted,
+    WorkflowFailed,
+    StepEnter,
+    StepExit,
+    CommandIssued,
+    CommandClaimed,
+    CommandStarted,
+    CommandHeartbeat,
+    CommandCompleted,
+    CommandFailed,
+    CommandLeaseExpired,
+    CommandReleased,
+    CommandCancelled,
+    CallDone,
+    CallError,
+    StageOpened,
+    StageClosed,
+    FrameDispatched,
+    FrameClaimed,
+    FrameHeartbeat,
+    FrameCommitted,
+    FrameFailed,
+    FrameLeaseExpired,
+    FrameReleased,
+    FrameAbandoned,
+    LoopStarted,
+    LoopItem,
+    LoopDone,
+    LoopFanoutStarted,
+    LoopShardEnqueued,
+    LoopShardDone,
+    LoopShardFailed,
+    LoopFaninCompleted,
+    ResultStored,
+    ResultExpired,
+    ReplySent,
+    ProviderSubmitted,
+    ProviderObserved,
+    ExecutionCancelled,
+    ExecutionSuspended,
+    ExecutionResumed,
+    ExecutionCheckpointed,
+    ExecutionDeadLettered,
+    RedriveRequested,
+    RedriveCompleted,
+    TriggerRejected,
+    TriggerRedriven,
+    TriggerDiscarded,
+    CatalogRegistered,
+    CatalogRetired,
+    ScheduleCreated,
+    ScheduleChanged,
+    ScheduleFired,
+    ScheduleSkipped,
+    SchedulePaused,
+    ScheduleResumed,
+    ScheduleRemoved,
+    TenantCreated,
+    TenantChanged,
+    TenantKeyRotated,
+    TenantKeyDestroyed,
+    TenantSuspended,
+    TenantResumed,
+    OrganizationCreated,
+    OrganizationChanged,
+    CredentialStored,
+    CredentialRemoved,
+)
+
+READERS: Mapping[str, Callable[[EventFields], AnyEvent]] = MappingProxyType(
+    {one.TYPE: one.read for one in ALL}
+)
+
+
+def typed(event: EventFields) -> AnyEvent | None:
+    """Return an event as the class of its type; None: the catalogue has no such type.
+
+    Raises:
+        UnreadableEvent: a required routing value is missing.
+    """
+    read = READERS.get(event.type)
+    if read is None:
+        return None
+    try:
+        return read(event)
+    except KeyError as missing:
+        raise UnreadableEvent(event.type, str(missing)) from missing
