@@ -9,7 +9,7 @@ from streams.credential.errors import BadCredential, NoCredential, NotNamed
 from streams.credential.keys import Keys
 from streams.credential.port import Claim, CredentialStore, Held, Provider, Secret
 from streams.credential.seal import unseal
-from streams.playbook.credentials import may_name
+from streams.playbook.credentials import may_use_credential
 
 
 class Resolver:
@@ -38,7 +38,7 @@ class Resolver:
         """
         held = await self._store.held(claim, name)
         playbook = await self._playbooks.get(held.catalog_id, held.version)
-        if not may_name(playbook, held.step, name):
+        if not may_use_credential(playbook, held.step, name):
             raise NotNamed(held.step, name)
         prefix, colon, rest = name.partition(":")
         if colon:

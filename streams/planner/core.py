@@ -31,7 +31,7 @@ from streams.planner.stages import (
 from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
-from streams.playbook.return_value import enveloped
+from streams.playbook.return_value import as_envelope
 from streams.results.inline import is_inline
 
 _ROUNDS = 10_000
@@ -221,7 +221,7 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     """Return the execution's result envelope, and where its data is if that is elsewhere."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
-        given = enveloped(render(returns, plan, draft.moment))
+        given = as_envelope(render(returns, plan, draft.moment))
         inline, ref = draft.externalize(given.pop("data", None))
         for name in ("meta", "error") if given["status"] == "success" else ():
             _check_small(draft, given, name)

@@ -35,7 +35,7 @@ def render(
         ExpressionFailed: it cannot be rendered.
         NeedsPayload: it reads a result that was not loaded yet.
     """
-    return template.render(_scope(template.ways, plan, moment, activation))
+    return template.render(_scope(template.key_paths, plan, moment, activation))
 
 
 def holds(

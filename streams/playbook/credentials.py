@@ -8,12 +8,12 @@ from streams.playbook.expressions import Template, fixed_part
 from streams.playbook.model import Playbook, Step
 
 
-def real_name(playbook: Playbook, name: str) -> str:
+def stored_name(playbook: Playbook, name: str) -> str:
     """Return the stored name of what a task names: the playbook's alias for it, or itself."""
     return playbook.credentials.get(name, name)
 
 
-def may_name(playbook: Playbook, step: str, name: str) -> bool:
+def may_use_credential(playbook: Playbook, step: str, name: str) -> bool:
     """Say whether a task of the step names this credential, by its stored name.
 
     Where a template makes a name, any that the playbook declares may be meant.
@@ -24,12 +24,12 @@ def may_name(playbook: Playbook, step: str, name: str) -> bool:
     for named in _named(found):
         if named is None and name in playbook.credentials.values():
             return True
-        if named is not None and real_name(playbook, named) == name:
+        if named is not None and stored_name(playbook, named) == name:
             return True
     return False
 
 
-def name_in(auth: object) -> str | None:
+def credential_name(auth: object) -> str | None:
     """Return the name in a task's `auth`: a text, or {type, credential}."""
     if isinstance(auth, Mapping):
         auth = auth.get("credential") or auth.get("name")
@@ -47,5 +47,5 @@ def _named(step: Step) -> Iterator[str | None]:
         is_fixed, auth = fixed_part(config, "auth")
         if not is_fixed:
             yield None
-        elif (name := name_in(auth)) is not None:
+        elif (name := credential_name(auth)) is not None:
             yield name

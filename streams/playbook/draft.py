@@ -17,7 +17,7 @@ from streams.playbook.expressions import (
 )
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.source import Document, Path
+from streams.playbook.yaml_document import Document, Path
 
 ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
 """Names that every template of a step can read."""
@@ -29,7 +29,7 @@ IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 @dataclass(slots=True)
-class Draft:
+class PlaybookDraft:
     """A document on its way to a playbook."""
 
     document: Document

@@ -21,7 +21,7 @@ class BadTemplate(Refused):
     """A text that cannot be compiled."""
 
     def __init__(self, text: str, why: str, *, line: int = 1) -> None:
-        super().__init__(f"{shown(text)}: {why}")
+        super().__init__(f"{shorten(text)}: {why}")
         self.text, self.why, self.line = text, why, line
 
 
@@ -29,7 +29,7 @@ class ExpressionFailed(Refused):
     """A template that cannot be rendered, took too long or grew too large."""
 
     def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"{shown(text)}: {why}")
+        super().__init__(f"{shorten(text)}: {why}")
         self.text, self.why = text, why
 
 
@@ -48,7 +48,7 @@ class BadPlaybook(Refused):
         self.problems = tuple(problems)
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a template's text on one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

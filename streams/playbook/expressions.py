@@ -14,11 +14,11 @@ from jinja2 import nodes
 from jinja2.exceptions import TemplateError
 
 from streams.events.model import Json
-from streams.playbook.bounded import MAX_TEXT, TooLarge, text_of
-from streams.playbook.compiled import Way, compile_tree, keys_of, parse
 from streams.playbook.errors import ExpressionFailed
-from streams.playbook.sandbox import Scope, TooSlow, sandbox
-from streams.playbook.values import plain
+from streams.playbook.sandbox import TemplateContext, TooSlow, sandbox
+from streams.playbook.sandbox_limits import MAX_TEXT, LimitExceeded, text_of
+from streams.playbook.template_compiler import KeyPath, compile_tree, keys_of, parse
+from streams.playbook.template_values import to_plain
 
 
 class Template(Protocol):
@@ -33,7 +33,7 @@ class Template(Protocol):
         ...
 
     @property
-    def ways(self) -> frozenset[Way]:
+    def key_paths(self) -> frozenset[KeyPath]:
         """The names it mentions, each with the keys it follows from there."""
         ...
 
@@ -97,7 +97,7 @@ class Constant:
 
     __slots__ = ("_value",)
     names: frozenset[str] = frozenset()
-    ways: frozenset[Way] = frozenset()
+    key_paths: frozenset[KeyPath] = frozenset()
 
     def __init__(self, value: Json) -> None:
         self._value = value
@@ -108,7 +108,7 @@ class Constant:
 
 
 class _Mapping:
-    __slots__ = ("_fixed", "_parts", "names", "ways")
+    __slots__ = ("_fixed", "_parts", "key_paths", "names")
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
         # Constants are put in once, as placeholders of their order.
@@ -121,7 +121,7 @@ class _Mapping:
             for key, template in templates.items()
             if not isinstance(template, Constant)
         ]
-        self.names, self.ways = _read(templates.values())
+        self.names, self.key_paths = _read(templates.values())
 
     def fixed(self, key: str) -> tuple[bool, Json]:
         """Return a constant at `key` (None where there is nothing), and whether it is one."""
@@ -135,11 +135,11 @@ class _Mapping:
 
 
 class _List:
-    __slots__ = ("_items", "names", "ways")
+    __slots__ = ("_items", "key_paths", "names")
 
     def __init__(self, templates: Sequence[Template]) -> None:
         self._items = [template.render for template in templates]
-        self.names, self.ways = _read(templates)
+        self.names, self.key_paths = _read(templates)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         return [render(scope) for render in self._items]
@@ -148,11 +148,11 @@ class _List:
 class _Path:
     """`a.b["c"]`: looked up without jinja while every part is a key of a dict."""
 
-    __slots__ = ("_first", "_rest", "_slow", "names", "ways")
+    __slots__ = ("_first", "_rest", "_slow", "key_paths", "names")
 
     def __init__(self, keys: Sequence[str], slow: _Expression) -> None:
         self._first, self._rest, self._slow = keys[0], tuple(keys[1:]), slow
-        self.names, self.ways = slow.names, slow.ways
+        self.names, self.key_paths = slow.names, slow.key_paths
 
     def render(self, scope: Mapping[str, object]) -> Json:
         try:
@@ -169,17 +169,17 @@ class _Path:
 class _Expression:
     """One expression that jinja compiled."""
 
-    __slots__ = ("_run", "_text", "names", "ways")
+    __slots__ = ("_run", "_text", "key_paths", "names")
 
     def __init__(self, text: str, node: nodes.Expr) -> None:
         self._text = text
-        self._run, self.ways = compile_tree(text, nodes.Template([nodes.Output([node])]))
-        self.names = _first(self.ways)
+        self._run, self.key_paths = compile_tree(text, nodes.Template([nodes.Output([node])]))
+        self.names = _first(self.key_paths)
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        context = Scope(sandbox(), scope)
+        context = TemplateContext(sandbox(), scope)
         try:
-            return cast(Json, plain(next(self._run(context)), context.watch))
+            return cast(Json, to_plain(next(self._run(context)), context.watch))
         except Exception as error:
             raise _failed(self._text, error) from error
 
@@ -187,12 +187,12 @@ class _Expression:
 class _Text:
     """Text with holes in it."""
 
-    __slots__ = ("_parts", "_text", "names", "ways")
+    __slots__ = ("_parts", "_text", "key_paths", "names")
 
     def __init__(self, text: str, parts: Sequence[str | Template]) -> None:
         self._text = text
         self._parts = [part if isinstance(part, str) else part.render for part in parts]
-        self.names, self.ways = _read([part for part in parts if not isinstance(part, str)])
+        self.names, self.key_paths = _read([part for part in parts if not isinstance(part, str)])
 
     def render(self, scope: Mapping[str, object]) -> Json:
         made = "".join(
@@ -206,18 +206,18 @@ class _Text:
 class _Program:
     """Text with statements in it, such as `{% for %}`."""
 
-    __slots__ = ("_run", "_text", "names", "ways")
+    __slots__ = ("_run", "_text", "key_paths", "names")
 
     def __init__(self, text: str, tree: nodes.Template) -> None:
         self._text = text
-        self._run, self.ways = compile_tree(text, tree)
-        self.names = _first(self.ways)
+        self._run, self.key_paths = compile_tree(text, tree)
+        self.names = _first(self.key_paths)
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        context, parts, length = Scope(sandbox(), scope), [], 0
+        context, parts, length = TemplateContext(sandbox(), scope), [], 0
         try:
             for value in self._run(context):
-                parts.append(str(plain(value, context.watch)))
+                parts.append(str(to_plain(value, context.watch)))
                 length += len(parts[-1])
                 text_of(length)
         except Exception as error:
@@ -225,19 +225,19 @@ class _Program:
         return "".join(parts)
 
 
-def _read(templates: Iterable[Template]) -> tuple[frozenset[str], frozenset[Way]]:
-    ways = frozenset[Way]().union(*(template.ways for template in templates))
-    return _first(ways), ways
+def _read(templates: Iterable[Template]) -> tuple[frozenset[str], frozenset[KeyPath]]:
+    key_paths = frozenset[KeyPath]().union(*(template.key_paths for template in templates))
+    return _first(key_paths), key_paths
 
 
-def _first(ways: Iterable[Way]) -> frozenset[str]:
-    return frozenset(way[0] for way in ways)
+def _first(key_paths: Iterable[KeyPath]) -> frozenset[str]:
+    return frozenset(key_path[0] for key_path in key_paths)
 
 
 def _failed(text: str, error: Exception) -> ExpressionFailed:
     if isinstance(error.__cause__, TemplateError):
         error = error.__cause__
-    if isinstance(error, (TooLarge, TooSlow, TemplateError)):
+    if isinstance(error, (LimitExceeded, TooSlow, TemplateError)):
         return ExpressionFailed(text, str(error))
     return ExpressionFailed(text, f"{type(error).__name__}: {error}")
 

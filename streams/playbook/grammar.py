@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from streams.playbook.kinds import kinds
 from streams.playbook.model import Do, Mode
 from streams.playbook.result_policy import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
@@ -23,6 +22,7 @@ from streams.playbook.shape import (
     schema,
 )
 from streams.playbook.sinks.storages import FORMATS, MODES, ON, STORAGES
+from streams.playbook.tool_kinds import kinds
 
 VERSIONS = ("noetl.io/v1", "noetl.io/v2")
 BACKOFFS = ("fixed", "linear", "exponential")

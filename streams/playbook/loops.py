@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
-from streams.playbook.draft import Draft
+from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import Constant, Template, is_text, mapping
-from streams.playbook.kinds import CURSORS
 from streams.playbook.model import Cursor, FramePolicy, Loop, Mode
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.source import Path
+from streams.playbook.tool_kinds import CURSORS
+from streams.playbook.yaml_document import Path
 
 
-def loop_of(draft: Draft, step: Mapping[str, Any], path: Path) -> Loop | None:
+def loop_of(draft: PlaybookDraft, step: Mapping[str, Any], path: Path) -> Loop | None:
     """Return the step's loop, if it has one."""
     loop = step.get("loop")
     if not isinstance(loop, dict):
@@ -37,7 +37,7 @@ def loop_of(draft: Draft, step: Mapping[str, Any], path: Path) -> Loop | None:
     )
 
 
-def _source(draft: Draft, loop: Mapping[str, Any], path: Path) -> Template | None:
+def _source(draft: PlaybookDraft, loop: Mapping[str, Any], path: Path) -> Template | None:
     if "in" not in loop:
         return None
     made = draft.template((*path, "in"), loop["in"])
@@ -47,7 +47,9 @@ def _source(draft: Draft, loop: Mapping[str, Any], path: Path) -> Template | Non
     return made
 
 
-def _mode(draft: Draft, step: Mapping[str, Any], loop: Mapping[str, Any], path: Path) -> Mode:
+def _mode(
+    draft: PlaybookDraft, step: Mapping[str, Any], loop: Mapping[str, Any], path: Path
+) -> Mode:
     """Return the mode that `loop.spec.mode` says, or the step's `spec.loop_mode`."""
     found = {}
     for where, holder, key in (
@@ -77,7 +79,7 @@ def _policy(loop: Mapping[str, Any]) -> FramePolicy | None:
     return FramePolicy(**known)
 
 
-def _cursor(draft: Draft, cursor: Mapping[str, Any], path: Path) -> Cursor:
+def _cursor(draft: PlaybookDraft, cursor: Mapping[str, Any], path: Path) -> Cursor:
     kind = str(cursor.get("kind", ""))
     usual = CURSORS.get(kind, ())
     for key in cursor:
@@ -88,11 +90,11 @@ def _cursor(draft: Draft, cursor: Mapping[str, Any], path: Path) -> Cursor:
     parts: dict[str, Template] = {}
     for key, value in cursor.items():
         if key in AUTH_KEYS:
-            look_at_auth(draft, (*path, key), key, cursor)
+            check_auth(draft, (*path, key), key, cursor)
         if key != "kind":
             name = AUTH if key in AUTH_KEYS else key
             parts[name] = draft.template((*path, key), value)
-    if kind == "postgres" and (only := usual_credential(draft, cursor)) is not None:
+    if kind == "postgres" and (only := default_credential(draft, cursor)) is not None:
         parts[AUTH] = Constant(only)
     form = _form(draft, kind, cursor, path)
     if kind == "postgres" and AUTH not in parts and "dsn" not in parts:
@@ -100,7 +102,7 @@ def _cursor(draft: Draft, cursor: Mapping[str, Any], path: Path) -> Cursor:
     return Cursor(kind=kind, form=form, config=mapping(parts))
 
 
-def _form(draft: Draft, kind: str, cursor: Mapping[str, Any], path: Path) -> str:
+def _form(draft: PlaybookDraft, kind: str, cursor: Mapping[str, Any], path: Path) -> str:
     if kind == "kafka":
         if "topic" not in cursor:
             draft.report(path, "a kafka cursor needs `topic`", at_key=True)

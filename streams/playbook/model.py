@@ -167,7 +167,7 @@ class Step:
     """Some template reads the rows of this loop."""
     reads: frozenset[str] = frozenset()
     """Names that the templates a worker renders mention: earlier steps, workload, ctx, args."""
-    ways: frozenset[tuple[str, ...]] = frozenset()
+    key_paths: frozenset[tuple[str, ...]] = frozenset()
     """The same names with the keys that are followed from them: what of a result is read."""
     line: int = 0
 

@@ -6,22 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.playbook.deferrable import names_of, unread
-from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, IN_SINKS, Draft
+from streams.playbook.control_flow import check_jumps, check_steps
+from streams.playbook.data_flow import check_loops, check_scopes, key_paths_of, with_readers
+from streams.playbook.deferred_saves import task_names, with_deferred
+from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, IN_SINKS, PlaybookDraft
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import Constant, Template
-from streams.playbook.flow import check_jumps, check_steps
 from streams.playbook.grammar import PLAYBOOK, is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Playbook, Step
 from streams.playbook.problem import Problem, Severity
-from streams.playbook.readers import check_loops, check_scopes, ways_of, with_readers
 from streams.playbook.sandbox import sandbox
-from streams.playbook.shape import fit, nearest
+from streams.playbook.shape import check_shape, nearest
 from streams.playbook.sinks.auth import with_auth
-from streams.playbook.sinks.follow_up import comes_after, with_sinks
-from streams.playbook.source import Document, Path, read
+from streams.playbook.sinks.sink_steps import needs_own_step, with_sinks
 from streams.playbook.tasks import configs_of, step_sink, tasks_of
+from streams.playbook.yaml_document import Document, Path, read
 
 
 def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playbook:
@@ -50,11 +50,11 @@ def check(text: str, *, clients: bool = True) -> tuple[Playbook | None, tuple[Pr
 
 def _playbook(document: Document, clients: bool) -> Playbook:
     top: dict[str, Any] = document.value
-    fit(document, PLAYBOOK, top, ())
+    check_shape(document, PLAYBOOK, top, ())
     metadata = _mapping(top.get("metadata"))
     names = _step_names(document)
     credentials = _credentials(top.get("credentials"))
-    draft = Draft(document, steps=tuple(names), credentials=credentials, clients=clients)
+    draft = PlaybookDraft(document, steps=tuple(names), credentials=credentials, clients=clients)
     pool = str(metadata.get("pool") or "default")
     workbook = _workbook(draft, top.get("workbook"))
     steps = {
@@ -106,7 +106,11 @@ def _step_names(document: Document) -> dict[str, int]:
 
 
 def _step(
-    draft: Draft, step: Mapping[str, Any], place: int, workbook: Mapping[str, Any], pool: str
+    draft: PlaybookDraft,
+    step: Mapping[str, Any],
+    place: int,
+    workbook: Mapping[str, Any],
+    pool: str,
 ) -> Step:
     path: Path = ("workflow", place)
     name = str(step["step"])
@@ -121,14 +125,14 @@ def _step(
     outside = _names([sets, *(arc.when for arc in arcs), *(arc.args for arc in arcs)])
     tasks = tasks_of(draft, step, path, workbook)
     check_jumps(draft, [task for task in tasks if task.sink is None], (*path, "tool"))
-    if isinstance(sink := step.get("sink"), dict) and not comes_after(loop, tasks):
+    if isinstance(sink := step.get("sink"), dict) and not needs_own_step(loop, tasks):
         labels = [task.label for task in tasks]
         sink = with_auth(draft, sink, configs_of(step, workbook), (*path, "sink"))
         tasks = (*tasks, step_sink(draft, sink, (*path, "sink"), labels))
-    tasks = unread(tasks, outside)
+    tasks = with_deferred(tasks, outside)
     if loop is not None and not tasks:
         draft.report((*path, "loop"), "a loop without a tool does nothing", at_key=True)
-    reads = frozenset().union(*(names_of(task) for task in tasks))
+    reads = frozenset().union(*(task_names(task) for task in tasks))
     if loop is not None and loop.cursor is not None:
         reads |= loop.cursor.config.names
     return Step(
@@ -142,12 +146,12 @@ def _step(
         on_error=str(step.get("on_error", "fail")),
         pool=str(step.get("pool") or pool),
         reads=reads,
-        ways=ways_of(tasks, loop),
+        key_paths=key_paths_of(tasks, loop),
         line=draft.document.marks[path].line,
     )
 
 
-def _check_name(draft: Draft, name: str, path: Path) -> None:
+def _check_name(draft: PlaybookDraft, name: str, path: Path) -> None:
     at = (*path, "step")
     if name in (*ALWAYS, *IN_PIPELINES, *sandbox().globals):
         draft.report(at, f"{name!r} means something else in templates", "choose another name")
@@ -159,7 +163,7 @@ def _check_name(draft: Draft, name: str, path: Path) -> None:
         draft.report(at, f"{name!r} is no name for a step", hint)
 
 
-def _arcs(draft: Draft, value: Any, path: Path) -> tuple[tuple[Arc, ...], bool]:
+def _arcs(draft: PlaybookDraft, value: Any, path: Path) -> tuple[tuple[Arc, ...], bool]:
     """Return the ways out of a step, and whether all that hold are taken."""
     inclusive, items, at = False, value, path
     if isinstance(value, dict):
@@ -177,7 +181,7 @@ def _arcs(draft: Draft, value: Any, path: Path) -> tuple[tuple[Arc, ...], bool]:
     return tuple(made), inclusive
 
 
-def _arc(draft: Draft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
+def _arc(draft: PlaybookDraft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
     name = arc["step"]
     if name not in draft.steps:
         hint = nearest(name, draft.steps)
@@ -195,7 +199,7 @@ def _arc(draft: Draft, arc: Mapping[str, Any], path: Path, at: Path) -> Arc:
     )
 
 
-def _workbook(draft: Draft, value: Any) -> dict[str, dict[str, Any]]:
+def _workbook(draft: PlaybookDraft, value: Any) -> dict[str, dict[str, Any]]:
     """Return the named actions as tasks."""
     found: dict[str, dict[str, Any]] = {}
     listed = enumerate(value) if isinstance(value, list) else ()
@@ -237,7 +241,7 @@ def _credentials(value: Any) -> dict[str, str]:
     return found
 
 
-def _returns(draft: Draft, top: Mapping[str, Any]) -> Template | None:
+def _returns(draft: PlaybookDraft, top: Mapping[str, Any]) -> Template | None:
     value = top.get("return")
     if value is None:
         return None
@@ -255,7 +259,7 @@ def _names(templates: Sequence[Template | None]) -> frozenset[str]:
 
 
 def _names_by_step(
-    draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]
+    draft: PlaybookDraft, steps: Mapping[str, Step], places: Mapping[str, Path]
 ) -> dict[Path, frozenset[str]]:
     """Return what templates of each step can read beside what all can."""
     found = {}

@@ -13,10 +13,10 @@ from jsonpath_rfc9535 import compile as compile_path
 
 from streams.errors import Refused
 from streams.events.model import Json
-from streams.playbook.draft import IDENTIFIER, Draft
+from streams.playbook.draft import IDENTIFIER, PlaybookDraft
 from streams.playbook.problem import Severity
-from streams.playbook.source import Path
 from streams.playbook.views import RESERVED
+from streams.playbook.yaml_document import Path
 
 AUTO = "auto"
 STORES = (
@@ -132,7 +132,7 @@ USUAL = ResultPolicy(kind="object")
 """For a result that nobody said anything about and that is too large for its event."""
 
 
-def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
+def policy_of(draft: PlaybookDraft, spec: Any, path: Path) -> ResultPolicy | None:
     """Read `spec.result` of a task; None where it says nothing."""
     given = spec.get("result") if isinstance(spec, dict) else None
     if not isinstance(given, dict):
@@ -168,7 +168,11 @@ def policy_of(draft: Draft, spec: Any, path: Path) -> ResultPolicy | None:
 
 
 def tell_what_put_leaves_out(
-    draft: Draft, kind: str, config: Mapping[str, Any], policy: ResultPolicy | None, path: Path
+    draft: PlaybookDraft,
+    kind: str,
+    config: Mapping[str, Any],
+    policy: ResultPolicy | None,
+    path: Path,
 ) -> None:
     """Say what an artifact that is put has no part in: its data passes nobody who could look."""
     if policy is None or kind not in ("artifact", "result") or config.get("action") != "put":
@@ -184,7 +188,7 @@ def tell_what_put_leaves_out(
 
 
 def tell_what_a_label_hides(
-    draft: Draft, label: str, policy: ResultPolicy | None, path: Path
+    draft: PlaybookDraft, label: str, policy: ResultPolicy | None, path: Path
 ) -> None:
     """Say where a selected field is called like its task, whose result other steps find there."""
     if policy is not None and label in [one.name for one in policy.select]:
@@ -197,7 +201,7 @@ def _number(value: Any, usual: int) -> int:
     return value if isinstance(value, int) else usual
 
 
-def _preview(draft: Draft, value: Any, path: Path) -> int:
+def _preview(draft: PlaybookDraft, value: Any, path: Path) -> int:
     asked = _number(value, PREVIEW_BYTES)
     if asked > MOST_PREVIEW_BYTES:
         what = f"a first look has at most {MOST_PREVIEW_BYTES} bytes"
@@ -206,7 +210,7 @@ def _preview(draft: Draft, value: Any, path: Path) -> int:
     return min(asked, MOST_PREVIEW_BYTES)
 
 
-def _ttl(draft: Draft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
+def _ttl(draft: PlaybookDraft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
     """Return how long a result lives, and whether it was said to be for ever."""
     if value is None or value == "permanent":
         return None, value is not None
@@ -223,7 +227,7 @@ def _ttl(draft: Draft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
     return ttl, False
 
 
-def _selections(draft: Draft, value: Any, path: Path) -> tuple[Selection, ...]:
+def _selections(draft: PlaybookDraft, value: Any, path: Path) -> tuple[Selection, ...]:
     made: dict[str, Selection] = {}
     for place, one in enumerate(value if isinstance(value, list) else ()):
         if not isinstance(one, Mapping) or not isinstance(one.get("path"), str):

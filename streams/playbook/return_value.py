@@ -7,7 +7,7 @@ from typing import Any
 _PARTS = ("status", "data", "meta", "error")
 
 
-def enveloped(value: Any) -> dict[str, Any]:
+def as_envelope(value: Any) -> dict[str, Any]:
     """Return a value as a result envelope, which it may be already."""
     if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
         return {"status": "success", "data": value}

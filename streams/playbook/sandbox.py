@@ -24,7 +24,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, missing
 
 from streams.errors import Refused
-from streams.playbook import bounded
+from streams.playbook import sandbox_limits
 
 TIME_LIMIT_S = 2.0
 """How long one template may take."""
@@ -45,7 +45,7 @@ class TooSlow(Exception):
     """A template passed its time limit."""
 
 
-class Missing(StrictUndefined):
+class UndefinedValue(StrictUndefined):
     """A value that is not there: its attributes are not there either, using it fails."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class Missing(StrictUndefined):
         return self
 
 
-class Scope(Context):
+class TemplateContext(Context):
     """jinja's context over a scope that is not copied, with a deadline."""
 
     def __init__(self, environment: Sandbox, scope: Mapping[str, object]) -> None:
@@ -82,7 +82,7 @@ class Scope(Context):
         self.parent = scope  # type: ignore[assignment]
         self.vars, self.exported_vars = {}, set()
         self.name, self.blocks = None, {}
-        bounded.spent.size = 0
+        sandbox_limits.spent.size = 0
         self.deadline = 0.0  # set when something looks at it: most templates never do
 
     def resolve_or_missing(self, key: str) -> Any:
@@ -100,17 +100,17 @@ class Scope(Context):
         elif monotonic() > self.deadline:
             raise TooSlow(f"it took longer than {TIME_LIMIT_S:g} s")
 
-    def derived(self, locals: dict[str, Any] | None = None) -> Scope:
+    def derived(self, locals: dict[str, Any] | None = None) -> TemplateContext:
         """Return a scope with these names over this one, under the same deadline."""
         assert isinstance(self.environment, Sandbox)
-        spent = bounded.spent.size
-        made = Scope(self.environment, {**self.parent, **self.vars, **(locals or {})})
-        made.deadline, bounded.spent.size = self.deadline, spent
+        spent = sandbox_limits.spent.size
+        made = TemplateContext(self.environment, {**self.parent, **self.vars, **(locals or {})})
+        made.deadline, sandbox_limits.spent.size = self.deadline, spent
         return made
 
 
 @pass_context
-def _watched(scope: Scope, items: Iterable[Any]) -> Iterator[Any]:
+def _watched(scope: TemplateContext, items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         scope.watch()
         yield item
@@ -119,7 +119,7 @@ def _watched(scope: Scope, items: Iterable[Any]) -> Iterator[Any]:
 def tojson(value: Any, indent: int | None = None) -> str:
     """Return the value as JSON text."""
     plain = orjson.dumps(value, default=_as_text).decode()
-    bounded.text_of(len(plain))
+    sandbox_limits.text_of(len(plain))
     return json.dumps(orjson.loads(plain), indent=indent) if indent else plain
 
 
@@ -149,23 +149,23 @@ class Sandbox(ImmutableSandboxedEnvironment):
     """The environment all templates are compiled in."""
 
     code_generator_class = _Values
-    concat = staticmethod(bounded.join)
-    intercepted_binops = frozenset(bounded.BINARY)
+    concat = staticmethod(sandbox_limits.join)
+    intercepted_binops = frozenset(sandbox_limits.BINARY)
 
     def __init__(self, helpers: Mapping[str, Callable[..., Any]]) -> None:
-        super().__init__(undefined=Missing, keep_trailing_newline=True, optimized=False)
+        super().__init__(undefined=UndefinedValue, keep_trailing_newline=True, optimized=False)
         own = {"tojson": tojson, "fromjson": fromjson, **helpers}
         kept = {name: self.filters[name] for name in _KEPT}
-        known = {**kept, **bounded.FILTERS, **own}
-        self.filters = {name: bounded.counting(one) for name, one in known.items()}
-        self.filters |= {"_watched": _watched, "_concat": bounded.concat}
+        known = {**kept, **sandbox_limits.FILTERS, **own}
+        self.filters = {name: sandbox_limits.counting(one) for name, one in known.items()}
+        self.filters |= {"_watched": _watched, "_concat": sandbox_limits.concat}
         self.globals = {
             "range": _range,
             "dict": dict,
             "namespace": Namespace,
             **own,
         }
-        self.binop_table.update(bounded.BINARY)
+        self.binop_table.update(sandbox_limits.BINARY)
         self.eval_ctx = nodes.EvalContext(self)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -189,10 +189,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _attribute(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, Undefined):
             return obj
-        for kind, methods in bounded.METHODS.items():
+        for kind, methods in sandbox_limits.METHODS.items():
             if isinstance(obj, kind) and attribute in methods:
                 return partial(methods[attribute], obj)
-        for kind, names in bounded.PLAIN:
+        for kind, names in sandbox_limits.PLAIN:
             if isinstance(obj, kind):
                 return (
                     getattr(obj, attribute)
@@ -203,15 +203,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return super().getattr(obj, attribute)
         return self.undefined(obj=obj, name=attribute)
 
-    def call(__self, __context: Scope, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N805
+    def call(__self, __context: TemplateContext, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N805
         """Call a helper or a method, while there is time."""
         __context.watch()
-        return bounded.counted(super().call(__context, __obj, *args, **kwargs))
+        return sandbox_limits.counted(super().call(__context, __obj, *args, **kwargs))
 
 
 def _range(*args: int) -> range:
     made = range(*args)
-    bounded.items_of(len(made))
+    sandbox_limits.items_of(len(made))
     return made
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
-from streams.playbook.source import Document, Path
+from streams.playbook.yaml_document import Document, Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +107,17 @@ def closest(word: str, words: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def fit(document: Document, shape: Shape, value: Any, path: Path) -> bool:
+def check_shape(document: Document, shape: Shape, value: Any, path: Path) -> bool:
     """Report everything in `value` that is not of `shape`; say whether its kind is right."""
     if isinstance(shape, Either):
         for option in shape.shapes:
             if _is(option, value):
-                return fit(document, option, value, path)
+                return check_shape(document, option, value, path)
     if not _is(shape, value):
         if value is None:
-            document.report(path, f"is empty; it should be {noun(shape)}", at_key=True)
+            document.report(path, f"is empty; it should be {describe(shape)}", at_key=True)
         else:
-            document.report(path, f"should be {noun(shape)}, not {_shown(value)}")
+            document.report(path, f"should be {describe(shape)}, not {_shown(value)}")
         return False
     if isinstance(shape, Choice) and value not in shape.words:
         hint = nearest(value, shape.words) or f"there are {', '.join(shape.words)}"
@@ -125,7 +125,7 @@ def fit(document: Document, shape: Shape, value: Any, path: Path) -> bool:
         return False
     if isinstance(shape, Items):
         for place, item in enumerate(value):
-            fit(document, shape.of, item, (*path, place))
+            check_shape(document, shape.of, item, (*path, place))
     elif isinstance(shape, Fields):
         _fit_fields(document, shape, value, path)
     return True
@@ -139,7 +139,7 @@ def _fit_fields(document: Document, shape: Fields, value: Mapping[str, Any], pat
             hint = nearest(key, tuple(shape.fields)) or f"there are {', '.join(shape.fields)}"
             document.report((*path, key), f"unknown key {key!r}", hint, at_key=True)
         else:
-            fit(document, known, item, (*path, key))
+            check_shape(document, known, item, (*path, key))
     for key in shape.required:
         if key not in value:
             document.report(path, f"{key!r} is missing in this {shape.name}")
@@ -166,7 +166,7 @@ def _is(shape: Shape, value: Any) -> bool:
             return any(_is(option, value) for option in shapes)
 
 
-def noun(shape: Shape) -> str:
+def describe(shape: Shape) -> str:
     """Say what a shape wants."""
     match shape:
         case Choice(words):
@@ -174,7 +174,7 @@ def noun(shape: Shape) -> str:
         case Number(_, least, whole):
             return f"a {'whole ' if whole else ''}number from {least:g}"
         case Either(shapes):
-            return " or ".join(noun(option) for option in shapes)
+            return " or ".join(describe(option) for option in shapes)
         case _:
             return _NOUNS.get(type(shape), "a value")
 

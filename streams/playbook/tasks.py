@@ -8,15 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth, usual_credential
-from streams.playbook.deferrable import is_lone_insert
-from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, Draft
-from streams.playbook.effects import may_repeat
+from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
+from streams.playbook.deferred_saves import is_lone_insert
+from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, PlaybookDraft
 from streams.playbook.expressions import Constant, Template, mapping
 from streams.playbook.grammar import STEP_FIELDS, is_flat
-from streams.playbook.kinds import RAW, USUAL, kinds
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.problem import Severity
+from streams.playbook.repeated_effects import may_repeat
 from streams.playbook.result_policy import (
     policy_of,
     tell_what_a_label_hides,
@@ -24,10 +23,11 @@ from streams.playbook.result_policy import (
 )
 from streams.playbook.shape import nearest
 from streams.playbook.sinks.auth import with_auth
-from streams.playbook.sinks.blocks import Place, sink_task
+from streams.playbook.sinks.blocks import SinkPosition, sink_task
 from streams.playbook.sinks.check import check_rules
-from streams.playbook.source import Path
+from streams.playbook.tool_kinds import RAW, USUAL, kinds
 from streams.playbook.views import RESERVED
+from streams.playbook.yaml_document import Path
 
 _ASIDE = frozenset({"kind", "eval", "spec", "sink"})
 _TAKEN = RESERVED.union(ALWAYS, IN_PIPELINES)
@@ -35,7 +35,7 @@ _RETRY_KEYS = ("attempts", "backoff", "delay")
 
 
 def tasks_of(
-    draft: Draft, step: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
+    draft: PlaybookDraft, step: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
 ) -> tuple[Task, ...]:
     """Return the tasks of a step, in order; none for a routing step.
 
@@ -55,13 +55,17 @@ def tasks_of(
 
 
 def step_sink(
-    draft: Draft, block: Mapping[str, Any], path: Path, labels: Collection[str], **place: Any
+    draft: PlaybookDraft,
+    block: Mapping[str, Any],
+    path: Path,
+    labels: Collection[str],
+    **place: Any,
 ) -> Task:
     """Return the task of a step's sink; a name that is taken gets a longer one."""
     label = "sink"
     while label in labels:
         label = f"step_{label}"
-    return _sink(draft, block, path, Place(of=None, label=label, **place))
+    return _sink(draft, block, path, SinkPosition(of=None, label=label, **place))
 
 
 def configs_of(step: Mapping[str, Any], workbook: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -75,7 +79,7 @@ def configs_of(step: Mapping[str, Any], workbook: Mapping[str, Any]) -> list[Map
     return [_with_action(one, workbook) or {} for one in found if isinstance(one, dict)]
 
 
-def _sink(draft: Draft, block: Mapping[str, Any], path: Path, place: Place) -> Task:
+def _sink(draft: PlaybookDraft, block: Mapping[str, Any], path: Path, place: SinkPosition) -> Task:
     at = (*path, "eval")
     check_rules(draft, block.get("eval"), at)
     rules = _rules(draft, block.get("eval"), at, frozenset({place.label}))
@@ -93,7 +97,11 @@ class _Label:
 
 
 def _flat(
-    draft: Draft, step: Mapping[str, Any], path: Path, label: _Label, workbook: Mapping[str, Any]
+    draft: PlaybookDraft,
+    step: Mapping[str, Any],
+    path: Path,
+    label: _Label,
+    workbook: Mapping[str, Any],
 ) -> tuple[Task, ...]:
     where = "tool" if "tool" in step else "type"
     return _task(draft, label, _as_task(step), path, workbook, kind_key=where)
@@ -112,7 +120,7 @@ def _as_task(step: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _pipeline(
-    draft: Draft, tool: list[Any], path: Path, workbook: Mapping[str, Any], is_row: bool
+    draft: PlaybookDraft, tool: list[Any], path: Path, workbook: Mapping[str, Any], is_row: bool
 ) -> tuple[Task, ...]:
     if not tool:
         draft.report(path, "has no tasks", "leave `tool` out of a step that only routes")
@@ -144,7 +152,7 @@ def _pipeline(
 
 
 def _task(
-    draft: Draft,
+    draft: PlaybookDraft,
     label: _Label,
     config: Mapping[str, Any],
     path: Path,
@@ -185,13 +193,13 @@ def _task(
     own = f"{label.name}_sink"
     while own in label.all:
         own += "_"
-    place = Place(of=label.name, label=own, is_per_row=label.is_row)
+    place = SinkPosition(of=label.name, label=own, is_per_row=label.is_row)
     at = (*path, "sink")
     return task, _sink(draft, with_auth(draft, block, [config], at), at, place)
 
 
 def _resolved(
-    draft: Draft, config: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
+    draft: PlaybookDraft, config: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Put the workbook's action in, where the task names one that is there."""
     if (found := _with_action(config, workbook)) is not None:
@@ -223,13 +231,13 @@ def _with_action(
     return {**action, **own}
 
 
-def _config(draft: Draft, kind: str, config: Mapping[str, Any], path: Path) -> Template:
+def _config(draft: PlaybookDraft, kind: str, config: Mapping[str, Any], path: Path) -> Template:
     parts: dict[str, Template] = {}
     for key, value in config.items():
         if key in _ASIDE:
             continue
         if key in AUTH_KEYS:
-            look_at_auth(draft, (*path, key), key, config)
+            check_auth(draft, (*path, key), key, config)
             parts[AUTH] = draft.template((*path, key), value)
             continue
         usual = USUAL.get(kind, ())
@@ -241,12 +249,12 @@ def _config(draft: Draft, kind: str, config: Mapping[str, Any], path: Path) -> T
             _look_at_code(draft, (*path, key), value)
         else:
             parts[key] = draft.template((*path, key), value)
-    if kind == "postgres" and (only := usual_credential(draft, config)) is not None:
+    if kind == "postgres" and (only := default_credential(draft, config)) is not None:
         parts[AUTH] = Constant(only)
     return mapping(parts)
 
 
-def _look_at_code(draft: Draft, path: Path, code: Any) -> None:
+def _look_at_code(draft: PlaybookDraft, path: Path, code: Any) -> None:
     if not isinstance(code, str):
         return
     try:
@@ -260,7 +268,9 @@ def _look_at_code(draft: Draft, path: Path, code: Any) -> None:
         draft.report(path, what, hint, Severity.NOTE)
 
 
-def _rules(draft: Draft, rules: Any, path: Path, labels: frozenset[str]) -> tuple[Rule, ...]:
+def _rules(
+    draft: PlaybookDraft, rules: Any, path: Path, labels: frozenset[str]
+) -> tuple[Rule, ...]:
     made: list[Rule] = []
     for place, rule in enumerate(rules if isinstance(rules, list) else ()):
         here = (*path, place)
@@ -279,7 +289,7 @@ def _rules(draft: Draft, rules: Any, path: Path, labels: frozenset[str]) -> tupl
 
 
 def _rule(
-    draft: Draft,
+    draft: PlaybookDraft,
     verdict: Mapping[str, Any],
     path: Path,
     when: Template | None,

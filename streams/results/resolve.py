@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.events.model import PayloadRef
 from streams.payload.port import Scope
-from streams.playbook.compiled import place_in
+from streams.playbook.template_compiler import list_positions
 from streams.playbook.views import wants_data, wants_task
 from streams.results.references import data_of
 from streams.results.spilled import names_in, sought
@@ -76,7 +76,7 @@ def _places(envelope: Mapping[str, Any], keys: Keys) -> frozenset[int] | None:
     for key in keys:
         if not wants_data(key, envelope):
             continue
-        found = place_in(key[1]) if len(key) > 1 and key[0] in ("data", "result") else None
+        found = list_positions(key[1]) if len(key) > 1 and key[0] in ("data", "result") else None
         if found is None:
             return None
         places.update(found)

@@ -34,7 +34,7 @@ from streams.worker.loop import Worker
 from streams.worker.options import Options, Ports
 from streams.worker.rows.kafka_ranges import KafkaPartitions
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.registry import Surroundings, open_tools
+from streams.worker.tools.registry import ToolEnvironment, open_tools
 
 POOL = "default"
 LOOK_S = 1.0
@@ -61,7 +61,7 @@ async def run(
         writing_tier_stats(payloads, role_folder(settings, data), copies),
         KafkaDeadLetters(bootstrap) as dead_letters,
         open_tools(
-            Surroundings(
+            ToolEnvironment(
                 credentials=credentials,
                 payloads=payloads,
                 deployment=runtime.cluster_id,

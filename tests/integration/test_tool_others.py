@@ -29,7 +29,7 @@ from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.duckdb import DuckdbTool
 from streams.worker.tools.kafka import KafkaTool
 from streams.worker.tools.noop import NoopTool
-from streams.worker.tools.registry import Surroundings, open_tools, tool_of
+from streams.worker.tools.registry import ToolEnvironment, open_tools, tool_of
 from tests.support.events.examples import PRODUCER, codec
 from tests.support.worker.tool_calls import CALL
 
@@ -206,8 +206,8 @@ LOG = MemoryEventStore(
 )
 
 
-def surroundings(payloads: MemoryPayloadStore) -> Surroundings:
-    return Surroundings(
+def surroundings(payloads: MemoryPayloadStore) -> ToolEnvironment:
+    return ToolEnvironment(
         credentials=ConfiguredCredentials({}, {}),
         payloads=payloads,
         deployment="test",

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streams.playbook.auth import AUTH, AUTH_KEYS, usual_credential
-from streams.playbook.credentials import name_in
-from streams.playbook.draft import Draft
+from streams.playbook.auth import AUTH, AUTH_KEYS, default_credential
+from streams.playbook.credentials import credential_name
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.errors import BadTemplate
 from streams.playbook.expressions import compile_value
 from streams.playbook.problem import Severity
-from streams.playbook.sinks.check import driver_of, is_ours, spec_of, storage_of
+from streams.playbook.sinks.check import driver_of, is_builtin, spec_of, storage_of
 from streams.playbook.sinks.requirements import lacks
-from streams.playbook.source import Path
+from streams.playbook.yaml_document import Path
 
 _AFTERWARDS = frozenset({"workload", "ctx", "args", "execution_id", "path"})
 """Names that mean in a step what they meant in the one before it; those of steps do, too."""
@@ -27,7 +27,7 @@ _KEYS = ("access_key", "access_key_id", "aws_access_key_id", "service_account_ke
 
 
 def with_auth(
-    draft: Draft,
+    draft: PlaybookDraft,
     block: Mapping[str, Any],
     tasks: Iterable[Mapping[str, Any]],
     path: Path,
@@ -45,7 +45,8 @@ def with_auth(
         name
         for config in tasks
         for key in AUTH_KEYS
-        if config.get("kind") in _kinds(block) and (name := name_in(config.get(key))) is not None
+        if config.get("kind") in _kinds(block)
+        and (name := credential_name(config.get(key))) is not None
     }
     if len(found) > 1:
         _ask(draft, path, f"the tasks before it use several: {', '.join(sorted(found))}")
@@ -56,7 +57,7 @@ def with_auth(
     return block
 
 
-def with_only(draft: Draft, block: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_default_credential(draft: PlaybookDraft, block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a sink's block with the playbook's only credential, if it cannot do without one.
 
     Not for files of databases: the credential of a server would be taken for the name of one.
@@ -65,17 +66,19 @@ def with_only(draft: Draft, block: Mapping[str, Any]) -> Mapping[str, Any]:
     is_file = storage == "duckdb" or driver == "ladybug"
     is_postgres = storage in ("postgres", "vector") and "dsn" not in spec_of(block)
     wants_one = is_postgres or (lacks(storage, driver, block) is not None and not is_file)
-    only = usual_credential(draft, block) if wants_one else None
+    only = default_credential(draft, block) if wants_one else None
     return block if only is None else {**block, AUTH: only}
 
 
-def tell_of_machine(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+def warn_machine_identity(
+    draft: PlaybookDraft, storage: str, block: Mapping[str, Any], path: Path
+) -> None:
     """Warn of a sink that goes by the machine's identity in a playbook that has a credential."""
-    if storage not in _MACHINE or not is_ours(storage, block) or len(draft.credentials) != 1:
+    if storage not in _MACHINE or not is_builtin(storage, block) or len(draft.credentials) != 1:
         return
     nobody = ("endpoint",) if storage == "bigquery" else ()  # one of its own is asked unsigned
-    said = {*AUTH_KEYS} & block.keys() or {*_KEYS, *nobody} & spec_of(block).keys()
-    if said:
+    given = {*AUTH_KEYS} & block.keys() or {*_KEYS, *nobody} & spec_of(block).keys()
+    if given:
         return
     [only] = draft.credentials
     what = f"{storage} is written with the identity of the machine, not with {only!r}"
@@ -95,13 +98,13 @@ def _kinds(block: Mapping[str, Any]) -> tuple[str, ...]:
     return ("postgres", storage) if is_pgvector else (storage,)
 
 
-def _is_readable_later(draft: Draft, name: str) -> bool:
+def _is_readable_later(draft: PlaybookDraft, name: str) -> bool:
     try:
         return compile_value(name).names <= _AFTERWARDS.union(draft.steps)
     except BadTemplate:  # which is said where it stands
         return True
 
 
-def _ask(draft: Draft, path: Path, why: str) -> None:
+def _ask(draft: PlaybookDraft, path: Path, why: str) -> None:
     severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
     draft.report(path, f"which credential? {why}", "name one with `auth`", severity, at_key=True)

@@ -6,31 +6,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.playbook.auth import AUTH, AUTH_KEYS, look_at_auth
-from streams.playbook.deferrable import is_lone_insert
-from streams.playbook.draft import Draft
+from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth
+from streams.playbook.deferred_saves import is_lone_insert
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import Constant, Template, compile_value, mapping
 from streams.playbook.model import Rule, Sink, Task
 from streams.playbook.problem import Severity
-from streams.playbook.sinks.auth import tell_of_machine, with_only
+from streams.playbook.sinks.auth import warn_machine_identity, with_default_credential
 from streams.playbook.sinks.check import (
-    again,
     check_sink,
     driver_of,
+    exactly_once_hint,
     mode_of,
     statement_of,
     storage_of,
 )
 from streams.playbook.sinks.rows import ReferenceTo, RowsToPostgres, VectorsToPostgres
 from streams.playbook.sinks.storages import is_exact
-from streams.playbook.source import Path
+from streams.playbook.yaml_document import Path
 
 _RESULT = "{{ result }}"
 _REST = ("batch", "chunk_size", "concurrency", "format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SinkPosition:
     """Where a sink stands."""
 
     of: str | None
@@ -41,11 +41,15 @@ class Place:
 
 
 def sink_task(
-    draft: Draft, block: Mapping[str, Any], path: Path, place: Place, rules: tuple[Rule, ...]
+    draft: PlaybookDraft,
+    block: Mapping[str, Any],
+    path: Path,
+    place: SinkPosition,
+    rules: tuple[Rule, ...],
 ) -> Task:
     """Return the task that a block stands for; what is wrong with it is reported."""
-    storage, block = storage_of(block), with_only(draft, block)
-    tell_of_machine(draft, storage, block, path)
+    storage, block = storage_of(block), with_default_credential(draft, block)
+    warn_machine_identity(draft, storage, block, path)
     check_sink(draft, storage, block, path, is_per_row=place.is_per_row)
     address = _address(draft, block, path)
     kind, config = _config(draft, storage, block, path, address)
@@ -54,7 +58,7 @@ def sink_task(
     exact = is_exact(storage, mode_of(storage, block), statement_of(block))
     if not exact:
         what = f"at least once: an attempt that comes again writes to {storage} again"
-        draft.report(path, what, again(storage), Severity.NOTE, at_key=True)
+        draft.report(path, what, exactly_once_hint(storage), Severity.NOTE, at_key=True)
     return Task(
         label=place.label,
         kind=kind,
@@ -88,13 +92,13 @@ def _may_wait(storage: str, block: Mapping[str, Any], rules: tuple[Rule, ...]) -
     return is_lone_insert("postgres", {"command": statement}, rules)
 
 
-def _address(draft: Draft, block: Mapping[str, Any], path: Path) -> Template:
+def _address(draft: PlaybookDraft, block: Mapping[str, Any], path: Path) -> Template:
     parts: dict[str, Template] = {}
     spec = block.get("spec") if isinstance(block.get("spec"), dict) else {}
     assert isinstance(spec, dict)
     for key in AUTH_KEYS:
         if key in block:
-            look_at_auth(draft, (*path, key), key, block)
+            check_auth(draft, (*path, key), key, block)
             parts.setdefault(AUTH, draft.template((*path, key), block[key]))
     if AUTH not in parts and "dsn" in spec:
         parts["dsn"] = draft.template((*path, "spec", "dsn"), spec["dsn"])
@@ -102,7 +106,7 @@ def _address(draft: Draft, block: Mapping[str, Any], path: Path) -> Template:
 
 
 def _config(
-    draft: Draft, storage: str, block: Mapping[str, Any], path: Path, address: Template
+    draft: PlaybookDraft, storage: str, block: Mapping[str, Any], path: Path, address: Template
 ) -> tuple[str, Template]:
     """Return the kind of the task, and what it is given."""
     statement, mode = statement_of(block), mode_of(storage, block)
@@ -132,7 +136,7 @@ def _config(
 
 
 def _what(
-    draft: Draft, block: Mapping[str, Any], path: Path, spec: Mapping[str, Any]
+    draft: PlaybookDraft, block: Mapping[str, Any], path: Path, spec: Mapping[str, Any]
 ) -> dict[str, Template]:
     """Return what is persisted, and in which table."""
     named = next((key for key in ("data", "args") if key in block), None)
@@ -162,7 +166,7 @@ class _Joined:
 
     def __init__(self, first: Template, second: Template) -> None:
         self._first, self._second = first, second
-        self.names, self.ways = first.names | second.names, first.ways | second.ways
+        self.names, self.key_paths = first.names | second.names, first.key_paths | second.key_paths
 
     def render(self, scope: Mapping[str, object]) -> Any:
         """Return what both render to."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streams.playbook.auth import AUTH_KEYS
-from streams.playbook.draft import Draft
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.model import Do
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.sinks.ignored_options import misleading, unheeded_by_ours, without_effect
+from streams.playbook.sinks.ignored_options import ignored_by_builtin, misleading, without_effect
 from streams.playbook.sinks.requirements import needs
 from streams.playbook.sinks.storages import (
     DIALECTS,
@@ -22,7 +22,7 @@ from streams.playbook.sinks.storages import (
     plugged,
     usual_driver,
 )
-from streams.playbook.source import Path
+from streams.playbook.yaml_document import Path
 
 _SQL_QUOTED = re.compile(
     r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
@@ -69,13 +69,13 @@ def driver_of(storage: str, block: Mapping[str, Any]) -> str:
     return str(spec.get("driver") or usual_driver(storage, str(spec.get("dialect") or "")))
 
 
-def is_ours(storage: str, block: Mapping[str, Any]) -> bool:
+def is_builtin(storage: str, block: Mapping[str, Any]) -> bool:
     """Say whether we know what its driver understands: those of other packages may differ."""
     driver = driver_of(storage, block)
     return not driver or driver in STORAGES[storage].drivers
 
 
-def again(storage: str) -> str:
+def exactly_once_hint(storage: str) -> str:
     """Say what leaves the same however often it is written."""
     known = STORAGES[storage]
     if not known.modes:
@@ -85,7 +85,7 @@ def again(storage: str) -> str:
 
 
 def check_sink(
-    draft: Draft, storage: str, block: Mapping[str, Any], path: Path, *, is_per_row: bool
+    draft: PlaybookDraft, storage: str, block: Mapping[str, Any], path: Path, *, is_per_row: bool
 ) -> None:
     """Report all that is wrong with a block of this storage."""
     known = STORAGES[storage]
@@ -98,7 +98,7 @@ def check_sink(
     _check_dialect(draft, storage, known, block, path)
     _check_names(draft, storage, known, block, path)
     statement = statement_of(block)
-    if statement is not None and known.dialects and is_ours(storage, block):
+    if statement is not None and known.dialects and is_builtin(storage, block):
         _check_parameters(draft, known, statement, block, path)
     if is_per_row and storage in _NAMED and mode_of(storage, block) == "overwrite":
         _check_place(draft, storage, block, path)
@@ -107,12 +107,12 @@ def check_sink(
         draft.report((*path, "credentialRef"), what, "write `auth`", Severity.NOTE, at_key=True)
 
 
-def _check_effect(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+def _check_effect(draft: PlaybookDraft, storage: str, block: Mapping[str, Any], path: Path) -> None:
     """Warn of what is not heeded, and refuse it where data would not be as it was meant."""
     mode = mode_of(storage, block)
     harmless = [*without_effect(storage, mode, block)]
-    if is_ours(storage, block):
-        harmless += unheeded_by_ours(storage, mode, block)
+    if is_builtin(storage, block):
+        harmless += ignored_by_builtin(storage, mode, block)
         severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
         for where, what, hint in misleading(storage, driver_of(storage, block), mode, block):
             draft.report((*path, *where), what, hint, severity, at_key=True)
@@ -121,7 +121,7 @@ def _check_effect(draft: Draft, storage: str, block: Mapping[str, Any], path: Pa
 
 
 def _check_dialect(
-    draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
+    draft: PlaybookDraft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
 ) -> None:
     """Report a language that the driver does not speak; one of another package may."""
     dialect, driver = spec_of(block).get("dialect"), str(spec_of(block).get("driver"))
@@ -138,7 +138,7 @@ def _check_dialect(
         draft.report(at, what, hint, severity, at_key=True)
 
 
-def check_rules(draft: Draft, rules: Any, path: Path) -> None:
+def check_rules(draft: PlaybookDraft, rules: Any, path: Path) -> None:
     """Report rules that a sink cannot follow: it has nowhere to go to."""
     for place, rule in enumerate(rules if isinstance(rules, list) else ()):
         if not isinstance(rule, dict):
@@ -198,7 +198,7 @@ def _of_data(
     if mode in MODES and mode not in known.modes:
         there = ", ".join(known.modes) or "none"
         yield ("mode",), f"{storage} has no mode {mode!r}", f"there are {there}"
-    is_vector = storage == "vector" and is_ours(storage, block)
+    is_vector = storage == "vector" and is_builtin(storage, block)
     if (known.is_table or is_vector) and not _has_table(block):
         yield (), f"a {storage} sink needs a table", "add `table`, which must be there already"
     if not known.is_table:
@@ -224,7 +224,7 @@ def _of_key(mode: str, block: Mapping[str, Any]) -> Iterator[tuple[Path, str, st
 
 
 def _check_names(
-    draft: Draft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
+    draft: PlaybookDraft, storage: str, known: Storage, block: Mapping[str, Any], path: Path
 ) -> None:
     """Look at what the storage needs to know of itself: keys of `spec`, driver, address."""
     spec = spec_of(block)
@@ -244,7 +244,7 @@ def _check_names(
 
 
 def _check_parameters(
-    draft: Draft, known: Storage, statement: str, block: Mapping[str, Any], path: Path
+    draft: PlaybookDraft, known: Storage, statement: str, block: Mapping[str, Any], path: Path
 ) -> None:
     """Compare the parameters of a statement with the values given for them."""
     is_cypher = "cypher" in known.dialects
@@ -262,7 +262,7 @@ def _check_parameters(
         draft.report(at, what, nearest(name, names), Severity.WARNING, at_key=True)
 
 
-def _check_place(draft: Draft, storage: str, block: Mapping[str, Any], path: Path) -> None:
+def _check_place(draft: PlaybookDraft, storage: str, block: Mapping[str, Any], path: Path) -> None:
     """Warn of a name that all rows of a loop share."""
     spec = spec_of(block)
     key = next((one for one in _NAMED[storage] if one in spec), "")

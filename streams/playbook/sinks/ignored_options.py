@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streams.playbook.auth import AUTH_KEYS
-from streams.playbook.sinks.requirements import Found
+from streams.playbook.sinks.requirements import OptionProblem
 
 _IN_PARTS = ("file", "s3", "gcs", "kv")
 _HEEDS = {"chunk_size": _IN_PARTS, "batch": _IN_PARTS, "concurrency": _IN_PARTS[1:]}
@@ -31,7 +31,7 @@ _SAME = {
 """Keys of `spec` that say the same; the first that is there counts."""
 
 
-def without_effect(storage: str, mode: str, block: Mapping[str, Any]) -> Iterator[Found]:
+def without_effect(storage: str, mode: str, block: Mapping[str, Any]) -> Iterator[OptionProblem]:
     """Name what does nothing, and no harm either."""
     for key, heeding in _HEEDS.items():
         if key in block and storage not in heeding:
@@ -50,15 +50,17 @@ def without_effect(storage: str, mode: str, block: Mapping[str, Any]) -> Iterato
                 yield (key,), f"{key!r} has no effect: {storage} has no login", _INSTEAD[storage]
 
 
-def unheeded_by_ours(storage: str, mode: str, block: Mapping[str, Any]) -> Iterator[Found]:
+def ignored_by_builtin(
+    storage: str, mode: str, block: Mapping[str, Any]
+) -> Iterator[OptionProblem]:
     """Name more that does nothing; drivers of other packages may heed it."""
     spec, is_declared = _spec(block), "statement" not in block
     for key in ("key", "table"):
         if key in block and storage in _NO_TABLE and is_declared:
             why = "tells no rows apart by columns" if key == "key" else "has no tables"
             yield (key,), f"{key!r} has no effect: {storage} {why}", _INSTEAD[storage]
-    if storage == "event_log" and (unread := spec.keys() - {"timeout"}):
-        what = f"'spec' has no effect: event_log needs to know no {min(unread)!r}"
+    if storage == "event_log" and (ignored := spec.keys() - {"timeout"}):
+        what = f"'spec' has no effect: event_log needs to know no {min(ignored)!r}"
         yield ("spec",), what, _INSTEAD[storage]
     replaces = storage in _NO_TABLE or mode not in ("append", "overwrite")
     if "key" in block and is_declared and not replaces:
@@ -75,7 +77,9 @@ def unheeded_by_ours(storage: str, mode: str, block: Mapping[str, Any]) -> Itera
         yield ("spec", "table"), "'table' is there twice", "keep one"
 
 
-def misleading(storage: str, driver: str, mode: str, block: Mapping[str, Any]) -> Iterator[Found]:
+def misleading(
+    storage: str, driver: str, mode: str, block: Mapping[str, Any]
+) -> Iterator[OptionProblem]:
     """Name what does nothing where the author must think that it does: data would be wrong."""
     spec = _spec(block)
     if _tables_differ(block):
@@ -94,7 +98,7 @@ def misleading(storage: str, driver: str, mode: str, block: Mapping[str, Any]) -
         yield from _of_vector(spec, block["key"])
 
 
-def _of_vector(spec: Mapping[str, Any], key: Any) -> Iterator[Found]:
+def _of_vector(spec: Mapping[str, Any], key: Any) -> Iterator[OptionProblem]:
     own = str(spec.get("id_column") or "id")
     columns = [key] if isinstance(key, str) else key
     if columns and "{{" not in own and columns not in ([own], ["id"]):

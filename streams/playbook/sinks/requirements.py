@@ -7,9 +7,9 @@ from typing import Any
 
 from streams.playbook.auth import AUTH_KEYS
 from streams.playbook.shape import nearest
-from streams.playbook.source import Path
+from streams.playbook.yaml_document import Path
 
-Found = tuple[Path, str, str | None]
+OptionProblem = tuple[Path, str, str | None]
 _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "duckdb": ("a file", ("database", "path")),
     "s3": ("a bucket", ("bucket",)),
@@ -24,7 +24,7 @@ _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _PAIR = ("key", "value", "ttl")
 
 
-def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found]:
+def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[OptionProblem]:
     """Say what is missing, or would be refused for certain when it runs."""
     given = block.get("spec")
     spec = given if isinstance(given, dict) else {}
@@ -39,7 +39,7 @@ def needs(storage: str, driver: str, block: Mapping[str, Any]) -> Iterator[Found
         yield ("format",), "nothing can be appended to a parquet file", hint
 
 
-def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> Found | None:
+def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> OptionProblem | None:
     """Say what neither `spec` tells nor a credential could."""
     given = block.get("spec")
     spec = given if isinstance(given, dict) else {}
@@ -50,7 +50,7 @@ def lacks(storage: str, driver: str, block: Mapping[str, Any]) -> Found | None:
     return (), f"a {storage} sink needs {what}", hint
 
 
-def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[Found]:
+def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[OptionProblem]:
     for key in ("path", "key", "database"):
         name = spec.get(key)
         if not isinstance(name, str) or "{{" in name:
@@ -61,7 +61,7 @@ def _of_place(storage: str, spec: Mapping[str, Any]) -> Iterator[Found]:
             yield ("spec", key), what, "write it without a leading / and without .."
 
 
-def _of_pair(block: Mapping[str, Any]) -> Iterator[Found]:
+def _of_pair(block: Mapping[str, Any]) -> Iterator[OptionProblem]:
     named = next((key for key in ("data", "args") if isinstance(block.get(key), dict)), None)
     if named is None:
         return

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import Any
 
 from streams.events.model import Json
-from streams.playbook.compiled import Way
 from streams.playbook.draft import IN_SINKS
 from streams.playbook.errors import BadSink
 from streams.playbook.expressions import Template
+from streams.playbook.template_compiler import KeyPath
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUOTED = re.compile(r'"(?:[^"]|"")+"')
@@ -31,7 +31,7 @@ class RowsToPostgres:
     """Renders to the configuration of a postgres task: a statement, its rows, a reference."""
 
     def __init__(self, block: Template) -> None:
-        self._block, self.names, self.ways = block, *outer(block)
+        self._block, self.names, self.key_paths = block, *outer(block)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration.
@@ -50,7 +50,7 @@ class VectorsToPostgres:
     """Renders `id`, `vector` and `meta` to a postgres task for a table of pgvector."""
 
     def __init__(self, block: Template) -> None:
-        self._block, self.names, self.ways = block, *outer(block)
+        self._block, self.names, self.key_paths = block, *outer(block)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration.
@@ -76,7 +76,7 @@ class ReferenceTo:
 
     def __init__(self, config: Template, reference: Mapping[str, Json]) -> None:
         self._config, self._reference = config, reference
-        self.names, self.ways = outer(config)
+        self.names, self.key_paths = outer(config)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration."""
@@ -84,10 +84,10 @@ class ReferenceTo:
         return {**config, "reference": dict(self._reference)}
 
 
-def outer(block: Template) -> tuple[frozenset[str], frozenset[Way]]:
+def outer(block: Template) -> tuple[frozenset[str], frozenset[KeyPath]]:
     """Return what a sink's templates read, beside the result that it persists."""
-    ways = frozenset(way for way in block.ways if way[0] not in IN_SINKS)
-    return frozenset(way[0] for way in ways), ways
+    key_paths = frozenset(key_path for key_path in block.key_paths if key_path[0] not in IN_SINKS)
+    return frozenset(key_path[0] for key_path in key_paths), key_paths
 
 
 def rows_of(data: Any) -> list[Row]:
@@ -118,7 +118,7 @@ def range_of(rows: Sequence[Row], key: Sequence[str]) -> str:
     return f"{key[0]}:{low}" if first == last else f"{key[0]}:{low}-{high}"
 
 
-def alike(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]:
+def group_by_columns(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]:
     """Return rows in groups of the same columns, since a column that a row lacks is left alone.
 
     Where a key is in two groups, its rows must follow each other: then groups are of neighbours.
@@ -137,7 +137,7 @@ def alike(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]:
     return [list(group) for _, group in groupby(rows, frozenset)]
 
 
-def quoted(name: str) -> str:
+def quote_table(name: str) -> str:
     """Return a name as SQL reads it; a plain one is folded to lower case, as Postgres does.
 
     Raises:
@@ -168,9 +168,9 @@ def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> d
     span = "" if mode == "update" and rows else range_of(rows, key)
     reference = {"store": "db", "key": table, "range": span}
     if not rows:
-        nothing = f"DELETE FROM {quoted(table)}" if mode == "overwrite" else "SELECT 1"  # noqa: S608
+        nothing = f"DELETE FROM {quote_table(table)}" if mode == "overwrite" else "SELECT 1"  # noqa: S608
         return {"command": nothing, "reference": reference}
-    groups = alike(rows, key) if mode in ("update", "upsert") else [rows]
+    groups = group_by_columns(rows, key) if mode in ("update", "upsert") else [rows]
     saves = [_part(table, mode, key, group) for group in groups]
     return {**(saves[0] if len(saves) == 1 else {"saves": saves}), "reference": reference}
 
@@ -197,12 +197,12 @@ def statement(table: str, mode: str, key: tuple[str, ...], columns: tuple[str, .
             raise BadSink("an update of nothing but its key changes nothing")
         changes = ", ".join(f"{column(name)} = :{names[name]}" for name in rest)
         where = " AND ".join(f"{column(name)} = :{names[name]}" for name in key)
-        return f"UPDATE {quoted(table)} SET {changes} WHERE {where}"  # noqa: S608 - names, quoted
+        return f"UPDATE {quote_table(table)} SET {changes} WHERE {where}"  # noqa: S608 - names, quoted
     into = ", ".join(map(column, columns))
     values = ", ".join(f":{names[name]}" for name in columns)
-    made = f"INSERT INTO {quoted(table)} ({into}) VALUES ({values})"  # noqa: S608 - names, quoted
+    made = f"INSERT INTO {quote_table(table)} ({into}) VALUES ({values})"  # noqa: S608 - names, quoted
     if mode == "overwrite":
-        return f"DELETE FROM {quoted(table)}; {made}"  # noqa: S608 - names, quoted
+        return f"DELETE FROM {quote_table(table)}; {made}"  # noqa: S608 - names, quoted
     if mode != "upsert":
         return made
     changes = ", ".join(f"{column(name)} = EXCLUDED.{column(name)}" for name in rest)

@@ -18,7 +18,7 @@ DIALECTS = ("sql", "cypher", "gremlin", "sparql")
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientPackage:
     """A package that a driver needs; `install` brings it."""
 
     module: str
@@ -35,14 +35,14 @@ class Storage:
     is_table: bool = False
     has_format: bool = False
     spec: tuple[str, ...] = ()
-    drivers: Mapping[str, Client | None] = field(default_factory=dict)
+    drivers: Mapping[str, ClientPackage | None] = field(default_factory=dict)
     """Ours, the first being the usual one; None: it needs nothing more."""
     repeats: tuple[str, ...] = ()
     """Modes in which an attempt that comes again writes again."""
 
 
-def _extra(name: str, module: str) -> Client:
-    return Client(module, f'pip install "noetl-streams[{name}]"')
+def _extra(name: str, module: str) -> ClientPackage:
+    return ClientPackage(module, f'pip install "noetl-streams[{name}]"')
 
 
 _TABLE = ("append", "overwrite", "update", "upsert")
@@ -98,7 +98,7 @@ STORAGES: Mapping[str, Storage] = {
         spec=("driver", "dialect", "url", "database", "path"),
         drivers={
             "neo4j": _extra("graph", "neo4j"),
-            "ladybug": Client("ladybug", "pip install ladybug"),
+            "ladybug": ClientPackage("ladybug", "pip install ladybug"),
         },
     ),
 }

@@ -97,7 +97,7 @@ async def begin(
         step = _step(playbook, item)
         name_credentials(playbook.credentials)
         document = await documents.document(item)
-        scope = await documents.scope(item, document, step.ways)
+        scope = await documents.scope(item, document, step.key_paths)
         return Attempt(lease, ports, options, step, document, scope, aside)
 
     return await patiently(read, clock=ports.clock, until=lease.last_moment)

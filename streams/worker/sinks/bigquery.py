@@ -23,9 +23,9 @@ from google.oauth2 import service_account
 
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 from streams.worker.sinks.tables import (
-    Rows,
+    TableRows,
     groups,
     last_of_key,
     merge,
@@ -50,10 +50,10 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 class BigqueryDriver:
     """Appends and overwrites by load jobs, upserts and updates by MERGE, statements as queries."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._clients = Clients[Any](_close)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Write the rows, or run the statement, and wait until that is done."""
         rows = None if job.statement is not None else table_rows(job)
         try:
@@ -76,13 +76,13 @@ async def _close(client: Any) -> None:
     client.close()
 
 
-def _login(job: Job) -> tuple[str | None, ...]:
+def _login(job: SinkJob) -> tuple[str | None, ...]:
     """Return what a client is made of: project, endpoint, location and the account's key."""
     key = job.setting("service_account_key", "service_account", "credentials_json")
     return (*(job.setting(name) for name in ("project", "endpoint", "location")), key)
 
 
-def _opened(job: Job) -> Any:
+def _opened(job: SinkJob) -> Any:
     project, endpoint, location, key = _login(job)
     if project is None:
         raise BadConfig("a bigquery sink needs a project, in `spec` or in its credential")
@@ -106,7 +106,7 @@ def _account(key: str) -> Any:
         raise BadConfig("the service account's key cannot be read") from None
 
 
-def _write(client: Any, job: Job, rows: Rows | None) -> None:
+def _write(client: Any, job: SinkJob, rows: TableRows | None) -> None:
     digest = sha256(f"{job.deployment}/{job.name}".encode()).hexdigest()[:20]
     name = f"noetl-{_NO_NAME.sub('_', job.call.step)[:60]}-{digest}"
     for place, begin in enumerate(_jobs(client, job, rows)):
@@ -127,7 +127,7 @@ def _once(client: Any, name: str, begin: Begin) -> None:
         return
 
 
-def _jobs(client: Any, job: Job, rows: Rows | None) -> Iterator[Begin]:
+def _jobs(client: Any, job: SinkJob, rows: TableRows | None) -> Iterator[Begin]:
     """Return the jobs of a write, one after the other, each as what begins it under a name."""
     if rows is None:
         yield partial(_query, client, *_command(job))
@@ -153,11 +153,11 @@ def _jobs(client: Any, job: Job, rows: Rows | None) -> Iterator[Begin]:
         fields = [_field(schema, table, name) for name in some.columns]
         last, size = last_of_key(some.rows, job.key), max(1, MOST_PARAMETERS // len(fields))
         for begin in range(0, len(last), size):
-            part = Rows(_quote(table), some.columns, last[begin : begin + size])
+            part = TableRows(_quote(table), some.columns, last[begin : begin + size])
             yield partial(_query, client, *_merge(job, part, fields))
 
 
-def _command(job: Job) -> tuple[str, list[Any]]:
+def _command(job: SinkJob) -> tuple[str, list[Any]]:
     commands = statements(job.statement or "")
     if len(commands) != 1:
         raise BadConfig(f"a bigquery sink takes one statement, not {len(commands)}")
@@ -168,7 +168,7 @@ def _command(job: Job) -> tuple[str, list[Any]]:
     return commands[0].sql([f"@{name}" for name in names]), params
 
 
-def _merge(job: Job, rows: Rows, fields: Sequence[Any]) -> tuple[str, list[Any]]:
+def _merge(job: SinkJob, rows: TableRows, fields: Sequence[Any]) -> tuple[str, list[Any]]:
     selects, params = [], []
     for place, row in enumerate(rows.rows):
         of = {name: f"p{place}_{n}" for n, name in enumerate(rows.columns)}
@@ -231,7 +231,7 @@ def _loadable(value: Any, field: Any) -> Any:
     return value if is_json else str(value)
 
 
-def _table(job: Job, project: str) -> str:
+def _table(job: SinkJob, project: str) -> str:
     parts = str(job.table).split(".")
     dataset = job.setting("dataset")
     if len(parts) == 1:

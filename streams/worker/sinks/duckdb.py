@@ -9,12 +9,12 @@ from pathlib import Path
 import duckdb
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sinks.rows import quoted
+from streams.playbook.sinks.rows import quote_table
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.duckdb_rows import write
-from streams.worker.sinks.place import below
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
-from streams.worker.sinks.tables import Rows, groups, reference, table_rows, text_of_json
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
+from streams.worker.sinks.sink_folder import below
+from streams.worker.sinks.tables import TableRows, groups, reference, table_rows, text_of_json
 from streams.worker.tools.duckdb import bound
 from streams.worker.tools.postgres.statement import statements
 
@@ -36,11 +36,11 @@ class DuckdbDriver:
     names may be anywhere. One process at a time can have a file open, so writers take turns.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._folder = around.folder
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Write the rows, or run the statement."""
         place = self._place(job)
         async with self._turns[str(place)]:
@@ -62,7 +62,7 @@ class DuckdbDriver:
     async def close(self) -> None:
         """Hold nothing between writes."""
 
-    def _place(self, job: Job) -> Path:
+    def _place(self, job: SinkJob) -> Path:
         named = job.spec.get("database") or job.spec.get("path")
         if named is not None:
             return below(self._folder, str(named))
@@ -72,7 +72,7 @@ class DuckdbDriver:
         return Path(known)
 
 
-def _write(place: Path, job: Job) -> Reference:
+def _write(place: Path, job: SinkJob) -> SinkReference:
     rows = None if job.statement is not None else table_rows(job)
     name = [job.deployment, job.name]
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def _write(place: Path, job: Job) -> Reference:
     return reference(job, rows, *found)
 
 
-def _do(session: duckdb.DuckDBPyConnection, job: Job, rows: Rows | None) -> int | None:
+def _do(session: duckdb.DuckDBPyConnection, job: SinkJob, rows: TableRows | None) -> int | None:
     """Return how many rows an update found, which nobody else can tell."""
     if rows is None:
         params = {name: text_of_json(value) for name, value in job.params.items()}
@@ -99,7 +99,7 @@ def _do(session: duckdb.DuckDBPyConnection, job: Job, rows: Rows | None) -> int 
             session.execute(*bound(command, params))
         return None
     if job.mode == "overwrite":
-        session.execute(f"DELETE FROM {quoted(rows.table)}")  # noqa: S608 - a name, quoted
+        session.execute(f"DELETE FROM {quote_table(rows.table)}")  # noqa: S608 - a name, quoted
     mode = "append" if job.mode == "overwrite" else job.mode
     count = sum(write(session, some, mode, job.key) for some in groups(job, rows))
     return count if mode == "update" else None

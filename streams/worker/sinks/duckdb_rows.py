@@ -13,14 +13,16 @@ import duckdb
 import pyarrow as pa
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sinks.rows import column, quoted
-from streams.worker.sinks.tables import Rows, text_of_json
+from streams.playbook.sinks.rows import column, quote_table
+from streams.worker.sinks.tables import TableRows, text_of_json
 
 _ROWS = "noetl_rows"
 _PLACE = "noetl_place"
 
 
-def write(session: duckdb.DuckDBPyConnection, rows: Rows, mode: str, key: Sequence[str]) -> int:
+def write(
+    session: duckdb.DuckDBPyConnection, rows: TableRows, mode: str, key: Sequence[str]
+) -> int:
     """Append, update or upsert the rows, of one key the last; return how many were written.
 
     Raises:
@@ -31,7 +33,7 @@ def write(session: duckdb.DuckDBPyConnection, rows: Rows, mode: str, key: Sequen
     rest = [name for name in columns if name not in keys]
     if mode == "update" and not rest:
         raise BadSink("an update of nothing but its key changes nothing")
-    table, names = quoted(rows.table), ", ".join(columns)
+    table, names = quote_table(rows.table), ", ".join(columns)
     there = session.execute(f"DESCRIBE SELECT {names} FROM {table}").fetchall()  # noqa: S608
     made, source = _source(rows, columns, [one[1] for one in there])
     if mode != "append":
@@ -54,7 +56,7 @@ def write(session: duckdb.DuckDBPyConnection, rows: Rows, mode: str, key: Sequen
     return int(count)
 
 
-def _source(rows: Rows, columns: Sequence[str], types: Sequence[str]) -> tuple[pa.Table, str]:
+def _source(rows: TableRows, columns: Sequence[str], types: Sequence[str]) -> tuple[pa.Table, str]:
     """Return the rows as a table, and the SELECT that casts it to the columns' types."""
     arrays: dict[str, pa.Array] = {_PLACE: pa.array(range(len(rows.rows)))}
     selected = [_PLACE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from streams.worker.errors import BadConfig
-from streams.worker.sinks.port import Around, Job, Reference
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference
 
 MOST_BYTES = 16 * 1024
 
@@ -13,13 +13,13 @@ MOST_BYTES = 16 * 1024
 class EventLogDriver:
     """Names the step's own event; what the author wants recorded beside goes into it."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         pass
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Return a reference to the event, with `data` in it where the author gave any."""
         call = job.call
-        made: Reference = {
+        made: SinkReference = {
             "store": "event_log",
             "key": f"execution/{call.execution_id}/step/{call.step}",
             "range": "",

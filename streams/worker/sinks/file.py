@@ -11,8 +11,8 @@ from pathlib import Path
 
 from streams.events.model import Json
 from streams.worker.sinks.format import encoded, lines, numbered, parts, span, surplus
-from streams.worker.sinks.place import below
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
+from streams.worker.sinks.sink_folder import below
 
 
 class FileDriver:
@@ -25,11 +25,11 @@ class FileDriver:
     named after the execution, the step and the write.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._folder = around.folder
         self._appending = asyncio.Lock()
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Write the value as a file, a list with `chunk_size` as several."""
         name = str(job.spec.get("path") or f"{job.name}.{job.format}")
         place = below(self._folder, name)
@@ -49,7 +49,7 @@ class FileDriver:
 
 
 def _replace(
-    folder: Path | None, name: str, job: Job, made: Sequence[tuple[int | None, Json]]
+    folder: Path | None, name: str, job: SinkJob, made: Sequence[tuple[int | None, Json]]
 ) -> None:
     for number, data in made:
         place = below(folder, numbered(name, number))
@@ -73,13 +73,13 @@ def _replace(
             below(folder, numbered(name, number)).unlink(missing_ok=True)
 
 
-def _aside(place: Path, job: Job, attempt: int) -> Path:
+def _aside(place: Path, job: SinkJob, attempt: int) -> Path:
     """Return where an attempt writes the file before it is whole."""
     name = sha256(job.name.encode()).hexdigest()[:16]
     return place.with_name(f".{place.name}.{name}.{attempt}")
 
 
-def _append(place: Path, job: Job) -> None:
+def _append(place: Path, job: SinkJob) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from streams.events.model import Json
 from streams.worker.errors import BadConfig
-from streams.worker.sinks.port import Job
+from streams.worker.sinks.port import SinkJob
 
 MEDIA_TYPES: Mapping[str, str] = {
     "json": "application/json",
@@ -69,14 +69,14 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def parts(job: Job) -> list[tuple[int | None, Json]]:
+def parts(job: SinkJob) -> list[tuple[int | None, Json]]:
     """Return what is written at once: a list in chunks, each with its number, else all of it."""
     if job.chunk_size is None or not isinstance(job.data, list):
         return [(None, job.data)]
     return list(enumerate(_chunks(job.data, job.chunk_size))) or [(0, [])]
 
 
-def surplus(job: Job, made: Sequence[tuple[int | None, Json]]) -> int | None:
+def surplus(job: SinkJob, made: Sequence[tuple[int | None, Json]]) -> int | None:
     """Return the number of the first part that a longer list may have left; None: there is none."""
     if job.chunk_size is None or job.mode == "append":
         return None

@@ -10,8 +10,8 @@ from pathlib import Path
 import ladybug
 
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.sinks.place import below
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
+from streams.worker.sinks.sink_folder import below
 
 _LOCKED = "Could not set lock"
 _QUOTED = re.compile(
@@ -34,11 +34,11 @@ class LadybugDriver:
     other file: those that read or write files are refused.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._folder = around.folder
         self._turns: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Run the statement."""
         named = job.spec.get("path") or job.spec.get("database")
         known = job.secret.get("path") or job.secret.get("database")
@@ -69,7 +69,7 @@ def _reaching(statement: str) -> str | None:
     return None if found is None else " ".join(str(found[1] or found[2]).upper().split())
 
 
-def _run(place: Path, job: Job) -> None:
+def _run(place: Path, job: SinkJob) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     database = ladybug.Database(str(place))
     try:

@@ -16,7 +16,7 @@ from neo4j.exceptions import (
 
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 
 
 class Neo4jDriver:
@@ -25,10 +25,10 @@ class Neo4jDriver:
     There is no fence: a statement that can be repeated (MERGE) leaves the same.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._drivers = Clients[AsyncDriver](AsyncDriver.close)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Run the statement."""
         login = _login(job)
         try:
@@ -54,7 +54,7 @@ class Neo4jDriver:
         await self._drivers.close()
 
 
-def _login(job: Job) -> tuple[str, str, str]:
+def _login(job: SinkJob) -> tuple[str, str, str]:
     url = job.setting("url", "uri", "dsn")
     if url is None:
         raise BadConfig("a graph sink needs `auth` whose credential has `url`, or spec.url")

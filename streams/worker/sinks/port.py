@@ -11,7 +11,7 @@ from streams.errors import Refused
 from streams.events.model import Json
 from streams.worker.port import Call, Credentials
 
-Reference = dict[str, Json]
+SinkReference = dict[str, Json]
 """{store, key, range}: enough to find again what was written."""
 
 
@@ -24,7 +24,7 @@ class SinkRefused(Refused):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class SinkJob:
     """One write. `secret` holds the fields of the credential that the sink names."""
 
     storage: str
@@ -63,7 +63,7 @@ class Job:
 class Driver(Protocol):
     """Writes to one kind of storage."""
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Persist what the job holds, and return once it is durable.
 
         Raises:
@@ -79,7 +79,7 @@ class Driver(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class SinkEnvironment:
     """What a driver may need of the deployment around it."""
 
     credentials: Credentials

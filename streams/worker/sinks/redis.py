@@ -20,7 +20,7 @@ from redis.exceptions import (
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import rows_in
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 
 CHUNK = 1000
 CONNECTIONS = 16
@@ -34,10 +34,10 @@ class RedisDriver:
     are set; with append the value is added to the list at the key.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._clients = Clients[redis.Redis](redis.Redis.aclose)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Write all pairs, each chunk of them in one transaction."""
         pairs = [_pair(row, job) for row in rows_in(job.data, "kv")]
         url = job.setting("url", "dsn") or _url(job.secret)
@@ -59,7 +59,7 @@ class RedisDriver:
         await self._clients.close()
 
 
-async def _send_all(client: redis.Redis, job: Job, pairs: Sequence[Pair]) -> None:
+async def _send_all(client: redis.Redis, job: SinkJob, pairs: Sequence[Pair]) -> None:
     """Send the chunks, as many at the same time as the job wants, those with one key in order.
 
     When one fails the rest are ended and waited for: what still went on would write after the
@@ -118,7 +118,7 @@ def _url(secret: Mapping[str, str]) -> str:
     )
 
 
-def _pair(row: Mapping[str, Any], job: Job) -> Pair:
+def _pair(row: Mapping[str, Any], job: SinkJob) -> Pair:
     if not {"key", "value"} <= row.keys():
         raise BadConfig(f"a kv sink takes `key` and `value`: there is {', '.join(row)}")
     if unknown := row.keys() - {"key", "value", "ttl"}:

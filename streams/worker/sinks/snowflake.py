@@ -18,8 +18,15 @@ from snowflake.connector.errors import (
 
 from streams.playbook.sinks.rows import QUOTED
 from streams.worker.errors import BadConfig, TargetUnavailable
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
-from streams.worker.sinks.tables import Rows, groups, merge, reference, table_rows, text_of_json
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
+from streams.worker.sinks.tables import (
+    TableRows,
+    groups,
+    merge,
+    reference,
+    table_rows,
+    text_of_json,
+)
 from streams.worker.tools.postgres.statement import statements
 
 _LOGIN = ("account", "user", "password", "token", "authenticator", "role", "warehouse", "host")
@@ -32,10 +39,10 @@ class SnowflakeDriver:
     adds its rows again; the other modes leave the same.
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         pass
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Write the rows, or run the statement."""
         rows = None if job.statement is not None else table_rows(job)
         try:
@@ -54,7 +61,7 @@ class SnowflakeDriver:
         """Hold nothing between writes."""
 
 
-def _write(job: Job, rows: Rows | None) -> None:
+def _write(job: SinkJob, rows: TableRows | None) -> None:
     login = {name: value for name in (*_LOGIN, *_PLACE) if (value := job.setting(name))}
     if "account" not in login:
         raise BadConfig("a snowflake sink needs `auth` whose credential has account, user …")
@@ -70,7 +77,7 @@ def _write(job: Job, rows: Rows | None) -> None:
             cursor.close()
 
 
-def _do(cursor: Any, job: Job, rows: Rows | None) -> None:
+def _do(cursor: Any, job: SinkJob, rows: TableRows | None) -> None:
     if rows is None:
         for command in statements(job.statement or ""):
             names = command.parameters
@@ -91,7 +98,7 @@ def _do(cursor: Any, job: Job, rows: Rows | None) -> None:
             cursor.execute(sql, [text_of_json(row.get(name)) for name in some.columns])
 
 
-def _sql(job: Job, rows: Rows) -> str:
+def _sql(job: SinkJob, rows: TableRows) -> str:
     """Return the statement that writes one of the rows."""
     if job.mode in ("append", "overwrite"):
         into, marks = ", ".join(map(_quote, rows.columns)), ", ".join(["%s"] * len(rows.columns))

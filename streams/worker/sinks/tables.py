@@ -9,16 +9,16 @@ from typing import Any
 import orjson
 
 from streams.playbook.errors import BadSink
-from streams.playbook.sinks.rows import alike, range_of, rows_of
+from streams.playbook.sinks.rows import group_by_columns, range_of, rows_of
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import columns_of
-from streams.worker.sinks.port import Job, Reference
+from streams.worker.sinks.port import SinkJob, SinkReference
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TableRows:
     """The rows of a job, and all columns that they have."""
 
     table: str
@@ -26,7 +26,7 @@ class Rows:
     rows: Sequence[Row]
 
 
-def table_rows(job: Job) -> Rows:
+def table_rows(job: SinkJob) -> TableRows:
     """Return the rows of a declarative job.
 
     Raises:
@@ -38,10 +38,10 @@ def table_rows(job: Job) -> Rows:
         rows = rows_of(job.data)
     except BadSink as error:
         raise BadConfig(str(error)) from error
-    return Rows(job.table, tuple(columns_of(rows)), rows)
+    return TableRows(job.table, tuple(columns_of(rows)), rows)
 
 
-def groups(job: Job, rows: Rows) -> list[Rows]:
+def groups(job: SinkJob, rows: TableRows) -> list[TableRows]:
     """Return the rows as those that one statement can write: of the same columns, if it sets them.
 
     Raises:
@@ -50,10 +50,10 @@ def groups(job: Job, rows: Rows) -> list[Rows]:
     if job.mode not in ("update", "upsert") or not rows.rows:
         return [rows] if rows.rows else []
     try:
-        made = alike(rows.rows, job.key)
+        made = group_by_columns(rows.rows, job.key)
     except BadSink as error:
         raise BadConfig(str(error)) from error
-    return [Rows(rows.table, tuple(columns_of(some)), some) for some in made]
+    return [TableRows(rows.table, tuple(columns_of(some)), some) for some in made]
 
 
 def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
@@ -65,7 +65,7 @@ def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
     return list(last.values())
 
 
-def reference(job: Job, rows: Rows | None, count: int | None = None) -> Reference:
+def reference(job: SinkJob, rows: TableRows | None, count: int | None = None) -> SinkReference:
     """Return where the rows are; `count` tells how many there were, where only the storage can."""
     if rows is None:
         return {"store": job.storage, "key": "statement", "range": ""}
@@ -81,7 +81,7 @@ def text_of_json(value: Any) -> Any:
 
 
 def merge(
-    rows: Rows, key: Sequence[str], source: str, quote: Callable[[str], str], *, inserts: bool
+    rows: TableRows, key: Sequence[str], source: str, quote: Callable[[str], str], *, inserts: bool
 ) -> str:
     """Return the MERGE of `source`, whose columns are the rows', into the table.
 

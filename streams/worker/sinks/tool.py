@@ -11,8 +11,8 @@ from typing import Any
 from streams.playbook.sinks.storages import DRIVERS, STORAGES, missing
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.sinks.port import Around, Driver, Job, SinkRefused
-from streams.worker.tools.failure import failed, mapping, seconds
+from streams.worker.sinks.port import Driver, SinkEnvironment, SinkJob, SinkRefused
+from streams.worker.tools.task_config import failed, mapping, seconds
 
 _OURS: Mapping[str, str] = {
     "event_log": "event_log:EventLogDriver",
@@ -26,13 +26,13 @@ _OURS: Mapping[str, str] = {
     "bigquery": "bigquery:BigqueryDriver",
     "snowflake": "snowflake:SnowflakeDriver",
 }
-Make = Callable[[Around], Driver]
+Make = Callable[[SinkEnvironment], Driver]
 
 
 class SinkTool:
     """Runs the task that a `sink:` block was compiled into."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._around = around
         self._drivers: dict[str, Driver] = {}
 
@@ -72,13 +72,13 @@ class SinkTool:
             found = self._drivers[name] = _made(storage, driver, name)(self._around)
         return found
 
-    async def _job(self, storage: str, config: Config, call: Call) -> Job:
+    async def _job(self, storage: str, config: Config, call: Call) -> SinkJob:
         secret: Mapping[str, str] = {}
         if (auth := config.get("auth")) is not None:
             find = self._around.credentials.find
             secret = await find(call.tenant_id, call.organization_id, str(auth))
         table, chunk = config.get("table"), config.get("chunk_size")
-        return Job(
+        return SinkJob(
             storage=storage,
             mode=str(config.get("mode") or ""),
             call=call,
@@ -97,7 +97,7 @@ class SinkTool:
         )
 
 
-def _named(job: Job, usual: str) -> str:
+def _named(job: SinkJob, usual: str) -> str:
     """Return the driver's name: as the block says, else as the credential does."""
     if "driver" in job.spec or "driver" not in STORAGES[job.storage].spec:
         return usual

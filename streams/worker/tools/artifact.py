@@ -23,14 +23,14 @@ from streams.worker.tools.artifact_config import (
     content_type_of,
     encoded,
     execution_id_of,
-    given_in,
+    find_reference,
     plain_type,
     reference_of,
-    told_in,
+    with_args,
 )
-from streams.worker.tools.download import Downloads, NoSource, Source, from_file
-from streams.worker.tools.failure import failed
-from streams.worker.tools.part import part_of, read_part
+from streams.worker.tools.byte_range import parse_range, read_range
+from streams.worker.tools.download import ByteSource, Downloads, SourceUnavailable, from_file
+from streams.worker.tools.task_config import failed
 
 TEXT = "text/plain; charset=utf-8"
 ACTIONS = ("get", "put", "list")
@@ -40,7 +40,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (BadConfig, "artifact.config"),
     (UnknownCredential, "artifact.config"),
     (BadLocator, "artifact.config"),
-    (NoSource, "artifact.source"),
+    (SourceUnavailable, "artifact.source"),
     (TooLargeAValue, "artifact.too_large"),
     (TooManyRows, "artifact.too_large"),
     (NoSuchResult, "artifact.missing"),
@@ -80,7 +80,7 @@ class ArtifactTool:
         Raises:
             Unavailable: the store or the log is down.
         """
-        given = given_in(config)
+        given = with_args(config)
         scope, action = Scope(call.tenant_id, call.organization_id), given.get("action", "get")
         try:
             if action == "put":
@@ -133,7 +133,7 @@ class ArtifactTool:
         return Outcome(status="success", data=told, stored=ref)
 
     async def _store(
-        self, scope: Scope, source: Source, kind: str | None, codec: Compression | None
+        self, scope: Scope, source: ByteSource, kind: str | None, codec: Compression | None
     ) -> PayloadRef:
         media_type = kind or plain_type(source.media_type)
         return await self._payloads.store(
@@ -145,8 +145,8 @@ class ArtifactTool:
         if asked is not None:
             if ref.media_type == MANIFEST:
                 raise BadConfig("'range' counts bytes, and a loop has rows; get it without")
-            first, last = part_of(asked, ref.byte_length)
-            part = await read_part(self._payloads, ref, first, last, self._value_bytes)
+            first, last = parse_range(asked, ref.byte_length)
+            part = await read_range(self._payloads, ref, first, last, self._value_bytes)
             value, notes = text_of(part, ref.media_type)
             meta |= {"range": f"{first}-{last}", **notes}
             return Outcome(status="success", data=value, meta=meta)
@@ -166,7 +166,7 @@ class ArtifactTool:
         return Outcome(status="success", data=[dict(one) for one in found])
 
     async def _payload(self, given: Mapping[str, Any], scope: Scope, call: Call) -> PayloadRef:
-        ref = told_in(given.get("ref"))
+        ref = find_reference(given.get("ref"))
         if ref is None:
             raise BadConfig("'ref' is missing or null: a small result is in its event, not stored")
         if isinstance(ref, str):

@@ -105,13 +105,13 @@ def execution_id_of(value: Any) -> int:
     raise BadConfig(f"'execution_id' is {text[:80]!r}, not the number of an execution")
 
 
-def given_in(config: Config) -> dict[str, Any]:
+def with_args(config: Config) -> dict[str, Any]:
     """Return a task's keys, with those below `args`."""
     inner = config.get("args")
     return {**(inner if isinstance(inner, dict) else {}), **config}
 
 
-def told_in(ref: Any) -> Any:
+def find_reference(ref: Any) -> Any:
     """Return the name, or the payload's reference, in whatever tells of a result.
 
     That is a name, either kind of reference, what a put answered, or all that templates see of
@@ -124,7 +124,7 @@ def told_in(ref: Any) -> Any:
     if "_ref" in ref or "uri" in ref:
         return ref.get("_ref", ref)
     inner = next((ref[key] for key in ("ref", "data") if isinstance(ref.get(key), dict)), None)
-    return ref if inner is None else told_in(inner)
+    return ref if inner is None else find_reference(inner)
 
 
 def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:

@@ -15,9 +15,9 @@ from yarl import URL
 from streams.errors import Refused
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Credentials
-from streams.worker.sinks.place import below
-from streams.worker.tools.failure import mapping, request_name, seconds, text
+from streams.worker.sinks.sink_folder import below
 from streams.worker.tools.http.auth import authorization
+from streams.worker.tools.task_config import mapping, request_name, seconds, text
 
 OCTETS = "application/octet-stream"
 MOST_BYTES = 16 << 30
@@ -26,12 +26,12 @@ DOWNLOAD_S, CONNECT_S, SILENCE_S = 3600.0, 30.0, 120.0
 _PIECE_BYTES = 1 << 18
 
 
-class NoSource(Refused):
+class SourceUnavailable(Refused):
     """The address or the file does not give what it should."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ByteSource:
     """Bytes as they come, and what their giver says they are."""
 
     pieces: AsyncIterator[bytes]
@@ -46,7 +46,7 @@ class Downloads:
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
-    async def open(self, config: Config, call: Call) -> AsyncIterator[Source]:
+    async def open(self, config: Config, call: Call) -> AsyncIterator[ByteSource]:
         """Ask for `url` and give the answer's body as it comes.
 
         Raises:
@@ -67,17 +67,17 @@ class Downloads:
             )
             async with asking as answer:
                 if answer.status >= 400:
-                    raise NoSource(f"{name} answered {answer.status}; nothing was stored")
+                    raise SourceUnavailable(f"{name} answered {answer.status}; nothing was stored")
                 pieces = _bounded(answer.content.iter_chunked(_PIECE_BYTES), name)
-                yield Source(pieces, answer.headers.get("Content-Type", OCTETS))
+                yield ByteSource(pieces, answer.headers.get("Content-Type", OCTETS))
         except TimeoutError as error:
             why = "not done in time; give it a longer `timeout`"
-            raise NoSource(f"{name}: {why}; nothing was stored") from error
+            raise SourceUnavailable(f"{name}: {why}; nothing was stored") from error
         except (aiohttp.InvalidURL, ValueError) as error:
             raise BadConfig(f"{name}: {error}") from error
         except (aiohttp.ClientError, OSError) as error:
             why = str(error) or type(error).__name__
-            raise NoSource(f"{name}: {why}; nothing was stored") from error
+            raise SourceUnavailable(f"{name}: {why}; nothing was stored") from error
 
     async def close(self) -> None:
         """Close the connections."""
@@ -121,7 +121,7 @@ def _address(config: Config) -> URL:
     return found
 
 
-def from_file(folder: Path | None, config: Config) -> Source:
+def from_file(folder: Path | None, config: Config) -> ByteSource:
     """Give a file that lies below the deployment's folder for files.
 
     Raises:
@@ -138,9 +138,9 @@ def from_file(folder: Path | None, config: Config) -> Source:
                 while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
                     yield piece
         except OSError as error:
-            raise NoSource(f"{name}: {error.strerror or error}") from error
+            raise SourceUnavailable(f"{name}: {error.strerror or error}") from error
 
-    return Source(_bounded(pieces(), name), guess_type(name)[0] or OCTETS)
+    return ByteSource(_bounded(pieces(), name), guess_type(name)[0] or OCTETS)
 
 
 async def _bounded(pieces: AsyncIterator[bytes], name: str) -> AsyncIterator[bytes]:
@@ -148,5 +148,5 @@ async def _bounded(pieces: AsyncIterator[bytes], name: str) -> AsyncIterator[byt
     async for piece in pieces:
         length += len(piece)
         if length > MOST_BYTES:
-            raise NoSource(f"{name} has more than {MOST_BYTES} bytes; put it in parts")
+            raise SourceUnavailable(f"{name} has more than {MOST_BYTES} bytes; put it in parts")
         yield piece

@@ -10,10 +10,10 @@ import duckdb
 
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.failure import failed, seconds, text
 from streams.worker.tools.postgres.reference import written
 from streams.worker.tools.postgres.statement import Statement, statements
 from streams.worker.tools.postgres.values import jsonable
+from streams.worker.tools.task_config import failed, seconds, text
 
 MEMORY = "512MB"
 

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from streams.events.model import Json
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.failure import failed, mapping, seconds, text
+from streams.worker.tools.task_config import failed, mapping, seconds, text
 
 RESERVED = ("noetl.", "__")
 TIMEOUT_S = 10.0

@@ -15,7 +15,7 @@ from streams.worker.attempt.reading import handed
 from streams.worker.await_executions import Endings
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.failure import failed, mapping, text
+from streams.worker.tools.task_config import failed, mapping, text
 
 _WELL = ("COMPLETED", "PARTIAL")
 

@@ -14,7 +14,7 @@ from streams.worker.attempt.children import Children
 from streams.worker.await_executions import Endings
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Call, Config, Credentials, Outcome, Tool
-from streams.worker.sinks.port import Around
+from streams.worker.sinks.port import SinkEnvironment
 from streams.worker.sinks.tool import SinkTool
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.download import Downloads
@@ -28,7 +28,7 @@ GROUP = "streams.tools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ToolEnvironment:
     """What a tool may need of the deployment around it."""
 
     credentials: Credentials
@@ -48,7 +48,7 @@ class Surroundings:
     """Where sinks put files; None: nowhere."""
 
 
-class Late:
+class LazyTool:
     """A tool that is made, and whose driver is imported, by its first call."""
 
     def __init__(self, make: Callable[[], Tool]) -> None:
@@ -67,18 +67,18 @@ class Late:
             await self._tool.close()
 
 
-Factory = Callable[[Surroundings], Tool]
+Factory = Callable[[ToolEnvironment], Tool]
 """What an entry point of the group `streams.tools` names; the entry's name is the tool's kind."""
 
 
-def _artifact(around: Surroundings) -> Tool:
+def _artifact(around: ToolEnvironment) -> Tool:
     downloads = Downloads(around.credentials)
     return ArtifactTool(
         around.payloads, around.results, downloads=downloads, folder=around.sink_folder
     )
 
 
-def _http(around: Surroundings) -> Tool:
+def _http(around: ToolEnvironment) -> Tool:
     from streams.worker.tools.http.tool import HttpTool
 
     return HttpTool(around.credentials)
@@ -92,16 +92,16 @@ def _duckdb() -> Tool:
 
 _OURS: Mapping[str, Factory] = {
     "noop": lambda _: NoopTool(),
-    "http": lambda around: Late(lambda: _http(around)),
+    "http": lambda around: LazyTool(lambda: _http(around)),
     "postgres": lambda around: PostgresTool(around.credentials, deployment=around.deployment),
     "python": lambda around: PythonTool(in_process=around.python_in_process),
-    "duckdb": lambda _: Late(_duckdb),
+    "duckdb": lambda _: LazyTool(_duckdb),
     "kafka": lambda around: KafkaTool(around.bootstrap),
     "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
     "artifact": _artifact,
     "result": _artifact,
     "sink": lambda around: SinkTool(
-        Around(
+        SinkEnvironment(
             credentials=around.credentials,
             deployment=around.deployment,
             folder=around.sink_folder,
@@ -128,7 +128,7 @@ def factories() -> Mapping[str, Factory]:
 
 
 @asynccontextmanager
-async def open_tools(around: Surroundings) -> AsyncIterator[Mapping[str, Tool]]:
+async def open_tools(around: ToolEnvironment) -> AsyncIterator[Mapping[str, Tool]]:
     """Make every tool, by kind; they connect when first used, and are closed in the end."""
     tools = {kind: make(around) for kind, make in factories().items()}
     try:

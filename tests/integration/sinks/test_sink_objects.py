@@ -11,8 +11,8 @@ import pytest
 from obstore.store import S3Store
 
 from streams.settings import Settings
-from streams.worker.sinks.objects import S3Driver
-from streams.worker.sinks.port import Around, Job
+from streams.worker.sinks.object_store import S3Driver
+from streams.worker.sinks.port import SinkEnvironment, SinkJob
 from streams.worker.tools.credentials import ConfiguredCredentials
 from tests.support.payload.buckets import open_bucket
 from tests.support.worker.sinks import Sinks, call, kind
@@ -131,11 +131,11 @@ async def test_objects_are_put_at_the_same_time_as_many_as_are_wanted(
 
 def test_what_a_spec_says_of_a_store_tells_it_from_others() -> None:
     driver = S3Driver(
-        Around(credentials=ConfiguredCredentials({}, {}), deployment="t", folder=None)
+        SinkEnvironment(credentials=ConfiguredCredentials({}, {}), deployment="t", folder=None)
     )
 
     def store(**spec: str) -> Any:
-        job = Job(storage="s3", mode="overwrite", call=call(), spec={"bucket": "b", **spec})
+        job = SinkJob(storage="s3", mode="overwrite", call=call(), spec={"bucket": "b", **spec})
         return driver._config(job)
 
     first = store(region="eu-west-1", key="a")

@@ -13,11 +13,11 @@ from streams.events.model import Event, NewEvent, Root
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.payload.objects.memory import MemoryPayloadStore
-from streams.playbook.draft import Draft
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Do, FramePolicy, Loop, Mode, Playbook, Rule, Step, Task
 from streams.playbook.result_policy import policy_of
-from streams.playbook.source import Document
+from streams.playbook.yaml_document import Document
 from streams.worker.attempt.input import Documents
 from streams.worker.errors import SaveFailed
 from streams.worker.options import Options, Ports
@@ -139,7 +139,7 @@ def rule(when: str | None, do: str, **more: Any) -> Rule:
 def task(label: str, kind: str, config: Any = None, *rules: Rule, **more: Any) -> Task:
     if "spec" in more:
         document = Document()
-        more["result"] = policy_of(Draft(document), more["spec"], ())
+        more["result"] = policy_of(PlaybookDraft(document), more["spec"], ())
         assert not document.problems
     return Task(label=label, kind=kind, config=compile_value(config or {}), rules=rules, **more)
 

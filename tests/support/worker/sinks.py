@@ -11,7 +11,7 @@ import orjson
 
 from streams.playbook.parse import parse
 from streams.worker.port import Call, Outcome
-from streams.worker.sinks.port import Around
+from streams.worker.sinks.port import SinkEnvironment
 from streams.worker.sinks.tool import SinkTool
 from streams.worker.tools.credentials import ConfiguredCredentials
 
@@ -39,7 +39,7 @@ class Sinks:
 
     def __init__(self, folder: Path, credentials: dict[str, dict[str, str]] | None = None) -> None:
         known = ConfiguredCredentials(credentials or {}, {})
-        self.tool = SinkTool(Around(credentials=known, deployment="test", folder=folder))
+        self.tool = SinkTool(SinkEnvironment(credentials=known, deployment="test", folder=folder))
 
     async def once(self, block: dict[str, Any], at: Call | None = None, **scope: Any) -> Outcome:
         text = {

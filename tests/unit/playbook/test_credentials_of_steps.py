@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.playbook.credentials import may_name
+from streams.playbook.credentials import may_use_credential
 from streams.playbook.model import Playbook
 from streams.playbook.parse import check, parse
 from streams.playbook.problem import Severity
@@ -15,7 +15,8 @@ SELECT = "{kind: postgres, command: SELECT 1"
 
 def named(playbook: Playbook, *names: str) -> dict[str, set[str]]:
     found = {
-        step: {one for one in names if may_name(playbook, step, one)} for step in playbook.steps
+        step: {one for one in names if may_use_credential(playbook, step, one)}
+        for step in playbook.steps
     }
     return {step: those for step, those in found.items() if those}
 
@@ -30,11 +31,11 @@ def test_a_task_names_its_credential_by_any_of_its_words(key: str):
     assert key == "auth" or key not in config
 
 
-def test_a_credential_said_twice_is_an_error():
+def test_a_credential_given_twice_is_an_error():
     text = f"{HEAD}workflow: [{{step: start, tool: {SELECT}, auth: a, credentialRef: b}}}}]"
     made, problems = check(text)
     assert made is None
-    assert ["said twice" in one.message for one in problems] == [True]
+    assert ["given twice" in one.message for one in problems] == [True]
 
 
 def test_an_alias_stands_for_the_stored_name():

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import cli
-from streams.playbook.effects import may_repeat
 from streams.playbook.parse import check
 from streams.playbook.problem import Severity
+from streams.playbook.repeated_effects import may_repeat
 
 TEXT = """\
 apiVersion: noetl.io/v2

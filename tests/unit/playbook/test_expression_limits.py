@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from streams.playbook import sandbox
-from streams.playbook.bounded import MAX_ITEMS, MAX_TEXT
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import compile_value
+from streams.playbook.sandbox_limits import MAX_ITEMS, MAX_TEXT
 
 SCOPE: dict[str, Any] = {"big": "x" * (MAX_TEXT // 2 + 1), "now": datetime(2026, 1, 1, tzinfo=UTC)}
 
@@ -127,7 +127,7 @@ def test_what_json_does_not_have_never_leaves(template: str) -> None:
 
 def test_a_plug_in_brings_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = sandbox.Sandbox({"double": lambda value: value * 2})
-    monkeypatch.setattr("streams.playbook.compiled.sandbox", lambda: environment)
+    monkeypatch.setattr("streams.playbook.template_compiler.sandbox", lambda: environment)
     monkeypatch.setattr("streams.playbook.expressions.sandbox", lambda: environment)
     assert render("{{ double(21) }}") == 42
     assert render("{{ 21 | double }}") == 42

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.playbook.bounded import MAX_ITEMS, MAX_TEXT
 from streams.playbook.parse import check
 from streams.playbook.sandbox import TIME_LIMIT_S
+from streams.playbook.sandbox_limits import MAX_ITEMS, MAX_TEXT
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (DOCS / "playbooks.md").read_text("utf-8")

@@ -11,7 +11,7 @@ from streams.playbook.errors import BadSink
 from streams.playbook.model import Playbook, Task
 from streams.playbook.parse import check, parse
 from streams.playbook.problem import Severity
-from streams.playbook.sinks.rows import alike, quoted, range_of, rows_of, statement
+from streams.playbook.sinks.rows import group_by_columns, quote_table, range_of, rows_of, statement
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {path: p/q}\n"
 
@@ -73,10 +73,10 @@ def test_every_mode_is_one_statement(mode: str, expected: str) -> None:
 
 
 def test_names_are_quoted_so_that_no_data_is_ever_sql() -> None:
-    assert quoted("a; drop table b; --") == '"a; drop table b; --"'
+    assert quote_table("a; drop table b; --") == '"a; drop table b; --"'
     with pytest.raises(BadSink):
-        quoted('a"; drop table b; --')
-    assert quoted('"My Table".T') == '"My Table"."t"'
+        quote_table('a"; drop table b; --')
+    assert quote_table('"My Table".T') == '"My Table"."t"'
     hostile = 'x"); DELETE FROM t; --'
     made = statement("t", "append", (), (hostile,))
     assert made == 'INSERT INTO "t" ("x""); DELETE FROM t; --") VALUES (:c0)'
@@ -95,11 +95,11 @@ def test_a_column_in_quotes_is_meant_as_it_stands() -> None:
 
 def test_rows_go_together_where_they_have_the_same_columns() -> None:
     a, b, c = {"id": 1, "v": 1}, {"w": 1, "id": 2}, {"v": 2, "id": 3}
-    assert alike([a, b, c], ["id"]) == [[a, c], [b]]
+    assert group_by_columns([a, b, c], ["id"]) == [[a, c], [b]]
     again = {"id": 1, "v": 3, "w": 1}
-    assert alike([a, again, c], ["id"]) == [[a], [again], [c]]
+    assert group_by_columns([a, again, c], ["id"]) == [[a], [again], [c]]
     with pytest.raises(BadSink, match="'id' is no column of a row: v"):
-        alike([a, {"v": 1}], ["id"])
+        group_by_columns([a, {"v": 1}], ["id"])
 
 
 def test_a_column_that_a_row_lacks_is_in_no_statement_of_its_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.playbook.source import Mark, read
+from streams.playbook.yaml_document import Mark, read
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused
 from streams.payload.arrow.rows import decode_rows
+from streams.playbook.data_flow import key_paths_of
 from streams.playbook.model import Step
-from streams.playbook.readers import ways_of
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.attempt.secrets import LeasedCredentials
@@ -110,7 +110,7 @@ async def test_a_word_of_a_credential_changes_no_result_of_a_command() -> None:
     tool = Plain({"host": "h", "password": "pw-123456", "tls": "true", "extra": "demo"})
     row = {"active": "true", "who": "demo user", "demo": 1}
     tasks = (task("one", "t", {"auth": "own", "row": {}}), task("two", "t", {"row": row}))
-    here = World(Step(name="once", tasks=tasks, ways=ways_of(tasks, None)), {"t": tool})
+    here = World(Step(name="once", tasks=tasks, key_paths=key_paths_of(tasks, None)), {"t": tool})
     await CommandRunner(here.ports, here.options()).run(await here.command())
     told: Any = (await here.last()).result
     assert told["data"] == row

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from streams.events.seal import INLINE_MAX_BYTES
-from streams.playbook.draft import Draft
+from streams.playbook.data_flow import key_paths_of
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.model import Step
 from streams.playbook.problem import Severity
-from streams.playbook.readers import ways_of
 from streams.playbook.result_policy import MOST_PREVIEW_BYTES, policy_of
-from streams.playbook.source import Document
 from streams.playbook.views import result_view
+from streams.playbook.yaml_document import Document
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.result_meta import META_BYTES, told_meta
 from streams.worker.attempt.results import encode
@@ -29,7 +29,7 @@ WIDE = {"a": "x" * 7_000, "b": "y" * 40_000}
 
 
 def world(*tasks: Any, **tools: Any) -> World:
-    step = Step(name="once", tasks=tasks, ways=ways_of(tasks, None))
+    step = Step(name="once", tasks=tasks, key_paths=key_paths_of(tasks, None))
     return World(step, {"t": FakeTool(), **tools})
 
 
@@ -143,7 +143,7 @@ async def test_the_name_of_what_was_put_is_the_objects_however_little_events_car
 async def test_a_first_look_is_bounded_whoever_asks_for_more() -> None:
     spec = {"result": {"store": "s3", "preview_max_bytes": 1_000_000}}
     document = Document()
-    policy = policy_of(Draft(document), spec, ())
+    policy = policy_of(PlaybookDraft(document), spec, ())
     (problem,) = document.problems
     assert (problem.severity, "at most 4096" in problem.message) == (Severity.WARNING, True)
     for data in ("x" * 3_000_000, {"a": {"k" * 100_000: 1, "b": "x" * 500}}, ["\t" * 100] * 9):

@@ -9,8 +9,8 @@ import pytest
 from streams.payload.arrow.rows import encode_rows
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
-from streams.playbook.compiled import place_in
 from streams.playbook.expressions import compile_value
+from streams.playbook.template_compiler import list_positions
 from streams.results.reading import MANIFEST, Part, encode_manifest, read_some
 from tests.support.planner.with_worker import whole
 from tests.support.worker.memory import FakeTool, ok
@@ -92,5 +92,5 @@ def test_a_way_says_which_place_of_a_list_it_leads_to() -> None:
         "{{ a.data[true] }}": ("a", "data"),
         "{{ a.data | first(1) }}": ("a", "data"),
     }.items():
-        assert compile_value(text).ways == {way}
-    assert [place_in(key) for key in ("[0]", "[-2]", "[]", "data")] == [(0,), (-2,), (), None]
+        assert compile_value(text).key_paths == {way}
+    assert [list_positions(key) for key in ("[0]", "[-2]", "[]", "data")] == [(0,), (-2,), (), None]

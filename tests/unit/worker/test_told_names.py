@@ -110,12 +110,12 @@ workflow:
 
 
 async def test_a_child_gets_what_its_caller_stored() -> None:
-    class Late(FakeTool):
+    class LazyTool(FakeTool):
         async def run(self, config: Config, call: Call) -> Outcome:
             results = Results(made.world.store, made.world.clock)
             return await ArtifactTool(made.world.payloads, results).run(config, call)
 
-    async with whole(CALLER, GETTER, artifact=Late()) as made:
+    async with whole(CALLER, GETTER, artifact=LazyTool()) as made:
         plan = await made.result()
     assert (plan.error, plan.result["data"]) == (None, {"x": 1})
 

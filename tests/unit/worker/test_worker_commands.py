@@ -9,16 +9,16 @@ import pytest
 from streams.errors import Unavailable
 from streams.payload.content import reference_json
 from streams.payload.port import JSON, Scope
+from streams.playbook.data_flow import key_paths_of
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
-from streams.playbook.readers import ways_of
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.port import Call, Config, Outcome
 from tests.support.worker.memory import FakeTool, World, http_error, ok, rule, task
 
 
 def world(*tasks: Any, **tools: Any) -> World:
-    step = Step(name="once", tasks=tasks, ways=ways_of(tasks, None))
+    step = Step(name="once", tasks=tasks, key_paths=key_paths_of(tasks, None))
     return World(step, {"t": FakeTool(), **tools})
 
 

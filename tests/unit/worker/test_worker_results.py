@@ -14,12 +14,12 @@ from streams.events.locator import ResultUri, parse
 from streams.events.model import PayloadRef
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Compression, Scope
-from streams.playbook.draft import Draft
+from streams.playbook.data_flow import key_paths_of
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.model import Step
-from streams.playbook.readers import ways_of
 from streams.playbook.result_policy import ResultPolicy, policy_of
-from streams.playbook.source import Document
 from streams.playbook.views import result_view
+from streams.playbook.yaml_document import Document
 from streams.results.copies.port import Copies, Copy
 from streams.results.references import payload_of
 from streams.worker.attempt.command import CommandRunner
@@ -44,7 +44,7 @@ def pages(*_: Any) -> FakeTool:
 
 
 def world(*tasks: Any, **tools: Any) -> World:
-    step = Step(name="once", tasks=tasks, ways=ways_of(tasks, None))
+    step = Step(name="once", tasks=tasks, key_paths=key_paths_of(tasks, None))
     return World(step, {"t": FakeTool(), **tools})
 
 
@@ -93,7 +93,7 @@ async def test_a_small_result_stays_in_its_event() -> None:
 async def test_a_result_leaves_its_event_from_the_size_its_task_says(
     limit: int, size: int, is_stored: bool
 ) -> None:
-    noted = Draft(Document())
+    noted = PlaybookDraft(Document())
     result = policy_of(noted, {"result": {"inline_max_bytes": limit}}, ())
     data = {"text": "x" * size}
     here = world(replace(task("page", "t", data), result=result))

@@ -14,10 +14,10 @@ from streams.payload.media import is_json, kind_of, text_of
 from streams.payload.port import JSON
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
-from streams.worker.tools import exact
+from streams.worker.tools import exact_json
 
 
-class TooLarge(Refused):
+class BodyTooLarge(Refused):
     """An answer beyond the size this deployment reads."""
 
 
@@ -65,8 +65,8 @@ async def read_bounded(answer: Response, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(
         f"the answer has more than {limit} bytes; ask for less at a time, or store it with "
         "`kind: artifact`, `action: put` and this `url`"
     )
@@ -85,7 +85,7 @@ def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
     if not is_json(content_type):
         return text_of(content, content_type)
     try:
-        return exact.loads(content), {}
+        return exact_json.loads(content), {}
     except orjson.JSONDecodeError as error:
         kind, _ = kind_of(content_type)
         raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error

@@ -21,12 +21,12 @@ _DROPPED = ("authorization", "cookie", "proxy-authorization")
 """What clients drop by themselves."""
 
 
-def needs_care(headers: Collection[str]) -> bool:
+def carries_secret(headers: Collection[str]) -> bool:
     """Say whether a client would take one of these along to another origin."""
     return any(name.lower() not in _DROPPED for name in headers)
 
 
-def following(
+def follow_redirects(
     secret: Collection[str], limit_s: float | None
 ) -> Callable[[Request, Next], Awaitable[Response]]:
     """Return what follows redirects for a pyreqwest client that follows none."""

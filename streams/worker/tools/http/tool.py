@@ -24,10 +24,10 @@ from streams.events.model import Json
 from streams.worker.attempt.secrets import concealed
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Outcome
-from streams.worker.tools.failure import failed, mapping, request_name, seconds, text
 from streams.worker.tools.http.auth import authorization
-from streams.worker.tools.http.body import TooLarge, body_of, parsed, read_bounded
-from streams.worker.tools.http.redirect import following, needs_care
+from streams.worker.tools.http.body import BodyTooLarge, body_of, parsed, read_bounded
+from streams.worker.tools.http.redirect import carries_secret, follow_redirects
+from streams.worker.tools.task_config import failed, mapping, request_name, seconds, text
 
 TIMEOUT_S = 30.0
 CONNECTIONS = 256
@@ -70,7 +70,7 @@ class HttpTool:
             async with request as answer:
                 content = await read_bounded(answer, self._response_bytes)
             return _outcome(config, answer, content)
-        except TooLarge as error:
+        except BodyTooLarge as error:
             return failed("http.too_large", f"{request_name(config)}: {error}")
         except TimeoutError:
             limit = seconds(config, call, self._timeout_s)
@@ -99,7 +99,7 @@ class HttpTool:
             headers |= login
         body = body_of(config, headers)
         method = str(config.get("method") or ("GET" if body is None else "POST")).upper()
-        limit, is_ours = seconds(config, call, self._timeout_s), needs_care(login)
+        limit, is_ours = seconds(config, call, self._timeout_s), carries_secret(login)
         builder = self._opened(follows=not is_ours).request(method, text(config, "url", "endpoint"))
         if query := _query(config):
             builder = builder.query(query)
@@ -112,7 +112,7 @@ class HttpTool:
         if limit is not None:
             builder = builder.timeout(_duration(limit))
         if is_ours:
-            builder = builder.with_middleware(following(login, limit))
+            builder = builder.with_middleware(follow_redirects(login, limit))
         return builder.build_streamed()
 
     def _opened(self, *, follows: bool) -> Client:

@@ -15,7 +15,7 @@ import orjson
 
 from streams.worker.port import Fence, Saved
 from streams.worker.tools.postgres.insert import Insert
-from streams.worker.tools.postgres.pools import Database
+from streams.worker.tools.postgres.pools import PooledDatabase
 
 _MAKE = """
 CREATE TABLE IF NOT EXISTS noetl_fence (
@@ -72,7 +72,7 @@ SELECT count(*) FROM fence
 Name = tuple[str, int, int, str, str]
 
 
-async def ready(database: Database, connection: asyncpg.Connection) -> None:
+async def ready(database: PooledDatabase, connection: asyncpg.Connection) -> None:
     """Make the table of fences where there is none yet."""
     if database.has_fences:
         return

@@ -16,7 +16,7 @@ import asyncpg
 from streams.log.append_connection import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
-from streams.worker.tools import exact
+from streams.worker.tools import exact_json
 
 MAX_CONNECTIONS = 3
 ACQUIRE_S = 30.0
@@ -28,7 +28,7 @@ _NOT_DOWN = frozenset({"57014"})  # a statement that was cancelled
 
 
 @dataclass(slots=True)
-class Database:
+class PooledDatabase:
     """One database: its pool, what was learnt of its statements, whether fences can be kept."""
 
     pool: asyncpg.Pool
@@ -121,10 +121,12 @@ class PostgresPools:
 
     def __init__(self, credentials: Credentials, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self._credentials, self._max = credentials, max_connections
-        self._open: dict[str, Database] = {}
+        self._open: dict[str, PooledDatabase] = {}
         self._opening = asyncio.Lock()
 
-    async def database(self, config: Config, tenant_id: str, organization_id: str) -> Database:
+    async def database(
+        self, config: Config, tenant_id: str, organization_id: str
+    ) -> PooledDatabase:
         """Return the database that `dsn`, or the credential `auth`, names.
 
         Raises:
@@ -143,7 +145,9 @@ class PostgresPools:
             async with self._opening:
                 self._close_unused(now)
                 if (found := self._open.get(dsn)) is None:
-                    found = self._open[dsn] = Database(await self._pool(dsn), target_of(config))
+                    found = self._open[dsn] = PooledDatabase(
+                        await self._pool(dsn), target_of(config)
+                    )
         found.asked_at = now
         return found
 
@@ -229,8 +233,8 @@ async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
 
 async def _prepare_connection(connection: asyncpg.Connection) -> None:
     codecs: tuple[tuple[str, Any], ...] = (
-        ("json", exact.loads),
-        ("jsonb", exact.loads),
+        ("json", exact_json.loads),
+        ("jsonb", exact_json.loads),
         ("interval", str),
     )
     for name, read in codecs:

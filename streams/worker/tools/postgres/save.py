@@ -12,10 +12,9 @@ import asyncpg
 
 from streams.worker.errors import BadConfig, SaveFailed, TargetUnavailable
 from streams.worker.port import Config, Fence, Saved
-from streams.worker.tools.failure import mapping, text
 from streams.worker.tools.postgres import fence as pg_fence
 from streams.worker.tools.postgres.insert import Insert, insert_of
-from streams.worker.tools.postgres.pools import Database
+from streams.worker.tools.postgres.pools import PooledDatabase
 from streams.worker.tools.postgres.statement import Statement, statements
 from streams.worker.tools.postgres.write import (
     NOT_AT_ONCE,
@@ -25,6 +24,7 @@ from streams.worker.tools.postgres.write import (
     write,
     write_anyhow,
 )
+from streams.worker.tools.task_config import mapping, text
 
 COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
@@ -35,7 +35,7 @@ _REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StatementRun:
     """Rows that go through one statement; `calls` says which call of the batch each is of."""
 
     task: str
@@ -45,7 +45,7 @@ class Run:
 
 
 async def save(
-    database: Database, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+    database: PooledDatabase, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
 ) -> Mapping[Fence, Saved]:
     """Write all batches whose fence is not there; return what the others' fences hold.
 
@@ -72,7 +72,7 @@ async def save(
     raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
 
 
-def _single(runs: Mapping[Fence, Sequence[Run]]) -> Insert | None:
+def _single(runs: Mapping[Fence, Sequence[StatementRun]]) -> Insert | None:
     """Return the INSERT, if the whole save is one of the kind that takes many rows."""
     if len(runs) != 1:
         return None
@@ -83,9 +83,9 @@ def _single(runs: Mapping[Fence, Sequence[Run]]) -> Insert | None:
 
 
 async def _in_one_statement(
-    database: Database,
+    database: PooledDatabase,
     connection: asyncpg.Connection,
-    runs: Mapping[Fence, Sequence[Run]],
+    runs: Mapping[Fence, Sequence[StatementRun]],
     saved: Saved,
     insert: Insert,
 ) -> Mapping[Fence, Saved]:
@@ -101,9 +101,9 @@ async def _in_one_statement(
 
 
 async def _in_one_transaction(
-    database: Database,
+    database: PooledDatabase,
     connection: asyncpg.Connection,
-    runs: Mapping[Fence, Sequence[Run]],
+    runs: Mapping[Fence, Sequence[StatementRun]],
     saved: Saved,
     at_once: bool,
 ) -> Mapping[Fence, Saved]:
@@ -117,7 +117,7 @@ async def _in_one_transaction(
 
 
 @contextmanager
-def _missing(run: Run) -> Iterator[None]:
+def _missing(run: StatementRun) -> Iterator[None]:
     """Say which call a missing value belongs to."""
     try:
         yield
@@ -125,9 +125,9 @@ def _missing(run: Run) -> Iterator[None]:
         raise SaveFailed(run.task, str(error), rows=(run.calls[error.row],)) from None
 
 
-def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
+def _runs(task: str, configs: Sequence[Config]) -> Iterator[StatementRun]:
     """Gather neighbouring calls of the same statement."""
-    run: Run | None = None
+    run: StatementRun | None = None
     for call, config in ((n, one) for n, whole in enumerate(configs) for one in saves_in(whole)):
         try:
             [statement] = statements(text(config, *COMMAND))
@@ -139,7 +139,7 @@ def _runs(task: str, configs: Sequence[Config]) -> Iterator[Run]:
         if run is None or run.statement is not statement:
             if run is not None:
                 yield run
-            run = Run(task, statement, [], [])
+            run = StatementRun(task, statement, [], [])
         run.rows.extend(rows)
         run.calls.extend([call] * len(rows))
     if run is not None:
@@ -169,7 +169,7 @@ def rows_in(config: Config) -> list[Row]:
 
 
 async def _blame(
-    database: Database, runs: Mapping[Fence, Sequence[Run]], error: Exception
+    database: PooledDatabase, runs: Mapping[Fence, Sequence[StatementRun]], error: Exception
 ) -> SaveFailed:
     """Find the rows that the database refuses, by writing again and taking it all back."""
     whole = SaveFailed(_first_task(runs), _said(error), code=_code(error))
@@ -193,7 +193,7 @@ async def _blame(
 
 
 async def _culprit(
-    database: Database, connection: asyncpg.Connection, run: Run, low: int, high: int
+    database: PooledDatabase, connection: asyncpg.Connection, run: StatementRun, low: int, high: int
 ) -> list[SaveFailed]:
     """Write rows `low` to `high`; where they are refused, halve until one row is left.
 
@@ -225,7 +225,7 @@ def _is_statements(error: Exception) -> bool:
     return _code(error).startswith(_STATEMENTS_FAULT)
 
 
-def _first_task(runs: Mapping[Fence, Sequence[Run]]) -> str:
+def _first_task(runs: Mapping[Fence, Sequence[StatementRun]]) -> str:
     return next(iter(runs)).task
 
 

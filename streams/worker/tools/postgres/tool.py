@@ -12,14 +12,19 @@ import orjson
 from streams.events.model import Json
 from streams.worker.errors import BadConfig, SaveFailed, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
-from streams.worker.tools.failure import failed, seconds, text
 from streams.worker.tools.postgres import fence as pg_fence
-from streams.worker.tools.postgres.pools import MAX_CONNECTIONS, Database, PostgresPools, target_of
+from streams.worker.tools.postgres.pools import (
+    MAX_CONNECTIONS,
+    PooledDatabase,
+    PostgresPools,
+    target_of,
+)
 from streams.worker.tools.postgres.reference import written
 from streams.worker.tools.postgres.save import COMMAND, rows_in, save, saves_in
 from streams.worker.tools.postgres.statement import Statement, statements
 from streams.worker.tools.postgres.values import as_text, rows_of
 from streams.worker.tools.postgres.write import affected, texts, typed, write_anyhow
+from streams.worker.tools.task_config import failed, seconds, text
 
 Work = tuple[Sequence[Statement], Config]
 """Statements, and the values that they are given."""
@@ -109,7 +114,7 @@ class PostgresTool:
         """Close the pools."""
         await self._pools.close()
 
-    async def _database(self, config: Config, fence: Fence) -> Database:
+    async def _database(self, config: Config, fence: Fence) -> PooledDatabase:
         try:
             return await self._pools.database(config, fence.tenant_id, fence.organization_id)
         except (BadConfig, UnknownCredential) as error:
@@ -117,7 +122,7 @@ class PostgresTool:
 
     async def _run(
         self,
-        database: Database,
+        database: PooledDatabase,
         works: Sequence[Work],
         config: Config,
         call: Call,
@@ -140,7 +145,7 @@ class PostgresTool:
 
     async def _fenced(
         self,
-        database: Database,
+        database: PooledDatabase,
         connection: asyncpg.Connection,
         works: Sequence[Work],
         call: Call,
@@ -168,7 +173,7 @@ class PostgresTool:
 
 
 async def _execute(
-    database: Database, connection: asyncpg.Connection, works: Sequence[Work]
+    database: PooledDatabase, connection: asyncpg.Connection, works: Sequence[Work]
 ) -> dict[str, Any]:
     """Do one piece of work after the other; rows of several are counted together."""
     data: dict[str, Any] = {}
@@ -180,7 +185,7 @@ async def _execute(
 
 
 async def _statements(
-    database: Database,
+    database: PooledDatabase,
     connection: asyncpg.Connection,
     commands: Sequence[Statement],
     config: Config,
@@ -215,7 +220,7 @@ async def _answer(
 
 
 async def _bound(
-    database: Database, connection: asyncpg.Connection, command: Statement, config: Config
+    database: PooledDatabase, connection: asyncpg.Connection, command: Statement, config: Config
 ) -> tuple[str, Sequence[str | None]]:
     """Return a statement whose parameters are text, and their values."""
     params = config.get("params")

@@ -25,7 +25,7 @@ import orjson
 
 from streams.events.model import Json
 from streams.events.typed_text import told
-from streams.worker.tools.exact import LEAST_WHOLE, MOST_WHOLE
+from streams.worker.tools.exact_json import LEAST_WHOLE, MOST_WHOLE
 
 _PLAIN = frozenset({str, bool, type(None)})
 

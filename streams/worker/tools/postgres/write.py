@@ -11,7 +11,7 @@ import orjson
 
 from streams.worker.errors import BadConfig
 from streams.worker.tools.postgres.insert import insert_of
-from streams.worker.tools.postgres.pools import Database
+from streams.worker.tools.postgres.pools import PooledDatabase
 from streams.worker.tools.postgres.statement import Statement
 from streams.worker.tools.postgres.values import as_text
 
@@ -30,7 +30,7 @@ class MissingValue(BadConfig):
 
 
 async def write(
-    database: Database,
+    database: PooledDatabase,
     connection: asyncpg.Connection,
     statement: Statement,
     rows: Sequence[Row],
@@ -55,7 +55,10 @@ async def write(
 
 
 async def write_anyhow(
-    database: Database, connection: asyncpg.Connection, statement: Statement, rows: Sequence[Row]
+    database: PooledDatabase,
+    connection: asyncpg.Connection,
+    statement: Statement,
+    rows: Sequence[Row],
 ) -> int:
     """Write rows at once where that can be done, else one by one."""
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from streams.worker.tools import exact
+from streams.worker.tools import exact_json
 from streams.worker.tools.python.child import framed
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR")
@@ -74,7 +74,7 @@ async def _ask(child: Process, request: bytes) -> dict[str, Any]:
         child.stdin.write(request)
         await child.stdin.drain()
         length = int.from_bytes(await child.stdout.readexactly(4), "big")
-        answer: dict[str, Any] = exact.loads(await child.stdout.readexactly(length))
+        answer: dict[str, Any] = exact_json.loads(await child.stdout.readexactly(length))
     except (asyncio.IncompleteReadError, OSError) as error:
         raise ChildDied(f"exit code {await child.wait()}") from error
     return answer

@@ -10,10 +10,10 @@ from typing import Any
 from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools import exact
-from streams.worker.tools.failure import failed, mapping, seconds, text
+from streams.worker.tools import exact_json
 from streams.worker.tools.python.child import execute
 from streams.worker.tools.python.pool import ChildDied, PythonPool
+from streams.worker.tools.task_config import failed, mapping, seconds, text
 
 TIMEOUT_S = 30.0
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -70,7 +70,7 @@ class PythonTool:
         if self._alone is None:
             return await self._pool.call(code, args, limit)
         async with self._alone, asyncio.timeout(limit):
-            answer: dict[str, Any] = exact.loads(await asyncio.to_thread(execute, code, args))
+            answer: dict[str, Any] = exact_json.loads(await asyncio.to_thread(execute, code, args))
             return answer
 
 

@@ -10,7 +10,7 @@ from jinja2 import TemplateSyntaxError, meta, nodes
 from jinja2.visitor import NodeTransformer
 
 from streams.playbook.errors import BadTemplate
-from streams.playbook.sandbox import Scope, sandbox
+from streams.playbook.sandbox import TemplateContext, sandbox
 
 _NOT_OURS = (
     nodes.Macro,
@@ -22,8 +22,8 @@ _NOT_OURS = (
     nodes.FromImport,
     nodes.ScopedEvalContextModifier,
 )
-Run = Callable[[Scope], Iterator[Any]]
-Way = tuple[str, ...]
+Run = Callable[[TemplateContext], Iterator[Any]]
+KeyPath = tuple[str, ...]
 """A name and the keys that a template follows from it: `a.b["c"]` is ("a", "b", "c")."""
 _PLACE = re.compile(r"\[(-?\d{1,9}|)\]", re.ASCII)
 _ONE_OF = {"first": "[0]", "last": "[-1]", "length": "[]", "count": "[]"}
@@ -61,7 +61,7 @@ def parse(text: str) -> nodes.Template:
     return tree
 
 
-def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[Way]]:
+def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[KeyPath]]:
     """Return the function that yields the template's values, and the ways it reads.
 
     Raises:
@@ -71,16 +71,16 @@ def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[Way]]:
     tree.set_environment(environment)
     try:
         names = meta.find_undeclared_variables(tree) - environment.globals.keys()
-        ways = frozenset(way for way in _ways(tree) if way[0] in names)
+        key_paths = frozenset(key_path for key_path in _key_paths(tree) if key_path[0] in names)
         source = environment._generate(_Guarded().visit(tree), None, None, defer_init=False)
         namespace: dict[str, Any] = {"environment": environment}
         exec(compile(source, "<template>", "exec"), namespace)  # noqa: S102
     except TemplateSyntaxError as error:
         raise BadTemplate(text, error.message or "cannot be read", line=error.lineno) from error
-    return namespace["root"], ways
+    return namespace["root"], key_paths
 
 
-def keys_of(node: nodes.Node, *, or_got: bool = False) -> Way:
+def keys_of(node: nodes.Node, *, or_got: bool = False) -> KeyPath:
     """Return the way that a node is, or nothing where it is something else.
 
     With `or_got` keys may be followed by `.get("key")` as well, which gives something else where
@@ -111,7 +111,7 @@ def _got(node: nodes.Node) -> str | None:
     return key.value if isinstance(key, nodes.Const) and isinstance(key.value, str) else None
 
 
-def place_in(key: str) -> tuple[int, ...] | None:
+def list_positions(key: str) -> tuple[int, ...] | None:
     """Return the places of a list that a last key of a way stands for; None: it is a key."""
     found = _PLACE.fullmatch(key)
     if found is None:
@@ -119,7 +119,7 @@ def place_in(key: str) -> tuple[int, ...] | None:
     return (int(found[1]),) if found[1] else ()
 
 
-def _into_list(node: nodes.Node) -> Way:
+def _into_list(node: nodes.Node) -> KeyPath:
     """Return a way that ends with `[0]`, a place in a list, or with `[]`, just its length."""
     if isinstance(node, nodes.Getitem):
         arg, sign = node.arg, 1
@@ -131,23 +131,23 @@ def _into_list(node: nodes.Node) -> Way:
         mark = _ONE_OF.get(node.name)
     else:
         return ()
-    way = keys_of(node.node, or_got=True) if mark is not None and node.node is not None else ()
-    return (*way, mark) if mark is not None and len(way) > 1 else ()
+    key_path = keys_of(node.node, or_got=True) if mark is not None and node.node is not None else ()
+    return (*key_path, mark) if mark is not None and len(key_path) > 1 else ()
 
 
-def _ways(node: nodes.Node) -> Iterator[Way]:
+def _key_paths(node: nodes.Node) -> Iterator[KeyPath]:
     """Yield every way in a tree, each as far as its keys are known beforehand."""
-    if way := keys_of(node, or_got=True) or _into_list(node):
-        yield way
+    if key_path := keys_of(node, or_got=True) or _into_list(node):
+        yield key_path
         yield from _defaults(node)
         return
     for child in node.iter_child_nodes():
-        yield from _ways(child)
+        yield from _key_paths(child)
 
 
-def _defaults(node: nodes.Node) -> Iterator[Way]:
+def _defaults(node: nodes.Node) -> Iterator[KeyPath]:
     """Yield the ways in what `.get("key", …)` gives where there is no such key."""
     for call in (node, *node.find_all(nodes.Call)):
         if isinstance(call, nodes.Call) and _got(call) is not None:
             for default in call.args[1:]:
-                yield from _ways(default)
+                yield from _key_paths(default)

@@ -12,7 +12,7 @@ from streams.worker.errors import BadConfig, TooLargeAValue
 _RANGE = re.compile(r"([0-9]{0,18})-([0-9]{0,18})")
 
 
-def part_of(asked: Any, size: int) -> tuple[int, int]:
+def parse_range(asked: Any, size: int) -> tuple[int, int]:
     """Return where a range such as `0-99`, `100-` or `-7` begins and ends; both ends are in it.
 
     Raises:
@@ -31,7 +31,7 @@ def part_of(asked: Any, size: int) -> tuple[int, int]:
     return first, last
 
 
-async def read_part(
+async def read_range(
     payloads: PayloadStore, ref: PayloadRef, first: int, last: int, most: int
 ) -> bytes:
     """Return bytes of a payload. All of it is read, so that its digest is checked.

@@ -61,7 +61,7 @@ class Document:
         """Add a problem at a node, or at the nearest one around it."""
         mark = (self.keys.get(path) if at_key else None) or self._nearest(path)
         where = Mark(mark.line + lines_below, mark.column if not lines_below else 1)
-        problem = Problem(where.line, where.column, said(path), message, hint, severity)
+        problem = Problem(where.line, where.column, format_path(path), message, hint, severity)
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -71,7 +71,7 @@ class Document:
         return self.marks.get(path, Mark(1, 1))
 
 
-def said(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as people write it: workflow[2].tool.url"""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")

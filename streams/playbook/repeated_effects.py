@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from streams.playbook.kinds import SQL_KEYS
+from streams.playbook.tool_kinds import SQL_KEYS
 
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _BODIES = ("json", "data", "body", "payload")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from streams.playbook.draft import IN_SINKS
-from streams.playbook.kinds import SQL_KEYS
 from streams.playbook.model import Do, Rule, Task
+from streams.playbook.tool_kinds import SQL_KEYS
 
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
 _ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | re.I)
@@ -19,13 +19,13 @@ def is_lone_insert(kind: str, config: Mapping[str, Any], rules: Sequence[Rule]) 
     """Say whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
     if kind != "postgres" or any(rule.do is Do.RETRY for rule in rules):
         return False
-    if any("outcome" in names_of_rule(rule) for rule in rules):
+    if any("outcome" in rule_names(rule) for rule in rules):
         return False
     command = next((str(config[key]) for key in SQL_KEYS if key in config), "")
     return bool(_ONE_INSERT.match(_COMMENTS.sub(" ", command)))
 
 
-def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
+def with_deferred(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
     """Return the tasks, deferrable only where no template reads what they gave.
 
     `outside` are the names that the step's other templates mention. With a jump, an earlier
@@ -36,7 +36,7 @@ def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
     for place, task in enumerate(tasks):
         later = tasks if jumps else tasks[place + 1 :]
         after = outside.union(
-            *(names_of(other) for other in later), *(names_of_rule(rule) for rule in task.rules)
+            *(task_names(other) for other in later), *(rule_names(rule) for rule in task.rules)
         )
         read = task.label in after or ("_prev" in after and task.sink is None)
         read = read or any(other.sink.of == task.label for other in tasks if other.sink)
@@ -44,7 +44,7 @@ def unread(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
     return tuple(made)
 
 
-def answering(tasks: Sequence[Task]) -> tuple[Task, ...]:
+def with_row_results(tasks: Sequence[Task]) -> tuple[Task, ...]:
     """Return the tasks of a loop whose rows are read: what a row can end with is waited for."""
     last = next((task for task in reversed(tasks) if task.sink is None), None)
     return tuple(
@@ -55,16 +55,16 @@ def answering(tasks: Sequence[Task]) -> tuple[Task, ...]:
     )
 
 
-def names_of(task: Task) -> frozenset[str]:
+def task_names(task: Task) -> frozenset[str]:
     """Return the names that a task's templates mention."""
-    own = task.config.names.union(*(names_of_rule(rule) for rule in task.rules))
+    own = task.config.names.union(*(rule_names(rule) for rule in task.rules))
     if task.sink is None:
         return own
     parts = (task.sink.when, task.sink.subject)
     return own.union(*(part.names for part in parts if part is not None)) - IN_SINKS
 
 
-def names_of_rule(rule: Rule) -> frozenset[str]:
+def rule_names(rule: Rule) -> frozenset[str]:
     """Return the names that a rule's templates mention."""
     parts = (rule.when, rule.set_iter, rule.set_vars, rule.set_ctx)
     return frozenset().union(*(part.names for part in parts if part is not None))

@@ -31,7 +31,7 @@ MAX_SPENT = 16 * MAX_TEXT
 _WIDE = re.compile(r"\d{5,}|\*")
 
 
-class TooLarge(Exception):
+class LimitExceeded(Exception):
     """What an expression asked for passes a limit."""
 
 
@@ -47,21 +47,23 @@ spent = _Spent()
 def text_of(length: int) -> None:
     """Refuse a text of that length, or one text too many."""
     if length > MAX_TEXT:
-        raise TooLarge(f"its text would have {length} characters, the limit is {MAX_TEXT}")
+        raise LimitExceeded(f"its text would have {length} characters, the limit is {MAX_TEXT}")
     _spend(length)
 
 
 def items_of(length: int) -> None:
     """Refuse a list of that length, or one list too many."""
     if length > MAX_ITEMS:
-        raise TooLarge(f"its list would have {length} items, the limit is {MAX_ITEMS}")
+        raise LimitExceeded(f"its list would have {length} items, the limit is {MAX_ITEMS}")
     _spend(8 * length)
 
 
 def _spend(size: int) -> None:
     spent.size += size
     if spent.size > MAX_SPENT:
-        raise TooLarge(f"all its texts and lists together have more than {MAX_SPENT} characters")
+        raise LimitExceeded(
+            f"all its texts and lists together have more than {MAX_SPENT} characters"
+        )
 
 
 def counted(answer: Any) -> Any:
@@ -101,7 +103,7 @@ def multiply(left: Any, right: Any) -> Any:
     """Return left * right."""
     if isinstance(left, int) and isinstance(right, int):
         if left.bit_length() + right.bit_length() > MAX_BITS:
-            raise TooLarge(f"the product has more than {MAX_BITS} bits")
+            raise LimitExceeded(f"the product has more than {MAX_BITS} bits")
     elif isinstance(right, int):
         _sized(left, right, operator.mul)
     elif isinstance(left, int):
@@ -112,7 +114,7 @@ def multiply(left: Any, right: Any) -> Any:
 def power(left: Any, right: Any) -> Any:
     """Return left ** right."""
     if isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > MAX_BITS:
-        raise TooLarge(f"the power has more than {MAX_BITS} bits")
+        raise LimitExceeded(f"the power has more than {MAX_BITS} bits")
     return left**right
 
 
@@ -128,7 +130,7 @@ def modulo(left: Any, right: Any) -> Any:
 
 def _narrow(pattern: str) -> None:
     if _WIDE.search(pattern):
-        raise TooLarge(f"the width in {pattern[:40]!r} is too large, or not known beforehand")
+        raise LimitExceeded(f"the width in {pattern[:40]!r} is too large, or not known beforehand")
 
 
 BINARY: Mapping[str, Callable[[Any, Any], Any]] = {

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from streams.playbook.compiled import Way
-from streams.playbook.deferrable import answering
-from streams.playbook.draft import IN_SINKS, Draft
+from streams.playbook.deferred_saves import with_row_results
+from streams.playbook.draft import IN_SINKS, PlaybookDraft
 from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
 from streams.playbook.problem import Severity
-from streams.playbook.source import Path
+from streams.playbook.template_compiler import KeyPath
 from streams.playbook.views import reads_loops_task, reads_rows, reads_task, wants_data
+from streams.playbook.yaml_document import Path
 
 
-def ways_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[Way]:
+def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]:
     """Return what the templates that a worker renders for a step read."""
     rules = [rule for task in tasks for rule in task.rules]
     found: list[Template | None] = [task.config for task in tasks]
@@ -26,28 +26,38 @@ def ways_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[Way]:
         found += [rule.when, rule.set_iter, rule.set_vars, rule.set_ctx]
     if loop is not None and loop.cursor is not None:
         found.append(loop.cursor.config)
-    ways = _ways(found)
-    return frozenset(way for way in ways if way[0] not in IN_SINKS) if sinks else ways
+    key_paths = _key_paths(found)
+    return (
+        frozenset(key_path for key_path in key_paths if key_path[0] not in IN_SINKS)
+        if sinks
+        else key_paths
+    )
 
 
 def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[str, Step]:
     """Return the steps, each told which of its results templates of the playbook read."""
-    ways = _ways([returns]).union(*(_inside(one) | _outside(one) for one in steps.values()))
+    key_paths = _key_paths([returns]).union(
+        *(_inside(one) | _outside(one) for one in steps.values())
+    )
     made = {}
     for name, step in steps.items():
         tasks = tuple(
             replace(task, is_read=True)
-            if any(reads_task(way, name, task.label) for way in ways)
+            if any(reads_task(key_path, name, task.label) for key_path in key_paths)
             else task
             for task in step.tasks
         )
-        has_readers = step.loop is not None and any(reads_rows(way, name) for way in ways)
-        tasks = answering(tasks) if has_readers else tasks
+        has_readers = step.loop is not None and any(
+            reads_rows(key_path, name) for key_path in key_paths
+        )
+        tasks = with_row_results(tasks) if has_readers else tasks
         made[name] = replace(step, tasks=tasks, has_readers=has_readers)
     return made
 
 
-def check_loops(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]) -> None:
+def check_loops(
+    draft: PlaybookDraft, steps: Mapping[str, Step], places: Mapping[str, Path]
+) -> None:
     """Report templates that name a task of a loop, which has a result for each row and no one.
 
     A playbook that was registered before this was said runs on: there it is a warning.
@@ -55,23 +65,25 @@ def check_loops(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Pa
     severity = Severity.ERROR if draft.clients else Severity.WARNING
     loops = {name: step for name, step in steps.items() if step.loop is not None}
     for path, template in draft.mentions:
-        for way in sorted(template.ways):
-            step = loops.get(way[0])
-            if step is None or len(way) < 2 or path[:2] == places[step.name]:
+        for key_path in sorted(template.key_paths):
+            step = loops.get(key_path[0])
+            if step is None or len(key_path) < 2 or path[:2] == places[step.name]:
                 continue
-            label, labels = way[1], [task.label for task in step.tasks if task.sink is None]
+            label, labels = key_path[1], [task.label for task in step.tasks if task.sink is None]
             if label in labels and reads_loops_task(label):
                 draft.report(path, *_instead(step.name, label, labels[-1]), severity)
 
 
-def check_scopes(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, Path]) -> None:
+def check_scopes(
+    draft: PlaybookDraft, steps: Mapping[str, Step], places: Mapping[str, Path]
+) -> None:
     """Warn of templates that read a result whose life ends with its step, from another step."""
     for path, template in draft.mentions:
-        for way in sorted(template.ways):
-            step = steps.get(way[0])
+        for key_path in sorted(template.key_paths):
+            step = steps.get(key_path[0])
             if step is None or path[:2] == places[step.name]:
                 continue
-            task, keys = _task_read(step, way[1:])
+            task, keys = _task_read(step, key_path[1:])
             if task is None or task.result is None or task.result.scope != "step":
                 continue
             if wants_data(keys, {"extracted": [one.name for one in task.result.select]}):
@@ -80,7 +92,7 @@ def check_scopes(draft: Draft, steps: Mapping[str, Step], places: Mapping[str, P
                 draft.report(path, what, hint, Severity.WARNING)
 
 
-def _task_read(step: Step, keys: Way) -> tuple[Task | None, Way]:
+def _task_read(step: Step, keys: KeyPath) -> tuple[Task | None, KeyPath]:
     """Return the task whose result is read, the last where none is named, and where in it."""
     tasks = [task for task in step.tasks if task.sink is None]
     for task in tasks:
@@ -97,20 +109,20 @@ def _instead(step: str, label: str, last: str) -> tuple[str, str]:
     return what, f"{rows}; let {last} return what is needed of {label}, or keep it with set_ctx"
 
 
-def _inside(step: Step) -> frozenset[Way]:
+def _inside(step: Step) -> frozenset[KeyPath]:
     """Return what a step's tasks read; a loop's name means the row's place to its own rows."""
     if step.loop is None:
-        return step.ways
-    return frozenset(way for way in step.ways if way[0] != step.name)
+        return step.key_paths
+    return frozenset(key_path for key_path in step.key_paths if key_path[0] != step.name)
 
 
-def _outside(step: Step) -> frozenset[Way]:
+def _outside(step: Step) -> frozenset[KeyPath]:
     """Return what the templates that the planner renders for a step read."""
     found = [step.when, step.sets, step.loop.source if step.loop is not None else None]
     for arc in step.arcs:
         found += [arc.when, arc.args]
-    return _ways(found)
+    return _key_paths(found)
 
 
-def _ways(templates: Iterable[Template | None]) -> frozenset[Way]:
-    return frozenset[Way]().union(*(one.ways for one in templates if one is not None))
+def _key_paths(templates: Iterable[Template | None]) -> frozenset[KeyPath]:
+    return frozenset[KeyPath]().union(*(one.key_paths for one in templates if one is not None))

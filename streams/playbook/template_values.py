@@ -19,7 +19,7 @@ _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
 _LEAST, _MOST = -(2**63), 2**64
 
 
-def plain(value: Any, watch: Callable[[], None]) -> Any:
+def to_plain(value: Any, watch: Callable[[], None]) -> Any:
     """Return the value with nothing in it but JSON and the types of database rows.
 
     Tuples and other iterables become lists. Undefined values, functions and other objects
@@ -50,7 +50,7 @@ def plain(value: Any, watch: Callable[[], None]) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any], watch: Callable[[], None]) -> Any:
-    made = {key: plain(item, watch) for key, item in value.items()}
+    made = {key: to_plain(item, watch) for key, item in value.items()}
     if not all(type(key) is str for key in made):
         return {str(key): item for key, item in made.items()}
     same = type(value) is dict and all(made[key] is item for key, item in value.items())
@@ -58,7 +58,7 @@ def _mapping(value: Mapping[Any, Any], watch: Callable[[], None]) -> Any:
 
 
 def _list(value: list[Any], watch: Callable[[], None]) -> list[Any]:
-    made = [plain(item, watch) for item in value]
+    made = [to_plain(item, watch) for item in value]
     return value if all(map(lambda one, other: one is other, made, value)) else made
 
 
@@ -70,7 +70,7 @@ def _other(value: Any, watch: Callable[[], None]) -> Any:
     if callable(value):
         raise TypeError(f"it is a function; did you mean to call it, {_name(value)}()?")
     if isinstance(value, Iterable):
-        return [plain(item, watch) for item in value]
+        return [to_plain(item, watch) for item in value]
     raise TypeError(f"its value is a {type(value).__name__}, which is no JSON")
 
 

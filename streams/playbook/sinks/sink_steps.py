@@ -11,24 +11,24 @@ from dataclasses import replace
 from typing import Any
 
 from streams.events.model import Json
-from streams.playbook.deferrable import names_of
-from streams.playbook.draft import Draft
+from streams.playbook.data_flow import key_paths_of
+from streams.playbook.deferred_saves import task_names
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import Template, compile_value
 from streams.playbook.model import Arc, Loop, Step, Task
-from streams.playbook.readers import ways_of
-from streams.playbook.return_value import enveloped
+from streams.playbook.return_value import as_envelope
 from streams.playbook.sinks.auth import with_auth
-from streams.playbook.source import Path
 from streams.playbook.tasks import configs_of, step_sink
+from streams.playbook.yaml_document import Path
 
 
-def comes_after(loop: Loop | None, tasks: Sequence[Task]) -> bool:
+def needs_own_step(loop: Loop | None, tasks: Sequence[Task]) -> bool:
     """Say whether a step's sink needs a step of its own."""
     return loop is not None or any(task.kind == "playbook" for task in tasks)
 
 
 def with_sinks(
-    draft: Draft,
+    draft: PlaybookDraft,
     top: Mapping[str, Any],
     steps: Mapping[str, Step],
     places: Mapping[str, Path],
@@ -41,7 +41,7 @@ def with_sinks(
         path = places[name]
         written = top["workflow"][path[1]]
         block = written.get("sink")
-        if not isinstance(block, dict) or not comes_after(step.loop, step.tasks):
+        if not isinstance(block, dict) or not needs_own_step(step.loop, step.tasks):
             made[name] = step
             continue
         path = (*path, "sink")
@@ -56,7 +56,7 @@ def with_sinks(
 
 
 def _followed(
-    draft: Draft, step: Step, block: Mapping[str, Any], path: Path, name: str
+    draft: PlaybookDraft, step: Step, block: Mapping[str, Any], path: Path, name: str
 ) -> tuple[Step, Step]:
     goes_on = step.on_error == "continue"
     if block.get("on", "success") != "success" and not goes_on:
@@ -71,8 +71,8 @@ def _followed(
         on_error=step.on_error,
         pool=step.pool,
         persists=step.name,
-        reads=names_of(task),
-        ways=ways_of((task,), None),
+        reads=task_names(task),
+        key_paths=key_paths_of((task,), None),
         line=step.line,
     )
     handlers = [arc for arc in step.arcs if arc.when is not None and step.name in arc.when.names]
@@ -82,7 +82,7 @@ def _followed(
 
 
 def _last(
-    draft: Draft,
+    draft: PlaybookDraft,
     block: Mapping[str, Any],
     steps: Mapping[str, Step],
     name: str,
@@ -97,8 +97,10 @@ def _last(
         else _Returned(returns)
     )
     task = step_sink(draft, block, ("sink",), (), subject=subject, passes=returns is None)
-    ways = ways_of((task,), None)
-    return Step(name=name, tasks=(task,), reads=names_of(task), ways=ways, pool=_pool(steps))
+    key_paths = key_paths_of((task,), None)
+    return Step(
+        name=name, tasks=(task,), reads=task_names(task), key_paths=key_paths, pool=_pool(steps)
+    )
 
 
 def _may_end(step: Step, steps: Mapping[str, Step]) -> bool:
@@ -134,7 +136,7 @@ class _Judged:
 
     def __init__(self, step: str, sink: str, when: Template) -> None:
         self._step, self._sink, self._when = step, sink, when
-        self.names, self.ways = when.names | {sink}, when.ways | {(sink, "status")}
+        self.names, self.key_paths = when.names | {sink}, when.key_paths | {(sink, "status")}
 
     def render(self, scope: Mapping[str, object]) -> Json:
         step: Any = scope.get(self._step)
@@ -150,7 +152,7 @@ class _Both:
 
     def __init__(self, first: Template, second: Template) -> None:
         self._first, self._second = first, second
-        self.names, self.ways = first.names | second.names, first.ways | second.ways
+        self.names, self.key_paths = first.names | second.names, first.key_paths | second.key_paths
 
     def render(self, scope: Mapping[str, object]) -> Json:
         return bool(self._first.render(scope)) and bool(self._second.render(scope))
@@ -160,7 +162,7 @@ class _Result:
     """The result of a step, if it has one."""
 
     def __init__(self, step: str) -> None:
-        self._step, self.names, self.ways = step, frozenset({step}), frozenset({(step,)})
+        self._step, self.names, self.key_paths = step, frozenset({step}), frozenset({(step,)})
 
     def render(self, scope: Mapping[str, object]) -> Any:
         return scope.get(self._step)
@@ -170,7 +172,7 @@ class _Last:
     """The result of the step that ended last, which the planner names."""
 
     def __init__(self, steps: frozenset[str]) -> None:
-        self.names, self.ways = steps, frozenset((name,) for name in steps)
+        self.names, self.key_paths = steps, frozenset((name,) for name in steps)
 
     def render(self, scope: Mapping[str, object]) -> Any:
         args: Any = scope.get("args")
@@ -186,7 +188,7 @@ class _Returned:
     """What the playbook returns, as a result."""
 
     def __init__(self, returns: Template) -> None:
-        self._returns, self.names, self.ways = returns, returns.names, returns.ways
+        self._returns, self.names, self.key_paths = returns, returns.names, returns.key_paths
 
     def render(self, scope: Mapping[str, object]) -> Any:
-        return {"meta": {}, **enveloped(self._returns.render(scope))}
+        return {"meta": {}, **as_envelope(self._returns.render(scope))}

@@ -20,7 +20,7 @@ from streams.worker.attempt.secrets import concealed
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
-from streams.worker.sinks.port import Around, Job, Reference, SinkRefused
+from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 
 _REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
 _PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
@@ -36,10 +36,10 @@ class _Objects:
     scheme = ""
     _kind: Any
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SinkEnvironment) -> None:
         self._stores = Clients[Any](_let_go)
 
-    async def write(self, job: Job) -> Reference:
+    async def write(self, job: SinkJob) -> SinkReference:
         """Put the value, a list with `chunk_size` as several objects."""
         bucket, key = _bucket(job), _key(job)
         made, config = parts(job), self._config(job)
@@ -80,7 +80,7 @@ class _Objects:
         except BaseError as error:
             raise BadConfig(f"{bucket}: {_first_line(error)}") from error
 
-    def _config(self, job: Job) -> dict[str, Any]:
+    def _config(self, job: SinkJob) -> dict[str, Any]:
         """Return what the store is made of, the login included."""
         raise NotImplementedError
 
@@ -90,7 +90,7 @@ class S3Driver(_Objects):
 
     scheme, _kind = "s3", S3Store
 
-    def _config(self, job: Job) -> dict[str, Any]:
+    def _config(self, job: SinkJob) -> dict[str, Any]:
         config: dict[str, Any] = {"region": job.setting("region") or "us-east-1"}
         for name, names in (
             ("endpoint", ("endpoint",)),
@@ -112,7 +112,7 @@ class GcsDriver(_Objects):
 
     scheme, _kind = "gs", GCSStore
 
-    def _config(self, job: Job) -> dict[str, Any]:
+    def _config(self, job: SinkJob) -> dict[str, Any]:
         key, endpoint = job.secret.get("service_account_key"), job.setting("endpoint")
         config: dict[str, Any] = {}
         if key == "none":
@@ -147,14 +147,14 @@ async def _is_there(store: Any, key: str) -> bool:
     return True
 
 
-def _bucket(job: Job) -> str:
+def _bucket(job: SinkJob) -> str:
     bucket = job.setting("bucket")
     if bucket is None:
         raise BadConfig(f"an {job.storage} sink needs a bucket, in `spec` or in its credential")
     return bucket
 
 
-def _key(job: Job) -> str:
+def _key(job: SinkJob) -> str:
     named = job.spec.get("key") or job.spec.get("path")
     own = f"{job.name}.{job.format}"
     if named is None:

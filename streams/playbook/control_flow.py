@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from streams.playbook.draft import Draft
+from streams.playbook.draft import PlaybookDraft
 from streams.playbook.model import Do, Step, Task
 from streams.playbook.problem import Severity
 from streams.playbook.shape import closest
-from streams.playbook.source import Path
+from streams.playbook.yaml_document import Path
 
 _Node = TypeVar("_Node", bound=Hashable)
 
 
 def check_steps(
-    draft: Draft, steps: Mapping[str, Step], first: str, places: Mapping[str, Path]
+    draft: PlaybookDraft, steps: Mapping[str, Step], first: str, places: Mapping[str, Path]
 ) -> None:
     """Report steps that cannot be reached, and cycles that nothing ends."""
     # A misspelt step is a problem of its own; what was meant is not unreachable because of it.
-    ways = {
+    edges = {
         name: {closest(arc.step, steps) or "" for arc in step.arcs} for name, step in steps.items()
     }
-    reached = _reached(ways, [first])
+    reached = _reached(edges, [first])
     for name in steps:
         if name not in reached:
             hint = f"name it in `next` of a step that runs; the first is {first!r}"
@@ -47,7 +47,7 @@ def _always(step: Step) -> set[str]:
     return set(sure[:1]) if step.arcs and step.arcs[0].when is None else set()
 
 
-def _check_arcs(draft: Draft, step: Step, path: Path) -> None:
+def _check_arcs(draft: PlaybookDraft, step: Step, path: Path) -> None:
     if step.inclusive:
         return
     for place, arc in enumerate(step.arcs[:-1]):
@@ -59,12 +59,12 @@ def _check_arcs(draft: Draft, step: Step, path: Path) -> None:
             return
 
 
-def check_jumps(draft: Draft, tasks: Sequence[Task], path: Path) -> None:
+def check_jumps(draft: PlaybookDraft, tasks: Sequence[Task], path: Path) -> None:
     """Report jumps of a pipeline that have no way out."""
     exits = {len(tasks)}
-    ways = {place: set(_next_places(tasks, place)) for place in range(len(tasks))}
-    for place in _reached(ways, [0] if tasks else []):
-        if place in exits or _reached(ways, [place]) & exits:
+    edges = {place: set(_next_places(tasks, place)) for place in range(len(tasks))}
+    for place in _reached(edges, [0] if tasks else []):
+        if place in exits or _reached(edges, [place]) & exits:
             continue
         if any(rule.do is Do.JUMP for rule in tasks[place].rules):
             label = tasks[place].label
@@ -90,35 +90,35 @@ def _next_places(tasks: Sequence[Task], place: int) -> Iterable[int]:
     yield place + 1  # what no rule speaks of goes on
 
 
-def _reached(ways: Mapping[_Node, Iterable[_Node]], start: Iterable[_Node]) -> set[_Node]:
+def _reached(edges: Mapping[_Node, Iterable[_Node]], start: Iterable[_Node]) -> set[_Node]:
     found: set[_Node] = set()
     waiting = list(start)
     while waiting:
         node = waiting.pop()
         if node not in found:
             found.add(node)
-            waiting.extend(ways.get(node, ()))
+            waiting.extend(edges.get(node, ()))
     return found
 
 
-def _cycles(ways: Mapping[str, set[str]]) -> list[list[str]]:
+def _cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
     """Return one cycle for every group of steps that lead back to themselves."""
     found: list[list[str]] = []
     seen: set[str] = set()
-    for name in ways:
-        if name not in seen and name in _reached(ways, ways[name]):
-            cycle = _cycle(ways, name)
+    for name in edges:
+        if name not in seen and name in _reached(edges, edges[name]):
+            cycle = _cycle(edges, name)
             seen |= set(cycle)
             found.append(cycle)
     return found
 
 
-def _cycle(ways: Mapping[str, set[str]], start: str) -> list[str]:
+def _cycle(edges: Mapping[str, set[str]], start: str) -> list[str]:
     """Return a shortest way from `start` back to it."""
     before: dict[str, str] = {}
     waiting = [start]
     for node in waiting:
-        for following in sorted(ways[node]):
+        for following in sorted(edges[node]):
             if following == start:
                 way = [node]
                 while way[-1] != start:
