@@ -7,28 +7,28 @@ from dataclasses import asdict
 from aiohttp import web
 
 from streams.api.request_bodies import Register, number, read
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, row_json
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response, row_json
 
 
-async def register(runtime: Runtime, request: web.Request) -> web.Response:
+async def register(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Register a playbook's text; it can be started at once."""
     sent = await read(request, Register)
     made = await runtime.catalog.register(runtime.scope_of(request), sent.content, sent.path)
-    return answer(row_json(asdict(made)), 201 if made.is_new else 200)
+    return json_response(row_json(asdict(made)), 201 if made.is_new else 200)
 
 
-async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
+async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """List the newest version of every path."""
     entries = await runtime.catalog.list(runtime.scope_of(request))
-    return answer({"catalog": [row_json(asdict(entry)) for entry in entries]})
+    return json_response({"catalog": [row_json(asdict(entry)) for entry in entries]})
 
 
-async def show(runtime: Runtime, request: web.Request) -> web.Response:
+async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Show one version of a path with its content, the newest unless one is named."""
     path = request.match_info["path"]
     named = "version" in request.query
     version = number(request, "version", 0, most=2**31 - 1) if named else None
     entry = await runtime.catalog.find(runtime.scope_of(request), path, version)
     content = await runtime.catalog.content(entry.catalog_id, entry.version)
-    return answer({**row_json(asdict(entry)), "content": content})
+    return json_response({**row_json(asdict(entry)), "content": content})

@@ -10,14 +10,14 @@ from aiohttp import web
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, row_json, shown_reference
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response, reference_with_url, row_json
 from streams.events.model import Routing
 from streams.execution.command import Command, absorb_command
 from streams.log.errors import RootEnded, VersionConflict
 
 
-async def claim(runtime: Runtime, request: web.Request) -> web.Response:
+async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Hand waiting commands of a pool to a worker; each is won by a compare-and-swap."""
     asked = await read(request, ClaimCommands)
     scope = runtime.scope_of(request)
@@ -26,10 +26,10 @@ async def claim(runtime: Runtime, request: web.Request) -> web.Response:
     for row in rows:
         if len(won) < asked.want and (one := await _claim(runtime, row, asked.worker_id)):
             won.append(one)
-    return answer(won)
+    return json_response(won)
 
 
-async def _claim(runtime: Runtime, row: Row, worker: str) -> dict[str, Any] | None:
+async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> dict[str, Any] | None:
     command_id, execution_id = row["command_id"], row["execution_id"]
     command = await folded(runtime, execution_id, "command", command_id, absorb_command)
     if not command.waits:
@@ -56,11 +56,11 @@ async def _claim(runtime: Runtime, row: Row, worker: str) -> dict[str, Any] | No
         "lease_until": stored.ingest_time + timedelta(seconds=lease),
     }
     if command.document_ref is not None:
-        return {**told, "document_ref": shown_reference(command.document_ref)}
+        return {**told, "document_ref": reference_with_url(command.document_ref)}
     return {**told, "document": command.document}
 
 
-async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
+async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Begin the lease again."""
     command_id = id_of(request)
     row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
@@ -80,18 +80,18 @@ async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
         },
     )
     until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
-    return answer({"lease_until": until, "version": stored.stream_version})
+    return json_response({"lease_until": until, "version": stored.stream_version})
 
 
-async def complete(runtime: Runtime, request: web.Request) -> web.Response:
-    """Take a command's outcome, once; the same answer sent again is the same answer."""
+async def complete(runtime: ApiRuntime, request: web.Request) -> web.Response:
+    """Take a command's outcome, once; the same outcome sent again gets the same answer."""
     command_id = id_of(request)
     row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
     sent = await read(request, CompleteCommand)
     command = await folded(runtime, row["execution_id"], "command", command_id, absorb_command)
     version = command.version
     if command.has_ended:
-        version -= 1  # the same answer sent again finds itself; any other one is too late
+        version -= 1  # the same outcome sent again finds itself; any other one is too late
     else:
         held(command, "command", command_id, sent.worker_id, sent.attempt)
     has_failed = sent.status == "error"
@@ -109,7 +109,7 @@ async def complete(runtime: Runtime, request: web.Request) -> web.Response:
         result=_result(sent, why),
         payload_ref=sent.output_ref.ref() if sent.output_ref else None,
     )
-    return answer({"ok": True})
+    return json_response({"ok": True})
 
 
 def _names(command: Command) -> dict[str, Routing]:

@@ -9,15 +9,15 @@ from aiohttp import web
 
 from streams.api.errors import NotAllowed
 from streams.api.request_bodies import ResolveCredential, SetCredential, read
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, row_json
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response, row_json
 from streams.credential.fields import check_fields, check_name
 from streams.credential.port import Claim, Entry
 from streams.credential.seal import seal
 from streams.redact import in_use
 
 
-async def put(runtime: Runtime, request: web.Request) -> web.Response:
+async def put(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Store a credential; what is answered has no value in it."""
     name, scope = check_name(request.match_info["name"]), runtime.scope_of(request)
     sent = await read(request, SetCredential)
@@ -27,23 +27,23 @@ async def put(runtime: Runtime, request: web.Request) -> web.Response:
         sealed = seal(runtime.keys(), scope, name, fields)
         kind = check_name(sent.kind, "type")
         entry = await runtime.credentials.put(scope, name, kind, sorted(fields), sealed)
-    return answer(_shown(entry), 201 if entry.revision == 1 else 200)
+    return json_response(_shown(entry), 201 if entry.revision == 1 else 200)
 
 
-async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
+async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """List names, types, names of fields and times."""
     entries = await runtime.credentials.list(runtime.scope_of(request))
-    return answer({"credentials": [_shown(entry) for entry in entries]})
+    return json_response({"credentials": [_shown(entry) for entry in entries]})
 
 
-async def remove(runtime: Runtime, request: web.Request) -> web.Response:
+async def remove(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Forget a credential."""
     name = check_name(request.match_info["name"])
     await runtime.credentials.remove(runtime.scope_of(request), name)
-    return answer({"removed": name})
+    return json_response({"removed": name})
 
 
-async def resolve(runtime: Runtime, request: web.Request) -> web.Response:
+async def resolve(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Open a credential for a worker that holds an attempt whose step names it."""
     _check_token(runtime, request)
     asked = await read(request, ResolveCredential)
@@ -63,12 +63,12 @@ async def resolve(runtime: Runtime, request: web.Request) -> web.Response:
         "fields": dict(secret.fields),
         "seconds_left": secret.seconds_left,
     }
-    response = answer(told)
+    response = json_response(told)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _check_token(runtime: Runtime, request: web.Request) -> None:
+def _check_token(runtime: ApiRuntime, request: web.Request) -> None:
     if runtime.worker_token is None:
         raise NotAllowed(
             "secrets are not handed out: set credential_store.worker_token_file, "

@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from streams.api.request_bodies import Cancel, Resume, Suspend, id_of, number, read
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, event_json, row_json
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import event_json, json_response, row_json
 from streams.api.suspension import Next, steer
 from streams.collector.core import retained_id
 from streams.events.model import Event, NewEvent, Root
@@ -38,7 +38,7 @@ RESOLVED_BYTES = 1 << 20
 MAX_PAGE = 1000
 
 
-async def show(runtime: Runtime, request: web.Request) -> web.Response:
+async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Show one execution, no older than the log was when the request came."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
@@ -49,10 +49,10 @@ async def show(runtime: Runtime, request: web.Request) -> web.Response:
     shown = {name: [row_json(one) for one in rows] for name, rows in parts.items()}
     if "resolve" in request.query:
         row |= {"result": await _result(runtime, execution_id, row)}
-    return answer({**row, "head_seq": head.seq, **shown})
+    return json_response({**row, "head_seq": head.seq, **shown})
 
 
-async def _result(runtime: Runtime, execution_id: int, row: dict[str, Any]) -> Any:
+async def _result(runtime: ApiRuntime, execution_id: int, row: dict[str, Any]) -> Any:
     """Return an execution's result with data that is elsewhere, where that can be had."""
     told, given = row["result"], row.get("result_ref")
     ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
@@ -66,7 +66,7 @@ async def _result(runtime: Runtime, execution_id: int, row: dict[str, Any]) -> A
     return {**(told or {}), "data": data}
 
 
-async def _caught_up(runtime: Runtime, execution_id: int, seq: int) -> dict[str, Any] | None:
+async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> dict[str, Any] | None:
     """Return the row once it has seen `seq`; None if that takes too long and folding does not."""
     deadline = runtime.clock.monotonic() + PATIENCE_S
     while True:
@@ -78,7 +78,7 @@ async def _caught_up(runtime: Runtime, execution_id: int, seq: int) -> dict[str,
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _folded(runtime: Runtime, execution_id: int) -> dict[str, Any]:
+async def _folded(runtime: ApiRuntime, execution_id: int) -> dict[str, Any]:
     """Return the row that the projection will have, folded from the log itself."""
     view = View()
     async for event in runtime.log.read_root(Root("execution", execution_id)):
@@ -94,7 +94,7 @@ async def _folded(runtime: Runtime, execution_id: int) -> dict[str, Any]:
 _INNER = ("created_at", "projection_version")
 
 
-async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
+async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """List executions, the newest first."""
     limit = number(request, "limit", 50, most=MAX_PAGE)
     rows = await runtime.seen.executions(
@@ -105,10 +105,10 @@ async def list_all(runtime: Runtime, request: web.Request) -> web.Response:
         limit=limit,
     )
     last = str(rows[-1]["execution_id"]) if len(rows) == limit and rows else None
-    return answer({"executions": [row_json(row) for row in rows], "next": last})
+    return json_response({"executions": [row_json(row) for row in rows], "next": last})
 
 
-async def events(runtime: Runtime, request: web.Request) -> web.Response:
+async def events(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Tell what happened in an execution, in order, from the log itself."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
@@ -118,10 +118,10 @@ async def events(runtime: Runtime, request: web.Request) -> web.Response:
     found = runtime.log.read_root(root, after_seq=after, through_seq=after + limit)
     told = [event_json(await _whole(runtime, request, event)) async for event in found]
     reached = told[-1]["seq"] if told else after
-    return answer({"events": told, "next": reached if reached < head.seq else None})
+    return json_response({"events": told, "next": reached if reached < head.seq else None})
 
 
-async def _whole(runtime: Runtime, request: web.Request, event: Event) -> Event:
+async def _whole(runtime: ApiRuntime, request: web.Request, event: Event) -> Event:
     """Return the event with data that is elsewhere, where that is asked for and can be had."""
     ref = event.payload_ref
     if "resolve" not in request.query or ref is None or ref.byte_length > RESOLVED_BYTES:
@@ -133,7 +133,7 @@ async def _whole(runtime: Runtime, request: web.Request, event: Event) -> Event:
         return without_data(event)
 
 
-async def _expired(runtime: Runtime, root: Root, digest: str) -> dict[str, Expired]:
+async def _expired(runtime: ApiRuntime, root: Root, digest: str) -> dict[str, Expired]:
     """Return the end of a payload that an event of this root carries, where it has ended.
 
     Such a payload outlives the results that name it, too: it ends under an id of its own.
@@ -145,7 +145,7 @@ async def _expired(runtime: Runtime, root: Root, digest: str) -> dict[str, Expir
     return {}
 
 
-async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
+async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """End an execution; what its workers still do is refused from now on."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
@@ -163,10 +163,10 @@ async def cancel(runtime: Runtime, request: web.Request) -> web.Response:
     )
     receipt = await runtime.log.append([event])
     shown = {"execution_id": str(execution_id), "status": "CANCELLED"}
-    return answer({**shown, "seq": receipt.events[0].seq})
+    return json_response({**shown, "seq": receipt.events[0].seq})
 
 
-async def suspend(runtime: Runtime, request: web.Request) -> web.Response:
+async def suspend(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Let nothing new be dispatched; what runs may still commit."""
     body = await read(request, Suspend)
 
@@ -176,7 +176,7 @@ async def suspend(runtime: Runtime, request: web.Request) -> web.Response:
     return await _steered(runtime, request, "execution.suspended", next_of, "SUSPENDED")
 
 
-async def resume(runtime: Runtime, request: web.Request) -> web.Response:
+async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Let an execution go on from where its log ends."""
     body = await read(request, Resume)
 
@@ -187,7 +187,7 @@ async def resume(runtime: Runtime, request: web.Request) -> web.Response:
 
 
 async def _steered(
-    runtime: Runtime, request: web.Request, type: str, next_of: Next, status: str
+    runtime: ApiRuntime, request: web.Request, type: str, next_of: Next, status: str
 ) -> web.Response:
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
@@ -195,4 +195,4 @@ async def _steered(
     if head.has_ended:
         raise RootEnded(root, type)
     seq = await steer(runtime.log, root, next_of)
-    return answer({"execution_id": str(execution_id), "status": status, "seq": seq})
+    return json_response({"execution_id": str(execution_id), "status": status, "seq": seq})

@@ -10,15 +10,15 @@ from aiohttp import web
 from streams.api.leases import append, folded, held, own
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, row_json, shown_reference
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response, reference_with_url, row_json
 from streams.events.event_fields import body as body_of
 from streams.events.model import Root, Routing
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
 from streams.log.errors import RootEnded, VersionConflict
 
 
-async def claim(runtime: Runtime, request: web.Request) -> web.Response:
+async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Hand waiting frames of a stage to a worker; each is won by a compare-and-swap."""
     stage_id = id_of(request)
     stage = own(runtime, request, "stage", stage_id, await runtime.seen.stage(stage_id))
@@ -26,19 +26,21 @@ async def claim(runtime: Runtime, request: web.Request) -> web.Response:
     held_now = await runtime.seen.held_frames(stage_id, asked.worker_id)
     want = min(asked.want, asked.max_inflight - held_now)
     if want <= 0:
-        return answer([])
+        return json_response([])
     won: list[dict[str, Any]] = []
     # Some of them may be gone already: the projection is a little behind the log.
     for waiting in await runtime.seen.waiting_frames(stage_id, 2 * want):
         if len(won) < want and (one := await _claim(runtime, stage, waiting, asked.worker_id)):
             won.append(one)
     if not won:
-        return answer([])
+        return json_response([])
     shared = await _shared(runtime, stage)
-    return answer([{**one, **shared} for one in won])
+    return json_response([{**one, **shared} for one in won])
 
 
-async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dict[str, Any] | None:
+async def _claim(
+    runtime: ApiRuntime, stage: Row, waiting: Row, worker: str
+) -> dict[str, Any] | None:
     frame_id = waiting["frame_id"]
     frame = await folded(runtime, stage["execution_id"], "frame", frame_id, absorb_frame)
     if frame.status is not FrameStatus.PENDING:
@@ -59,7 +61,7 @@ async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dic
         "frame_id": str(frame_id),
         "cursor": frame.cursor,
         **({} if frame.ctx is None else {"ctx": frame.ctx}),
-        **({} if frame.ctx_ref is None else {"ctx_ref": shown_reference(frame.ctx_ref)}),
+        **({} if frame.ctx_ref is None else {"ctx_ref": reference_with_url(frame.ctx_ref)}),
         **({"ctx_elsewhere": frame.ctx_elsewhere} if frame.ctx_elsewhere else {}),
         "attempt": frame.attempt,
         "version": stored.stream_version,
@@ -68,7 +70,7 @@ async def _claim(runtime: Runtime, stage: Row, waiting: Row, worker: str) -> dic
     }
 
 
-async def _shared(runtime: Runtime, stage: Row) -> dict[str, Any]:
+async def _shared(runtime: ApiRuntime, stage: Row) -> dict[str, Any]:
     """Return what all frames of a stage have in common: the step, its policy, its document."""
     root = Root("execution", stage["execution_id"])
     names = ("stage_id", "execution_id", "catalog_id", "catalog_version")
@@ -80,12 +82,12 @@ async def _shared(runtime: Runtime, stage: Row) -> dict[str, Any]:
             if document is not None:
                 shared["document"] = document
             elif event.payload_ref is not None:
-                shared["document_ref"] = shown_reference(event.payload_ref)
+                shared["document_ref"] = reference_with_url(event.payload_ref)
             break
     return shared
 
 
-async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
+async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Begin the lease again."""
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
@@ -108,10 +110,10 @@ async def heartbeat(runtime: Runtime, request: web.Request) -> web.Response:
         payload_ref=beat.output_ref.ref() if beat.output_ref else None,
     )
     until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
-    return answer({"lease_until": until, "version": stored.stream_version})
+    return json_response({"lease_until": until, "version": stored.stream_version})
 
 
-async def commit(runtime: Runtime, request: web.Request) -> web.Response:
+async def commit(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Take a frame's outcome, once; the same commit sent again gets the same answer."""
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
@@ -119,7 +121,7 @@ async def commit(runtime: Runtime, request: web.Request) -> web.Response:
     frame = await folded(runtime, row["execution_id"], "frame", frame_id, absorb_frame)
     version = frame.version
     if frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED):
-        version -= 1  # the same answer sent again finds itself; any other one is too late
+        version -= 1  # the same outcome sent again finds itself; any other one is too late
     else:
         held(frame, "frame", frame_id, sent.worker_id, sent.attempt)
     has_failed = sent.status == "failed"
@@ -148,7 +150,7 @@ async def commit(runtime: Runtime, request: web.Request) -> web.Response:
         result=_result(sent),
         payload_ref=sent.output_ref.ref() if sent.output_ref else None,
     )
-    return answer({"ok": True, "next_action": await _next(runtime, row)})
+    return json_response({"ok": True, "next_action": await _next(runtime, row)})
 
 
 def _names(frame: Frame) -> dict[str, Routing]:
@@ -168,7 +170,7 @@ def _result(sent: CommitFrame) -> dict[str, Any]:
     return told if sent.ctx is None else {**told, "ctx": sent.ctx}
 
 
-async def _next(runtime: Runtime, row: Row) -> str:
+async def _next(runtime: ApiRuntime, row: Row) -> str:
     """Say what the worker may do now: claim more, wait for more, or stop asking this stage."""
     stage = await runtime.seen.stage(row["stage_id"])
     if stage is None or stage["status"] != "OPEN":

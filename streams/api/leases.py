@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streams.api.errors import NotFound, NotYours
 from streams.api.port import Row
-from streams.api.runtime import Runtime
+from streams.api.runtime import ApiRuntime
 from streams.events.model import Event, NewEvent, Root, Routing
 from streams.execution.lease import Lease
 from streams.log.port import Appended
@@ -36,7 +36,7 @@ Folded = TypeVar("Folded", bound=Entity)
 Fold = Callable[[Folded | None, Event, datetime], Folded]
 
 
-def own(runtime: Runtime, request: web.Request, kind: str, name: int, row: Row | None) -> Row:
+def own(runtime: ApiRuntime, request: web.Request, kind: str, name: int, row: Row | None) -> Row:
     """Return the row if it is of the caller's scope.
 
     Raises:
@@ -49,7 +49,7 @@ def own(runtime: Runtime, request: web.Request, kind: str, name: int, row: Row |
 
 
 async def folded(
-    runtime: Runtime, execution_id: int, entity: str, entity_id: int, fold: Fold[Folded]
+    runtime: ApiRuntime, execution_id: int, entity: str, entity_id: int, fold: Fold[Folded]
 ) -> Folded:
     """Return a frame or a command exactly as the log has it."""
     root = Root("execution", execution_id)
@@ -78,7 +78,7 @@ def held(state: Entity, entity: str, name: int, worker: str, attempt: int | None
 
 
 async def append(
-    runtime: Runtime,
+    runtime: ApiRuntime,
     row: Row,
     type: str,
     *,

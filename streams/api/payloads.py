@@ -9,8 +9,8 @@ from aiohttp import web
 from streams.api.errors import BadRequest
 from streams.api.payload_streaming import Content, received, send
 from streams.api.request_bodies import number
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer, shown_reference
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response, reference_with_url
 from streams.events.locator import Locator
 from streams.events.model import PayloadRef
 
@@ -19,7 +19,7 @@ _MEDIA_TYPE_CHARS = 255
 OCTETS = "application/octet-stream"
 
 
-async def store(runtime: Runtime, request: web.Request) -> web.Response:
+async def store(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Store the body, as it comes, and return its reference once it is durable."""
     rows = request.query.get("row_count")
     media_type = request.headers.get("Content-Type", OCTETS)
@@ -32,10 +32,10 @@ async def store(runtime: Runtime, request: web.Request) -> web.Response:
         row_count=None if rows is None else number(request, "row_count", 0),
         schema_digest=request.query.get("schema_digest"),
     )
-    return answer(shown_reference(ref), 201)
+    return json_response(reference_with_url(ref), 201)
 
 
-async def fetch(runtime: Runtime, request: web.Request) -> web.StreamResponse:
+async def fetch(runtime: ApiRuntime, request: web.Request) -> web.StreamResponse:
     """Send the bytes behind a reference, or a range of them; checked before the last is sent."""
     digest = request.match_info["sha256"]
     if not _DIGEST.fullmatch(digest):

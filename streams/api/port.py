@@ -22,7 +22,7 @@ class Head:
     has_ended: bool
 
 
-class Seen(Protocol):
+class ProjectionReader(Protocol):
     """Reads the projections, which may be a little behind, and the heads, which never are.
 
     Every method raises Unavailable when the database cannot be reached.

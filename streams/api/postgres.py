@@ -15,7 +15,7 @@ from streams.log.errors import LogUnavailable
 from streams.payload.port import Scope
 
 
-class PostgresSeen:
+class PostgresProjectionReader:
     """Looks into the projections through a small pool."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:

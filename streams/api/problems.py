@@ -51,7 +51,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware
-async def told_as_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def report_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every error as a problem; a bug is logged and told without its inside."""
     try:
         return await handler(request)

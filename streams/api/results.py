@@ -11,8 +11,8 @@ from aiohttp import web
 from streams.api.errors import BadRequest
 from streams.api.payload_streaming import Content, send
 from streams.api.request_bodies import id_of
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response
 from streams.events.model import PayloadRef
 from streams.payload.port import ARROW, JSON
 from streams.results.lookup import Results
@@ -23,7 +23,7 @@ FORMS = ("data", "ref")
 _IN_MEMORY_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
 
 
-async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
+async def resolve(runtime: ApiRuntime, request: web.Request) -> web.StreamResponse:
     """Return the data behind a result's name; of a loop, its rows.
 
     Rows in Arrow are sent as they are unless JSON is asked for; a loop's are joined into one
@@ -38,7 +38,7 @@ async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
     results = Results(runtime.log, runtime.clock)
     found = await results.find(uri, owner)
     if form == "ref":
-        return answer(found.ref)
+        return json_response(found.ref)
     payload = found.payload
     if payload.media_type == MANIFEST and ARROW in request.headers.get("Accept", ""):
         return await send(request, await _joined(runtime, payload, results.ends(owner)))
@@ -53,7 +53,7 @@ async def resolve(runtime: Runtime, request: web.Request) -> web.StreamResponse:
     return await send(request, content)
 
 
-async def of_execution(runtime: Runtime, request: web.Request) -> web.Response:
+async def of_execution(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """List the references of an execution's results that have not ended."""
     execution_id = id_of(request)
     await runtime.head(request, execution_id)
@@ -63,14 +63,14 @@ async def of_execution(runtime: Runtime, request: web.Request) -> web.Response:
         step=request.query.get("step"),
         task=request.query.get("task"),
     )
-    return answer({"results": found})
+    return json_response({"results": found})
 
 
 def _wants_json(request: web.Request) -> bool:
     return JSON in request.headers.get("Accept", "")
 
 
-async def _joined(runtime: Runtime, payload: PayloadRef, look: Look) -> Content:
+async def _joined(runtime: ApiRuntime, payload: PayloadRef, look: Look) -> Content:
     from streams.results.stage_rows import read_stage, written  # Arrow: 25 MB that few ask for
 
     data = written(await read_stage(runtime.payloads, payload, look=look))

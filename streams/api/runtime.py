@@ -9,7 +9,7 @@ from typing import TypeAlias
 from aiohttp import web
 
 from streams.api.errors import NotFound
-from streams.api.port import Head, Seen
+from streams.api.port import Head, ProjectionReader
 from streams.catalog.catalog import Catalog
 from streams.clock import Clock
 from streams.credential.keys import Keys
@@ -26,11 +26,11 @@ TENANT_HEADER, ORGANIZATION_HEADER = "Noetl-Tenant", "Noetl-Organization"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+class ApiRuntime:
     """The ports of one API process."""
 
     log: EventStore
-    seen: Seen
+    seen: ProjectionReader
     ledger: Ledger
     catalog: Catalog
     payloads: PayloadStore
@@ -72,5 +72,5 @@ class Runtime:
         return head
 
 
-Handler: TypeAlias = Callable[[Runtime, web.Request], Awaitable[web.StreamResponse]]
-RUNTIME = web.AppKey("runtime", Runtime)
+Handler: TypeAlias = Callable[[ApiRuntime, web.Request], Awaitable[web.StreamResponse]]
+RUNTIME = web.AppKey("runtime", ApiRuntime)

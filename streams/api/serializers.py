@@ -15,7 +15,7 @@ _REFERENCES = frozenset(("result_ref", "output_ref", "content_ref"))
 _JSON_COLUMNS = _REFERENCES | {"state", "result", "frame_policy", "cursor"}
 
 
-def answer(body: object, status: int = 200) -> web.Response:
+def json_response(body: object, status: int = 200) -> web.Response:
     """Return a JSON response."""
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
 
@@ -62,7 +62,7 @@ def event_json(event: Event) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def shown_reference(ref: PayloadRef) -> dict[str, Any]:
+def reference_with_url(ref: PayloadRef) -> dict[str, Any]:
     """Return a payload reference and where this server hands its bytes out."""
     return {**reference_json(ref), "url": _url(ref.sha256, ref.byte_length)}
 

@@ -8,19 +8,19 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
-from streams.api.problems import told_as_problems
+from streams.api.problems import report_problems
 from streams.api.routes import ROUTES
-from streams.api.runtime import RUNTIME, Handler, Runtime
-from streams.api.serializers import answer
+from streams.api.runtime import RUNTIME, ApiRuntime, Handler
+from streams.api.serializers import json_response
 from streams.events.model import Root
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Of bodies that are read as a whole; payloads are not."""
 
 
-def make_app(runtime: Runtime) -> web.Application:
+def make_app(runtime: ApiRuntime) -> web.Application:
     """Return the application that answers for `runtime`."""
-    app = web.Application(middlewares=[told_as_problems], client_max_size=MAX_BODY_BYTES)
+    app = web.Application(middlewares=[report_problems], client_max_size=MAX_BODY_BYTES)
     app[RUNTIME] = runtime
     for route in ROUTES:
         app.router.add_route(route.method, route.path, _bound(route.handle))
@@ -43,18 +43,18 @@ async def _described(request: web.Request) -> web.Response:
         number = version("noetl-streams")
     except PackageNotFoundError:
         number = "0"
-    return answer(describe(ROUTES, version=number))
+    return json_response(describe(ROUTES, version=number))
 
 
 async def _is_well(request: web.Request) -> web.Response:
     """Answer 200 when the database answers; a problem with 503 otherwise."""
     await request.app[RUNTIME].seen.head(Root("execution", 1))
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @asynccontextmanager
 async def serving(
-    runtime: Runtime, *, host: str = "127.0.0.1", port: int = 0
+    runtime: ApiRuntime, *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[str]:
     """Serve for as long as the body runs; yield the address. Port 0 takes a free one."""
     runner = web.AppRunner(make_app(runtime), access_log=None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from streams.api.errors import BadRequest
-from streams.api.runtime import Runtime
-from streams.api.serializers import answer
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response
 from streams.kafka.feed.port import Record, TopicPartition
 from streams.payload.port import Scope
 from streams.results.oversized_events import externalize_envelope
@@ -18,7 +18,7 @@ _LANES = 1024
 """Starts side by side: the ledger holds a partition while it enters its records."""
 
 
-async def start(runtime: Runtime, request: web.Request) -> web.Response:
+async def start(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Start a playbook: 201 for a new execution, 200 for one that the key already has."""
     wanted = _understood(await request.read(), request, runtime.scope_of(request))
     scope = Scope(wanted.tenant, wanted.organization)
@@ -30,7 +30,7 @@ async def start(runtime: Runtime, request: web.Request) -> web.Response:
     event = await externalize_envelope(runtime.payloads, event, runtime.inline_bytes)
     (entered,) = await runtime.ledger.enter([Entry(origin, event, wanted.key)])
     shown = {"execution_id": str(entered.execution_id), "path": wanted.path}
-    return answer({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)
+    return json_response({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)
 
 
 def _understood(body: bytes, request: web.Request, scope: Scope) -> Request:

@@ -24,7 +24,7 @@ from streams.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from streams.dev.bench.report import Report
+    from streams.dev.bench.report import BenchReport
     from streams.settings import Settings
 
 SHARE = click.FloatRange(0, 1)
@@ -67,7 +67,7 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
     """
     from streams.dev.bench.append import bench_append
 
-    async def run(settings: Settings, folder: Path) -> Report:
+    async def run(settings: Settings, folder: Path) -> BenchReport:
         return await bench_append(settings, folder, events=events, rounds=rounds, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
@@ -97,7 +97,7 @@ def mirror(
     """
     from streams.dev.bench.mirror import bench_mirror
 
-    async def run(settings: Settings, _: Path) -> Report:
+    async def run(settings: Settings, _: Path) -> BenchReport:
         return await bench_mirror(settings, events=events, rounds=rounds, seconds=seconds, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
@@ -121,7 +121,7 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
     """
     from streams.dev.bench.ipc import bench_ipc
 
-    async def run(settings: Settings, _: Path) -> Report:
+    async def run(settings: Settings, _: Path) -> BenchReport:
         return await bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
@@ -175,14 +175,14 @@ def pft(
       streams bench pft --facilities 10 --patients 200 --json
       streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1
     """
-    from streams.dev.bench.mock import World
+    from streams.dev.bench.mock_server import MockWorld
     from streams.dev.bench.pft import bench_pft
 
-    async def run(settings: Settings, folder: Path) -> Report:
+    async def run(settings: Settings, folder: Path) -> BenchReport:
         return await bench_pft(
             settings,
             folder,
-            world=World(**world),
+            world=MockWorld(**world),
             frame_size=frame_size,
             timeout_s=timeout_s,
             say=_say,
@@ -203,7 +203,7 @@ def latency(file: Path | None, data: Path | None, as_json: bool, executions: int
     """
     from streams.dev.bench.latency import bench_latency
 
-    async def run(settings: Settings, _: Path) -> Report:
+    async def run(settings: Settings, _: Path) -> BenchReport:
         return await bench_latency(settings, executions=executions, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
@@ -221,7 +221,7 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
     """
     from streams.dev.bench.frames import bench_frames
 
-    async def run(settings: Settings, folder: Path) -> Report:
+    async def run(settings: Settings, folder: Path) -> BenchReport:
         return await bench_frames(settings, folder, frames=frames, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
@@ -248,7 +248,7 @@ def payload(
     """
     from streams.dev.bench.payload import bench_payload
 
-    async def run(settings: Settings, folder: Path) -> Report:
+    async def run(settings: Settings, folder: Path) -> BenchReport:
         return await bench_payload(
             settings, folder, megabytes=megabytes, small=small, same=same, say=_say
         )
@@ -274,7 +274,7 @@ def collect(
     """
     from streams.dev.bench.collect import bench_collect
 
-    async def run(settings: Settings, _: Path) -> Report:
+    async def run(settings: Settings, _: Path) -> BenchReport:
         return await bench_collect(settings, seconds=60 * minutes, writers=writers, say=_say)
 
     _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
@@ -283,10 +283,10 @@ def collect(
 async def _on_a_stack(
     file: Path | None,
     data: Path | None,
-    run: Callable[[Any, Path], Awaitable[Report]],
+    run: Callable[[Any, Path], Awaitable[BenchReport]],
     *,
     workers: int = 0,
-) -> Report:
+) -> BenchReport:
     """Run a bench; one that needs our roles says how many workers a stack of its own gets."""
     async with _stack(file, data, workers) as (settings, folder):
         return await run(settings, folder)
@@ -326,7 +326,7 @@ def _roles(workers: int) -> dict[str, int]:
     return {role: workers if role == "worker" else 1 for role in existing_roles()}
 
 
-def _finish(report: Report, as_json: bool) -> None:
+def _finish(report: BenchReport, as_json: bool) -> None:
     if as_json:
         body = {**report.figures, "faults": list(report.faults)}
         click.echo(orjson.dumps(body).decode())

@@ -17,7 +17,7 @@ import orjson
 from streams.cli.options import COUNT, json_option
 
 if TYPE_CHECKING:
-    from streams.dev.bench.mock import World
+    from streams.dev.bench.mock_server import MockWorld
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHARE = click.FloatRange(min=0, max=1)
@@ -55,11 +55,11 @@ def demo(
       streams demo --json
     """
     from streams.data_folder import layout_of
-    from streams.dev.bench.mock import World
+    from streams.dev.bench.mock_server import MockWorld
     from streams.dev.demo.stack import FOLDER
 
     folder = layout_of(data or FOLDER).data
-    world = World(facilities=facilities, patients=patients, error_rate=error_rate)
+    world = MockWorld(facilities=facilities, patients=patients, error_rate=error_rate)
     try:
         told = asyncio.run(_run(folder, world, stay, as_json))
     except asyncio.CancelledError:
@@ -71,7 +71,7 @@ def demo(
         sys.exit(1)
 
 
-async def _run(folder: Path, world: World, stay: bool, as_json: bool) -> dict[str, Any]:
+async def _run(folder: Path, world: MockWorld, stay: bool, as_json: bool) -> dict[str, Any]:
     from streams.dev.demo.page import write_page
     from streams.dev.demo.progress import choose_progress
     from streams.dev.demo.run import run_demo

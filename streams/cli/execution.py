@@ -132,14 +132,14 @@ def _settings(file: Path | None, data: Path | None) -> Settings:
 async def _list(
     settings: Settings, status: str | None, path: str | None, before: int | None, limit: int
 ) -> list[dict[str, Any]]:
-    from streams.api.postgres import PostgresSeen
+    from streams.api.postgres import PostgresProjectionReader
     from streams.api.serializers import row_json
     from streams.app import open_pool
     from streams.payload.port import Scope
 
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        rows = await PostgresSeen(pool).executions(
+        rows = await PostgresProjectionReader(pool).executions(
             scope, status=status, path=path, before=before or 2**63 - 1, limit=limit
         )
     return [row_json(row) for row in rows]
@@ -147,12 +147,12 @@ async def _list(
 
 async def _show(settings: Settings, execution_id: int) -> dict[str, Any]:
     from streams.api.errors import NotFound
-    from streams.api.postgres import PostgresSeen
+    from streams.api.postgres import PostgresProjectionReader
     from streams.api.serializers import row_json
     from streams.app import open_pool
 
     async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        seen = PostgresSeen(pool)
+        seen = PostgresProjectionReader(pool)
         row = await seen.execution(execution_id)
         if row is None:
             raise NotFound("execution", execution_id, "or no projector has seen it yet")

@@ -22,7 +22,7 @@ from streams.local.stack import Stack
 from streams.local.state import StackState, read_supervised
 from streams.local.status import describe
 from streams.local.supervise import detach, run_until_signal
-from streams.local.tier_stats import told_lines
+from streams.local.tier_stats import tier_lines
 from streams.settings import load
 
 _data = click.option(
@@ -180,16 +180,16 @@ def _print_state(state: StackState, as_json: bool) -> None:
         f"stack {described['phase']} in {described['data']} (profile {described['profile']})"
     )
     click.echo(_row(("part", "state", "address", "pid", "MiB", "version", "restarts")))
-    for part in described["parts"]:
-        click.echo(_row(_cells(part)))
-    for line in told_lines(described["tiers"]):
+    for service in described["parts"]:
+        click.echo(_row(_cells(service)))
+    for line in tier_lines(described["tiers"]):
         click.echo(line)
 
 
-def _cells(part: dict[str, Any]) -> tuple[object, ...]:
-    memory = part["memory_bytes"] // 2**20
-    names = (part["name"], part["state"], part["address"], part["pid"], memory)
-    return (*names, part["version"], part["restarts"])
+def _cells(service: dict[str, Any]) -> tuple[object, ...]:
+    memory = service["memory_bytes"] // 2**20
+    names = (service["name"], service["state"], service["address"], service["pid"], memory)
+    return (*names, service["version"], service["restarts"])
 
 
 def _row(cells: tuple[object, ...]) -> str:

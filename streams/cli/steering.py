@@ -146,14 +146,14 @@ async def _opened(
 ) -> AsyncIterator[tuple[Log, Root, Scope]]:
     """Open the log for an execution that is there and has not ended."""
     from streams.api.errors import NotFound
-    from streams.api.postgres import PostgresSeen
+    from streams.api.postgres import PostgresProjectionReader
     from streams.app import open_log, open_pool
     from streams.events.model import Root
     from streams.log.errors import RootEnded
 
     root = Root("execution", execution_id)
     async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        head = await PostgresSeen(pool).head(root)
+        head = await PostgresProjectionReader(pool).head(root)
     if head is None:
         raise NotFound("execution", execution_id)
     if head.has_ended:

@@ -1,4 +1,4 @@
-"""Putting a stack together: which parts a profile has, and what each needs from the others."""
+"""Putting a stack together: which services a profile has, and what each needs from the others."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import partial
 from threading import Event
 
 from streams.data_folder import Layout
-from streams.local.connect import connect_part
+from streams.local.connect import connect_service
 from streams.local.credential_keys import provide_keys
 from streams.local.jars import cache_folder, provide_jars
 from streams.local.java import find_java
-from streams.local.kafka import kafka_part
-from streams.local.part import Part
+from streams.local.kafka import kafka_service
 from streams.local.ports import HOST, assign_ports
-from streams.local.postgres import DATABASE, SUPERUSER, open_cluster, postgres_part
-from streams.local.postgres_cluster import Cluster
-from streams.local.registry import registry_address, registry_part
-from streams.local.s3 import BUCKET, REGION, s3_part
+from streams.local.postgres import DATABASE, SUPERUSER, open_postgres_data, postgres_service
+from streams.local.postgres_data import PostgresData
+from streams.local.registry import registry_address, registry_service
+from streams.local.s3 import BUCKET, REGION, s3_service
 from streams.local.secrets import load_secrets
+from streams.local.service import Service
 from streams.local.state import (
     ConnectAddress,
     KafkaAddress,
@@ -34,10 +34,10 @@ LISTENERS = ("postgres", "kafka", "kafka-controller", "connect", "s3", "registry
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The parts of a stack that is about to start, and how each will be reached."""
+    """The services of a stack that is about to start, and how each will be reached."""
 
-    parts: tuple[Part, ...]
-    cluster: Cluster
+    services: tuple[Service, ...]
+    postgres_data: PostgresData
     postgres: PostgresAddress
     kafka: KafkaAddress
     connect: ConnectAddress
@@ -63,19 +63,19 @@ def assemble(
     ports = assign_ports(layout, LISTENERS, asked_ports)
     secrets = load_secrets(layout)
     provide_keys(layout)
-    cluster = open_cluster(layout)
+    postgres_data = open_postgres_data(layout)
     bootstrap = f"{HOST}:{ports['kafka']}"
-    parts = [
-        postgres_part(layout, cluster, secrets, ports["postgres"]),
-        kafka_part(layout, java, jars, ports["kafka"], ports["kafka-controller"]),
-        connect_part(layout, java, jars, more, bootstrap, ports["connect"]),
-        s3_part(layout, secrets, ports["s3"]),
+    services = [
+        postgres_service(layout, postgres_data, secrets, ports["postgres"]),
+        kafka_service(layout, java, jars, ports["kafka"], ports["kafka-controller"]),
+        connect_service(layout, java, jars, more, bootstrap, ports["connect"]),
+        s3_service(layout, secrets, ports["s3"]),
     ]
     if more is not None:
-        parts.append(registry_part(layout, java, more, ports["registry"]))
+        services.append(registry_service(layout, java, more, ports["registry"]))
     return Assembly(
-        parts=tuple(parts),
-        cluster=cluster,
+        services=tuple(services),
+        postgres_data=postgres_data,
         postgres=PostgresAddress(
             host=HOST,
             port=ports["postgres"],

@@ -1,10 +1,10 @@
-"""How long to wait before a part that died is started again."""
+"""How long to wait before a service that died is started again."""
 
 from __future__ import annotations
 
 FIRST_SECONDS = 0.2
 LONGEST_SECONDS = 15.0
-# A part that ran this long was well: its next end is a first one again.
+# A service that ran this long was well: its next end is a first one again.
 HEALTHY_SECONDS = 30.0
 
 

@@ -9,9 +9,9 @@ from streams.data_folder import Layout, write_private
 from streams.local.jars import Jars
 from streams.local.java import Java
 from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
-from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers
+from streams.local.service import Service
 
 _HEAP_MB = 1024
 _DEBEZIUM = "debezium-connector-postgres"
@@ -56,16 +56,16 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
     }
 
 
-def connect_part(
+def connect_service(
     layout: Layout, java: Java, jars: Jars, more: Jars | None, bootstrap: str, port: int
-) -> Part:
+) -> Service:
     """Describe the worker; it starts beside Kafka and finds it by trying."""
     plugins = _link_plugins(layout.config / "plugins", jars, more)
     config = layout.config / "connect.properties"
     write_private(config, properties(worker_settings(layout, plugins, bootstrap, port)))
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
     url = f"http://{HOST}:{port}"
-    return Part(
+    return Service(
         name="connect",
         version=f"{jars.version('connect-runtime')} (Debezium {jars.version(_DEBEZIUM)})",
         address=url,

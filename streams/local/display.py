@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from streams.local.part import PartReport, PartState
+from streams.local.service import ServiceReport, ServiceState
 
 
 class Display(Protocol):
@@ -23,8 +23,8 @@ class Display(Protocol):
         """Show a line about the stack as a whole."""
         ...
 
-    def report(self, report: PartReport) -> None:
-        """Show a change of one part."""
+    def report(self, report: ServiceReport) -> None:
+        """Show a change of one service."""
         ...
 
     def __enter__(self) -> Display: ...
@@ -43,7 +43,7 @@ class Quiet:
     def say(self, text: str) -> None:
         pass
 
-    def report(self, report: PartReport) -> None:
+    def report(self, report: ServiceReport) -> None:
         pass
 
     def __enter__(self) -> Quiet:
@@ -62,10 +62,10 @@ class Lines:
     def say(self, text: str) -> None:
         click.echo(f"{time.monotonic() - self._began:6.1f} s  {text}", err=True)
 
-    def report(self, report: PartReport) -> None:
-        if report.state is not PartState.WAITING:
+    def report(self, report: ServiceReport) -> None:
+        if report.state is not ServiceState.WAITING:
             detail = f" ({report.detail})" if report.detail else ""
-            self.say(f"{report.part}: {report.state}{detail}")
+            self.say(f"{report.service}: {report.state}{detail}")
 
     def __enter__(self) -> Lines:
         return self
@@ -75,24 +75,28 @@ class Lines:
 
 
 class LiveTable:
-    """A row per part, kept up to date in place."""
+    """A row per service, kept up to date in place."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._live = Live(console=self._console, refresh_per_second=8, transient=False)
-        self._last: dict[str, PartReport] = {}
+        self._last: dict[str, ServiceReport] = {}
 
     def say(self, text: str) -> None:
         self._live.console.print(text, style="dim")
 
-    def report(self, report: PartReport) -> None:
-        self._last[report.part] = report
+    def report(self, report: ServiceReport) -> None:
+        self._last[report.service] = report
         self._live.update(self._table())
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))
         for name, report in self._last.items():
-            busy = report.state not in (PartState.READY, PartState.STOPPED, PartState.FAILED)
+            busy = report.state not in (
+                ServiceState.READY,
+                ServiceState.STOPPED,
+                ServiceState.FAILED,
+            )
             mark = Spinner("dots") if busy else Text("✗" if report.state == "failed" else "✓")
             table.add_row(mark, name, str(report.state), report.detail)
         return table

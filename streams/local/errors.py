@@ -27,15 +27,15 @@ class StackNotUp(Unavailable):
 class PortInUse(Refused):
     """A port that was asked for by number belongs to another program."""
 
-    def __init__(self, part: str, port: int) -> None:
+    def __init__(self, service: str, port: int) -> None:
         super().__init__(
-            f"{part}: port {port} on 127.0.0.1 is in use by another program: end that program "
-            f"or choose another port with --port {part}=NUMBER (0 takes a free one)"
+            f"{service}: port {port} on 127.0.0.1 is in use by another program: end that program "
+            f"or choose another port with --port {service}=NUMBER (0 takes a free one)"
         )
 
 
 class UnknownPort(Refused):
-    """A port was asked for under a name no part has."""
+    """A port was asked for under a name no service has."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f"--port {name}: no such listener; known are {', '.join(known)}")
@@ -83,12 +83,12 @@ class ProgramMissing(Unavailable):
         )
 
 
-class PartFailed(Unavailable):
-    """A part ended, or never became ready, while the stack was starting."""
+class ServiceFailed(Unavailable):
+    """A service ended, or never became ready, while the stack was starting."""
 
-    def __init__(self, part: str, what: str, log: Path, last_lines: str) -> None:
+    def __init__(self, service: str, what: str, log: Path, last_lines: str) -> None:
         shown = f"\n{last_lines}\n" if last_lines else " (its log is empty) "
-        super().__init__(f"{part} {what}:{shown}the whole log is {log}")
+        super().__init__(f"{service} {what}:{shown}the whole log is {log}")
 
 
 class NoUnprivilegedUser(Unavailable):
@@ -101,11 +101,11 @@ class NoUnprivilegedUser(Unavailable):
         )
 
 
-class ClusterNotMade(Unavailable):
-    """`initdb` did not produce a Postgres cluster."""
+class InitdbFailed(Unavailable):
+    """`initdb` failed."""
 
     def __init__(self, home: Path, reasons: list[str]) -> None:
         super().__init__(
-            f"the Postgres cluster in {home} could not be made, initdb said: "
+            f"initdb could not create the Postgres data in {home}: "
             f"{' / '.join(reasons)}. Free what it complains about, or run as an ordinary user"
         )

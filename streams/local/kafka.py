@@ -9,14 +9,14 @@ import secrets
 import subprocess
 
 from streams.data_folder import Layout, write_private
-from streams.local.errors import PartFailed
+from streams.local.errors import ServiceFailed
 from streams.local.jars import Jars
 from streams.local.java import Java
 from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
-from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import kafka_answers
 from streams.local.process import die_with_parent, last_lines
+from streams.local.service import Service
 
 _HEAP_MB = 640
 
@@ -50,7 +50,9 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
     }
 
 
-def kafka_part(layout: Layout, java: Java, jars: Jars, port: int, controller_port: int) -> Part:
+def kafka_service(
+    layout: Layout, java: Java, jars: Jars, port: int, controller_port: int
+) -> Service:
     """Describe the broker; its storage is formatted ahead of the first start."""
     config = layout.config / "kafka.properties"
     write_private(config, properties(server_settings(layout, port, controller_port)))
@@ -60,7 +62,7 @@ def kafka_part(layout: Layout, java: Java, jars: Jars, port: int, controller_por
             await asyncio.to_thread(_format, layout, java, jars)
 
     bootstrap = f"{HOST}:{port}"
-    return Part(
+    return Service(
         name="kafka",
         version=jars.version("kafka_2.13"),
         address=bootstrap,
@@ -101,4 +103,4 @@ def _format(layout: Layout, java: Java, jars: Jars) -> None:
         )
     if done.returncode != 0:
         path = layout.log("kafka-format")
-        raise PartFailed("kafka", "could not format its storage", path, last_lines(path))
+        raise ServiceFailed("kafka", "could not format its storage", path, last_lines(path))

@@ -14,7 +14,7 @@ from streams.local.errors import PortInUse, UnknownPort
 
 HOST = "127.0.0.1"
 # Below the range from which the kernel takes ports for outgoing connections, so that no
-# stranger's connection sits on a part's port when the part is restarted.
+# stranger's connection sits on a service's port when the service is restarted.
 RANGE = range(20_000, 32_000)
 
 

@@ -1,4 +1,4 @@
-"""Postgres 18 of the embedded stack: its cluster, its settings, its roles."""
+"""Postgres 18 of the embedded stack: its settings, roles and databases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import asyncpg
 
 from streams.data_folder import Layout
 from streams.local.errors import ProgramMissing
-from streams.local.part import Part
 from streams.local.ports import HOST
-from streams.local.postgres_cluster import Cluster, create_cluster
+from streams.local.postgres_data import PostgresData, create_data
 from streams.local.secrets import Secrets
+from streams.local.service import Service
 from streams.local.unprivileged import reachable_install, user_id_for
 
 DATABASE = "noetl"
@@ -69,7 +69,7 @@ def find_install() -> tuple[Path, Path]:
     return folder / "pginstall18", folder.with_name(f"{folder.name}.libs")
 
 
-def open_cluster(layout: Layout) -> Cluster:
+def open_postgres_data(layout: Layout) -> PostgresData:
     """Find or arrange a Postgres that can run here, also when we are root."""
     install, libraries = find_install()
     user_id = user_id_for(layout.data)
@@ -77,31 +77,31 @@ def open_cluster(layout: Layout) -> Cluster:
         if layout.postgres.exists():
             user_id = layout.postgres.stat().st_uid or user_id
         install = reachable_install(install, libraries, user_id)
-    return Cluster.open(install, layout.postgres, user_id)
+    return PostgresData.open(install, layout.postgres, user_id)
 
 
-def postgres_part(layout: Layout, cluster: Cluster, secrets: Secrets, port: int) -> Part:
-    """Describe the server; its cluster is made ahead of the first start."""
+def postgres_service(layout: Layout, data: PostgresData, secrets: Secrets, port: int) -> Service:
+    """Describe the server; its data folder is created before the first start."""
 
     async def before() -> None:
-        if not cluster.exists:
-            await asyncio.to_thread(create_cluster, cluster, secrets.superuser_password)
+        if not data.exists:
+            await asyncio.to_thread(create_data, data, secrets.superuser_password)
 
     async def ready() -> bool:
         await ensure_roles(port, secrets)
         return True
 
     settings = [f"--{name}={value}" for name, value in {**SETTINGS, "port": port}.items()]
-    return Part(
+    return Service(
         name="postgres",
-        version=_version(cluster),
+        version=_version(data),
         address=f"{HOST}:{port}",
-        command=(cluster.program("postgres"), "-D", cluster.seen("cluster"), *settings),
+        command=(data.program("postgres"), "-D", data.seen("cluster"), *settings),
         log=layout.log("postgres"),
         ready=ready,
         before=before,
-        user_id=cluster.user_id,
-        inherited_fds=cluster.fds,
+        user_id=data.user_id,
+        inherited_fds=data.fds,
         stop_signal=signal.SIGINT,
         orphan_signal=signal.SIGQUIT,
     )
@@ -153,8 +153,8 @@ async def _ensure_vectors(port: int, secrets: Secrets) -> None:
         await connection.close()
 
 
-def _version(cluster: Cluster) -> str:
+def _version(data: PostgresData) -> str:
     said = subprocess.run(
-        [cluster.program("postgres"), "-V"], check=True, capture_output=True, text=True
+        [data.program("postgres"), "-V"], check=True, capture_output=True, text=True
     )
     return said.stdout.strip().rpartition(" ")[2]

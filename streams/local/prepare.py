@@ -12,7 +12,7 @@ from streams.mirror.watermark import Watermark
 
 
 async def prepare(state: StackState, report: Callable[[str], None]) -> None:
-    """Make the parts usable and prove it; `report` gets a line per step."""
+    """Make the services usable and prove it; `report` gets a line per step."""
     loaded = load_own(state)
     settings = loaded.settings
     if loaded.overruled:

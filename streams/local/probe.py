@@ -1,4 +1,4 @@
-"""Asking a part whether it is ready, by the protocol its users will speak."""
+"""Asking a service whether it is ready, by the protocol its users will speak."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 
-from streams.local.part import Part
+from streams.local.service import Service
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -20,10 +20,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 
 
-def environment_of(part: Part) -> dict[str, str]:
-    """Return the whole environment a part's process gets."""
+def environment_of(service: Service) -> dict[str, str]:
+    """Return the whole environment a service's process gets."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {**inherited, **part.environment}
+    return {**inherited, **service.environment}
 
 
 def rotate(log: Path) -> None:
@@ -32,26 +32,26 @@ def rotate(log: Path) -> None:
         log.replace(log.with_name(f"{log.name}.1"))
 
 
-async def spawn(part: Part) -> asyncio.subprocess.Process:
-    """Start the part's process in a session of its own, its output appended to its log.
+async def spawn(service: Service) -> asyncio.subprocess.Process:
+    """Start the service's process in a session of its own, its output appended to its log.
 
     A session of its own keeps the terminal's Ctrl-C away from it: the supervisor decides
-    the order in which parts end.
+    the order in which services end.
     """
-    with part.log.open("ab") as log:
+    with service.log.open("ab") as log:
         return await asyncio.create_subprocess_exec(
-            *part.command,
+            *service.command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=asyncio.subprocess.STDOUT,
-            env=environment_of(part),
-            cwd=part.folder,
+            env=environment_of(service),
+            cwd=service.folder,
             start_new_session=True,
-            user=part.user_id,
-            group=part.user_id,
-            extra_groups=None if part.user_id is None else [],
-            pass_fds=part.inherited_fds,
-            preexec_fn=die_with_parent(part.orphan_signal),
+            user=service.user_id,
+            group=service.user_id,
+            extra_groups=None if service.user_id is None else [],
+            pass_fds=service.inherited_fds,
+            preexec_fn=die_with_parent(service.orphan_signal),
         )
 
 

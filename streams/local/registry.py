@@ -6,9 +6,9 @@ from streams.data_folder import Layout
 from streams.local.jars import Jars
 from streams.local.java import Java
 from streams.local.jvm import JAVA_ENVIRONMENT
-from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers
+from streams.local.service import Service
 from streams.local.state import RegistryAddress
 
 _ARTIFACT = "apicurio-registry-app"
@@ -20,13 +20,13 @@ def registry_address(port: int) -> RegistryAddress:
     return RegistryAddress(f"{base}/ccompat/v7", f"{base}/registry/v2")
 
 
-def registry_part(layout: Layout, java: Java, jars: Jars, port: int) -> Part:
+def registry_service(layout: Layout, java: Java, jars: Jars, port: int) -> Service:
     """Describe the registry; H2 would keep schemas in memory and is told to use a file."""
     layout.registry.mkdir(mode=0o700, exist_ok=True)
     version = jars.version(_ARTIFACT)
     program = jars.unpacked(_ARTIFACT) / f"{_ARTIFACT}-{version}-runner.jar"
     url = f"http://{HOST}:{port}"
-    return Part(
+    return Service(
         name="registry",
         version=version,
         address=url,

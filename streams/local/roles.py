@@ -1,4 +1,4 @@
-"""Our own roles as parts of the stack: each a process of `streams run`."""
+"""Our own roles as services of the stack: each a process of `streams run`."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pathlib import Path
 import psutil
 
 from streams.data_folder import Layout, ready_path
-from streams.local.part import Part
+from streams.local.service import Service
 
 _STOP_SECONDS = 20.0
 
 
-def role_parts(layout: Layout, roles: Mapping[str, int]) -> tuple[Part, ...]:
+def role_services(layout: Layout, roles: Mapping[str, int]) -> tuple[Service, ...]:
     """Describe every process of the roles, such as `worker-0` and `worker-1`."""
     return tuple(
-        _role_part(layout, role, f"{role}-{number}")
+        _role_service(layout, role, f"{role}-{number}")
         for role, count in roles.items()
         for number in range(count)
     )
 
 
-def _role_part(layout: Layout, role: str, name: str) -> Part:
+def _role_service(layout: Layout, role: str, name: str) -> Service:
     ready_file = ready_path(layout, name)
 
     async def ready() -> bool:
         return psutil.pid_exists(int(ready_file.read_text()))
 
-    return Part(
+    return Service(
         name=name,
         version=version("noetl-streams"),
         address="",

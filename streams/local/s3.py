@@ -9,10 +9,10 @@ from pathlib import Path
 
 from streams.data_folder import Layout
 from streams.local.errors import ProgramMissing
-from streams.local.part import Part
 from streams.local.ports import HOST
 from streams.local.probe import http_answers
 from streams.local.secrets import Secrets
+from streams.local.service import Service
 
 BUCKET = "noetl-payloads"
 REGION = "us-east-1"
@@ -31,12 +31,12 @@ def find_rclone() -> str:
     return found
 
 
-def s3_part(layout: Layout, secrets: Secrets, port: int) -> Part:
+def s3_service(layout: Layout, secrets: Secrets, port: int) -> Service:
     """Describe the server; a bucket is a folder, so making the folder makes the bucket."""
     (layout.s3 / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
     rclone = find_rclone()
     endpoint = f"http://{HOST}:{port}"
-    return Part(
+    return Service(
         name="s3",
         version=_version(rclone),
         address=endpoint,

@@ -24,7 +24,7 @@ ROLES = (
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the parts of one stack authenticate with."""
+    """What the services of one stack authenticate with."""
 
     superuser_password: str
     role_passwords: Mapping[str, str]

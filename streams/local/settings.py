@@ -54,7 +54,7 @@ def load_own(stack: StackState, config: Path | None = None) -> Loaded:
 
 
 def stack_settings(stack: StackState) -> dict[str, object]:
-    """Say in settings where the parts of an embedded stack are."""
+    """Say in settings where the services of an embedded stack are."""
     postgres, s3 = stack.postgres, stack.s3
     settings: dict[str, object] = {
         "event_store": {

@@ -16,7 +16,7 @@ _PATIENCE_SECONDS = 45.0
 def shut_down(data: Path) -> bool:
     """Ask the supervisor of `data` to end its stack and wait for it; False if none was up.
 
-    A supervisor that does not end in time is killed: its parts die with it.
+    A supervisor that does not end in time is killed: its services die with it.
     """
     supervisor = holder(layout_of(data))
     if supervisor is None:

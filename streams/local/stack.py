@@ -17,9 +17,9 @@ from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.disk_space import check_room, within
 from streams.local.lock import hold, still_held
-from streams.local.part import Part, PartReport
-from streams.local.roles import role_parts
-from streams.local.state import PartStatus, Phase, StackState, write_state
+from streams.local.roles import role_services
+from streams.local.service import Service, ServiceReport
+from streams.local.state import Phase, ServiceStatus, StackState, write_state
 from streams.local.supervisor import Supervisor
 
 _GUARD_PAUSE_S = 5.0
@@ -28,7 +28,7 @@ _NEEDED_BYTES = 1024 * 2**20
 _FOLDER_SECONDS = 2.0
 _MEND_S = 10.0
 Say = Callable[[str], None]
-Report = Callable[[PartReport], None]
+Report = Callable[[ServiceReport], None]
 Prepare = Callable[[StackState, Say], Awaitable[None]]
 
 
@@ -44,7 +44,7 @@ async def _prepare(state: StackState, say: Say) -> None:
 
 
 class Stack:
-    """Starts the parts of one data folder, supervises them while this process lives.
+    """Starts the services of one data folder, supervises them while this process lives.
 
     The processes die with the one that holds this object, however it dies. `prepare` is
     what turns running servers into a usable stack (schema, topics, connector). `roles` says
@@ -66,7 +66,7 @@ class Stack:
         self._layout = layout_of(data)
         self._profile = profile
         self._ports = dict(ports or {})
-        self._role_parts: tuple[Part, ...] = role_parts(self._layout, roles or {})
+        self._role_services: tuple[Service, ...] = role_services(self._layout, roles or {})
         self._say = say
         self._report = report
         self._prepare = prepare
@@ -78,7 +78,7 @@ class Stack:
         self._state: StackState | None = None
 
     async def start(self) -> StackState:
-        """Bring every part up, make the stack usable, and return how to reach it.
+        """Bring every service up, make the stack usable, and return how to reach it.
 
         Raises:
             StackAlreadyUp: another process supervises this data folder.
@@ -109,20 +109,20 @@ class Stack:
             connect=assembly.connect,
             s3=assembly.s3,
             registry=assembly.registry,
-            parts=tuple(
-                PartStatus(part.name, part.version, part.address, part.log)
-                for part in (*assembly.parts, *self._role_parts)
+            services=tuple(
+                ServiceStatus(service.name, service.version, service.address, service.log)
+                for service in (*assembly.services, *self._role_services)
             ),
         )
         write_state(self._state)
-        self._supervisor = Supervisor(assembly.parts, self._note)
+        self._supervisor = Supervisor(assembly.services, self._note)
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
         self._mending = asyncio.create_task(self._mend_mirror(), name="mend mirror")
         # Roles look for a ready stack. One that fails is told, and started again: whoever
         # mends it need not begin with the servers.
         self._enter(Phase.READY)
-        self._roles = Supervisor(self._role_parts, self._note)
+        self._roles = Supervisor(self._role_services, self._note)
         await self._roles.start(patiently=True)
 
     async def _mend_mirror(self) -> None:
@@ -187,13 +187,13 @@ class Stack:
                 await asyncio.sleep(_GUARD_PAUSE_S)
 
     async def stop(self) -> None:
-        """End every part in order and let go of the data folder; harmless when nothing runs."""
+        """End every service in order and let go of the data folder; harmless when nothing runs."""
         if self._mending is not None:
             self._mending.cancel()
             await asyncio.gather(self._mending, return_exceptions=True)
             self._mending = None
         if self._supervisor is not None:
-            # The folder may be gone; the parts are ended all the same.
+            # The folder may be gone; the services are ended all the same.
             with suppress(OSError):
                 self._enter(Phase.STOPPING)
             if self._roles is not None:
@@ -202,7 +202,7 @@ class Stack:
             await self._supervisor.stop()
             self._supervisor = None
         if self._assembly is not None:
-            self._assembly.cluster.close()
+            self._assembly.postgres_data.close()
             self._assembly = None
         if self._state is not None:
             self._layout.state.unlink(missing_ok=True)
@@ -216,13 +216,13 @@ class Stack:
         self._state = replace(self._state, phase=phase)
         write_state(self._state)
 
-    def _note(self, report: PartReport) -> None:
-        """Keep the state file true while parts come and go."""
+    def _note(self, report: ServiceReport) -> None:
+        """Keep the state file true while services come and go."""
         assert self._state is not None
-        known = next(part for part in self._state.parts if part.name == report.part)
+        known = next(service for service in self._state.services if service.name == report.service)
         changed = replace(known, state=report.state, pid=report.pid, restarts=report.restarts)
-        self._state = self._state.with_part(changed)
-        # On a full disk the file goes stale; the parts are still looked after.
+        self._state = self._state.with_service(changed)
+        # On a full disk the file goes stale; the services are still looked after.
         with suppress(OSError):
             write_state(self._state)
         self._report(report)

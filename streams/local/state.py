@@ -15,7 +15,7 @@ import psutil
 
 from streams.data_folder import layout_of, write_private
 from streams.local.lock import is_same
-from streams.local.part import PartState
+from streams.local.service import ServiceState
 
 
 class Phase(StrEnum):
@@ -82,21 +82,21 @@ class RegistryAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class PartStatus:
-    """A part as its supervisor last saw it."""
+class ServiceStatus:
+    """A service as its supervisor last saw it."""
 
     name: str
     version: str
     address: str
     log: Path
-    state: PartState = PartState.WAITING
+    state: ServiceState = ServiceState.WAITING
     pid: int | None = None
     restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """One stack: who supervises it, and how to reach its parts."""
+    """One stack: who supervises it, and how to reach its services."""
 
     data: Path
     profile: str
@@ -108,7 +108,7 @@ class StackState:
     connect: ConnectAddress
     s3: S3Address
     registry: RegistryAddress
-    parts: tuple[PartStatus, ...] = ()
+    services: tuple[ServiceStatus, ...] = ()
 
     @property
     def is_alive(self) -> bool:
@@ -117,15 +117,19 @@ class StackState:
             return is_same(psutil.Process(self.supervisor_pid), self.supervisor_started_at)
         return False
 
-    def with_part(self, changed: PartStatus) -> StackState:
-        """Return the state with one part's status replaced."""
-        parts = (changed if part.name == changed.name else part for part in self.parts)
-        return replace(self, parts=tuple(parts))
+    def with_service(self, changed: ServiceStatus) -> StackState:
+        """Return the state with one service's status replaced."""
+        services = (
+            changed if service.name == changed.name else service for service in self.services
+        )
+        return replace(self, services=tuple(services))
 
 
 def write_state(state: StackState) -> None:
     """Replace the state file in one step; it holds passwords, so only we may read it."""
-    content = orjson.dumps(asdict(state), default=str, option=orjson.OPT_INDENT_2)
+    fields = asdict(state)
+    fields["parts"] = fields.pop("services")  # the key in files of every version so far
+    content = orjson.dumps(fields, default=str, option=orjson.OPT_INDENT_2)
     write_private(layout_of(state.data).state, content)
 
 
@@ -163,9 +167,9 @@ def _parse(raw: dict[str, Any]) -> StackState:
         connect=ConnectAddress(connect["url"], Path(connect["secrets_dir"])),
         s3=S3Address(**raw["s3"]),
         registry=RegistryAddress(**raw["registry"]),
-        parts=tuple(_parse_part(part) for part in raw["parts"]),
+        services=tuple(_parse_service(service) for service in raw["parts"]),
     )
 
 
-def _parse_part(raw: dict[str, Any]) -> PartStatus:
-    return PartStatus(**{**raw, "log": Path(raw["log"]), "state": PartState(raw["state"])})
+def _parse_service(raw: dict[str, Any]) -> ServiceStatus:
+    return ServiceStatus(**{**raw, "log": Path(raw["log"]), "state": ServiceState(raw["state"])})

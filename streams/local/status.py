@@ -1,4 +1,4 @@
-"""What a stack looks like from outside: its parts with their memory as of now."""
+"""What a stack looks like from outside: its services with their memory as of now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 from streams.data_folder import Layout, layout_of
 from streams.local.state import StackState
-from streams.local.tier_stats import told_tiers
+from streams.local.tier_stats import read_tiers
 
 
 def describe(state: StackState) -> dict[str, Any]:
@@ -24,22 +24,22 @@ def describe(state: StackState) -> dict[str, Any]:
         "supervisor": {"pid": state.supervisor_pid, "memory_bytes": _memory(state.supervisor_pid)},
         "parts": [
             {
-                "name": part.name,
-                "state": str(part.state),
-                "address": part.address or told_address(layout, part.name) or "",
-                "pid": part.pid,
-                "memory_bytes": _tree_memory(part.pid) if part.pid is not None else 0,
-                "version": part.version,
-                "restarts": part.restarts,
-                "log": str(part.log),
+                "name": service.name,
+                "state": str(service.state),
+                "address": service.address or role_address(layout, service.name) or "",
+                "pid": service.pid,
+                "memory_bytes": _tree_memory(service.pid) if service.pid is not None else 0,
+                "version": service.version,
+                "restarts": service.restarts,
+                "log": str(service.log),
             }
-            for part in state.parts
+            for service in state.services
         ],
-        "tiers": told_tiers(layout, (part.name for part in state.parts)),
+        "tiers": read_tiers(layout, (service.name for service in state.services)),
     }
 
 
-def told_address(layout: Layout, role: str) -> str | None:
+def role_address(layout: Layout, role: str) -> str | None:
     """Return where a role says that it listens; None where it does not, or no longer."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         told = orjson.loads(layout.address(role).read_bytes())

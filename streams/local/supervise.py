@@ -16,9 +16,9 @@ import orjson
 
 from streams.data_folder import layout_of
 from streams.errors import StreamsError
-from streams.local.errors import PartFailed
-from streams.local.part import PartReport, PartState
+from streams.local.errors import ServiceFailed
 from streams.local.process import last_lines, rotate
+from streams.local.service import ServiceReport, ServiceState
 from streams.local.stack import Stack
 from streams.local.state import StackState
 
@@ -65,7 +65,7 @@ def detach(
     ports: Mapping[str, int],
     roles: Mapping[str, int],
     say: Callable[[str], None],
-    report: Callable[[PartReport], None],
+    report: Callable[[ServiceReport], None],
 ) -> None:
     """Start a supervisor in a session of its own and return when its stack is ready.
 
@@ -108,7 +108,7 @@ def _follow(
     supervisor: subprocess.Popen[bytes],
     log: Path,
     say: Callable[[str], None],
-    report: Callable[[PartReport], None],
+    report: Callable[[ServiceReport], None],
 ) -> None:
     """Pass on what the supervisor tells until its stack is ready."""
     with os.fdopen(reading, "rb") as lines:
@@ -118,7 +118,9 @@ def _follow(
                 say(told["text"])
             elif told["kind"] == "part":
                 report(
-                    PartReport(**{**told["report"], "state": PartState(told["report"]["state"])})
+                    ServiceReport(
+                        **{**told["report"], "state": ServiceState(told["report"]["state"])}
+                    )
                 )
             elif told["kind"] == "error":
                 supervisor.wait()
@@ -128,7 +130,7 @@ def _follow(
                 supervisor.returncode = 0
                 return
     supervisor.wait()
-    raise PartFailed("the supervisor", "ended before the stack was ready", log, last_lines(log))
+    raise ServiceFailed("the supervisor", "ended before the stack was ready", log, last_lines(log))
 
 
 def _as_told(told: Mapping[str, Any]) -> StreamsError:

@@ -13,7 +13,7 @@ from streams.data_folder import Layout
 TIERS = ("1", "1.5", "2", "3")
 
 
-def told_tiers(layout: Layout, names: Iterable[str]) -> dict[str, Any]:
+def read_tiers(layout: Layout, names: Iterable[str]) -> dict[str, Any]:
     """Return the counters of each of these roles that has told any."""
     found = {}
     for name in names:
@@ -22,7 +22,7 @@ def told_tiers(layout: Layout, names: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def told_lines(told: Mapping[str, Any]) -> Iterator[str]:
+def tier_lines(told: Mapping[str, Any]) -> Iterator[str]:
     """Say the counters in lines; none where nobody told any."""
     if told:
         yield _line("tiers", (*(f"from {tier}" for tier in TIERS), "MiB 1.5", "MiB 2"), "events")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from streams.api.postgres import PostgresSeen
-from streams.api.runtime import Runtime
+from streams.api.postgres import PostgresProjectionReader
+from streams.api.runtime import ApiRuntime
 from streams.api.server import serving
 from streams.app import (
     catalog_of,
@@ -53,7 +53,7 @@ async def run(
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncIterator[Runtime]:
+async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncIterator[ApiRuntime]:
     """Open everything that the API needs; what its tiers do is told in `folder`.
 
     Raises:
@@ -69,9 +69,9 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
         who = producer(settings, "api")
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog = catalog_of(log, payloads)
-        yield Runtime(
+        yield ApiRuntime(
             log=log.store,
-            seen=PostgresSeen(pool),
+            seen=PostgresProjectionReader(pool),
             ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
             catalog=catalog,
             payloads=payloads,

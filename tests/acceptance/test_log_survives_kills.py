@@ -17,10 +17,10 @@ import pytest
 
 from streams.app import Log, open_log
 from streams.errors import Unavailable
-from streams.local.part import PartState
+from streams.local.service import ServiceState
 from streams.local.settings import stack_settings
 from streams.local.stack import running
-from streams.local.state import PartStatus, StackState, find_stack
+from streams.local.state import ServiceStatus, StackState, find_stack
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings, load
 from tests.support.log.databases import dsn, event, root_events
@@ -104,14 +104,14 @@ def _state(stack: Path) -> StackState:
     return state
 
 
-def _postgres(stack: Path) -> PartStatus:
-    return next(part for part in _state(stack).parts if part.name == "postgres")
+def _postgres(stack: Path) -> ServiceStatus:
+    return next(part for part in _state(stack).services if part.name == "postgres")
 
 
-def _kill(postgres: PartStatus, *, whole_family: bool) -> None:
+def _kill(postgres: ServiceStatus, *, whole_family: bool) -> None:
     """Kill -9 the server alone, or with every process of its, as a power cut would."""
     assert postgres.pid is not None
-    assert postgres.state is PartState.READY
+    assert postgres.state is ServiceState.READY
     server = psutil.Process(postgres.pid)
     family = server.children(recursive=True) if whole_family else []
     for process in [server, *family]:
@@ -124,10 +124,10 @@ async def _more_acknowledged(work: Load) -> None:
     await _until(lambda: len(work.events) >= goal)
 
 
-def _is_restarted(stack: Path, before: PartStatus) -> bool:
+def _is_restarted(stack: Path, before: ServiceStatus) -> bool:
     now = _postgres(stack)
     again = now.restarts > before.restarts and now.pid != before.pid
-    return again and now.state is PartState.READY
+    return again and now.state is ServiceState.READY
 
 
 async def _until(condition: Callable[[], bool]) -> None:

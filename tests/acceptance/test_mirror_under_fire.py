@@ -124,7 +124,7 @@ async def test_connect_killed_three_times_under_load_loses_and_doubles_nothing(
 def _pid_of_connect(data: Path) -> int:
     state = find_stack(data)
     assert state is not None
-    (pid,) = (part.pid for part in state.parts if part.name == "connect")
+    (pid,) = (part.pid for part in state.services if part.name == "connect")
     assert pid is not None
     assert psutil.pid_exists(pid)
     return pid

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from streams.data_folder import layout_of
-from streams.dev.bench.mock import World
+from streams.dev.bench.mock_server import MockWorld
 from streams.dev.bench.pft import bench_pft
-from streams.dev.bench.report import Report
-from streams.dev.bench.tiers import reads_of_others
+from streams.dev.bench.report import BenchReport
+from streams.dev.bench.tier_reads import reads_of_others
 from streams.local.settings import stack_settings
 from streams.local.stack import running
 from streams.roles.start import existing_roles, node_roles
@@ -21,7 +21,7 @@ from tests.support.payload.frame_outputs import assert_frames_are_kept
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 CARRIER = "STREAMS__PAYLOAD_STORE__CACHE__TIER_15_CARRIER"
-WORLD = World(facilities=1, patients=30, rows_per_page=1)
+WORLD = MockWorld(facilities=1, patients=30, rows_per_page=1)
 
 
 async def test_losing_the_broker_and_every_copy_changes_no_result(
@@ -58,7 +58,7 @@ def _told(data: Path, role: str) -> dict[str, dict[str, int]]:
     return found
 
 
-async def assert_nothing_is_missing(settings: Settings, report: Report) -> None:
+async def assert_nothing_is_missing(settings: Settings, report: BenchReport) -> None:
     """Hold that every row was saved once, and that every frame's rows were read."""
     assert report.faults == ()
     assert report.figures["status"] == "COMPLETED"

@@ -1,4 +1,4 @@
-"""The plain script saves exactly what was served; and the judge would say if it did not."""
+"""The plain script saves exactly what was served; and the row check reports it if it did not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from examples.pft.plain import run
 from examples.pft.server import address, serve
 from examples.pft.world import KINDS, Faults, World
-from streams.dev.bench.judge import Judgement, judge
+from streams.dev.bench.row_check import RowCheck, check_rows
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack
@@ -49,9 +49,9 @@ async def saved(
 async def test_the_script_saves_every_row_once_and_as_it_was(
     saved: tuple[asyncpg.Connection, dict[str, list[list[str]]]],
 ) -> None:
-    judgement = await judge(saved[0], "pft_plain", saved[1])
+    judgement = await check_rows(saved[0], "pft_plain", saved[1])
 
-    assert judgement == Judgement(expected=ROWS, saved=ROWS)
+    assert judgement == RowCheck(expected=ROWS, saved=ROWS)
     assert judgement.faults("plain") == []
 
 
@@ -70,9 +70,9 @@ async def test_the_judge_finds_each_kind_of_wrong_row(
         """
     )
 
-    judgement = await judge(connection, "pft_plain", ledger)
+    judgement = await check_rows(connection, "pft_plain", ledger)
 
-    assert judgement == Judgement(
+    assert judgement == RowCheck(
         expected=ROWS, saved=ROWS, missing=2, doubled=1, unasked=1, altered=2
     )
     assert judgement.faults("we")[0] == "we: 2 rows missing"

@@ -20,7 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streams.data_folder import layout_of, ready_path
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import TopicPartition
-from streams.local.part import Part, PartReport, PartState
+from streams.local.service import Service, ServiceReport, ServiceState
 from streams.local.supervisor import Supervisor
 from streams.settings import Settings
 
@@ -55,11 +55,11 @@ class Echo:
         self._seen = data / "seen"
         self.pids: list[int] = []
         self.started_in = 0.0
-        self.reports: list[PartReport] = []
+        self.reports: list[ServiceReport] = []
 
-    def report(self, report: PartReport) -> None:
+    def report(self, report: ServiceReport) -> None:
         self.reports.append(report)
-        if report.state is PartState.READY and report.pid is not None:
+        if report.state is ServiceState.READY and report.pid is not None:
             self.pids.append(report.pid)
 
     @property
@@ -88,7 +88,7 @@ async def supervised(settings: Settings, topic: str, data: Path) -> AsyncIterato
         return int(ready_path(layout, "echo-0").read_text()) == echo.reports[-1].pid
 
     bootstrap = settings.event_store.connection.url
-    part = Part(
+    part = Service(
         name="echo-0",
         version="1",
         address="",
@@ -154,7 +154,7 @@ async def test_a_bug_ends_the_process_with_its_traceback_and_the_record_is_set_a
         await producer.send_and_wait(topic, b"next", partition=0)
         await echo.until(lambda: len(echo.seen) == 2)
         assert [text for _, text in echo.seen] == ["aside bug", "next"]
-        ends = [one.detail for one in echo.reports if one.state is PartState.RESTARTING]
+        ends = [one.detail for one in echo.reports if one.state is ServiceState.RESTARTING]
         assert len(ends) == 3
         assert all("ended with code 1" in detail for detail in ends)
     assert "ZeroDivisionError: a bug" in (tmp_path / "logs" / "echo-0.log").read_text()
@@ -164,7 +164,7 @@ async def test_a_role_ends_cleanly_when_asked_and_is_no_longer_ready(settings, t
     async with supervised(settings, topic, tmp_path) as echo:
         assert ready_path(layout_of(tmp_path), "echo-0").exists()
     assert not ready_path(layout_of(tmp_path), "echo-0").exists()
-    assert echo.reports[-1].state is PartState.STOPPED
+    assert echo.reports[-1].state is ServiceState.STOPPED
     assert "Traceback" not in (tmp_path / "logs" / "echo-0.log").read_text()
 
 

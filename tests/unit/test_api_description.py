@@ -8,7 +8,7 @@ from aiohttp import web
 
 from streams.api.openapi import describe, plain_path
 from streams.api.routes import ROUTES
-from streams.api.runtime import Runtime
+from streams.api.runtime import ApiRuntime
 from streams.api.server import make_app
 
 DESCRIBED = describe(ROUTES, version="1")
@@ -16,7 +16,7 @@ UNDESCRIBED = {("GET", "/openapi.json"), ("GET", "/healthz")}
 
 
 def served() -> set[tuple[str, str]]:
-    app = make_app(cast(Runtime, None))
+    app = make_app(cast(ApiRuntime, None))
     routes = [one for one in app.router.routes() if one.method != "HEAD"]
     return {(one.method, plain_path(_path(one.resource))) for one in routes}
 

@@ -13,7 +13,7 @@ from streams.app import ROLES
 from streams.cli import cli
 from streams.data_folder import layout_of
 from streams.local.process import environment_of
-from streams.local.roles import role_parts
+from streams.local.roles import role_services
 from streams.roles.start import UnknownRole, existing_roles, find_role, node_roles
 from streams.settings import BadSettings, load
 
@@ -38,7 +38,7 @@ def test_an_unknown_role_is_refused_with_the_known_ones():
 
 
 def test_each_process_of_a_role_has_a_name_that_outlives_it(tmp_path: Path):
-    parts = role_parts(layout_of(tmp_path), {"planner": 1, "worker": 2})
+    parts = role_services(layout_of(tmp_path), {"planner": 1, "worker": 2})
     assert [part.name for part in parts] == ["planner-0", "worker-0", "worker-1"]
     assert [part.environment["NOETL_SHARD_ID"] for part in parts] == [part.name for part in parts]
     assert all(str(tmp_path) in part.command for part in parts)
@@ -48,21 +48,21 @@ def test_roles_are_configured_as_whoever_started_them(tmp_path: Path, monkeypatc
     monkeypatch.setenv("STREAMS__FRAMES__WINDOW", "3")
     monkeypatch.setenv("WAREHOUSE_DSN", "what ${WAREHOUSE_DSN} of streams.yaml stands for")
     monkeypatch.setenv("AWS_PROFILE", "what a cloud client reads")
-    (part,) = role_parts(layout_of(tmp_path), {"worker": 1})
+    (part,) = role_services(layout_of(tmp_path), {"worker": 1})
     given = environment_of(part)
     assert given == {**os.environ, "NOETL_SHARD_ID": "worker-0"}
 
 
 def test_servers_are_not(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "not for servers")
-    (role,) = role_parts(layout_of(tmp_path), {"worker": 1})
+    (role,) = role_services(layout_of(tmp_path), {"worker": 1})
     assert "PGPASSWORD" not in environment_of(replace(role, environment={}))
 
 
 async def test_a_role_is_ready_only_by_the_word_of_a_living_process(tmp_path: Path):
     layout = layout_of(tmp_path)
     layout.create()
-    (part,) = role_parts(layout, {"worker": 1})
+    (part,) = role_services(layout, {"worker": 1})
     (layout.roles / "worker-0.ready").write_text("4194305")  # more than Linux gives
     assert not await part.ready()
 

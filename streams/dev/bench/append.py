@@ -27,8 +27,8 @@ import asyncpg
 
 from streams.app import Log, open_log
 from streams.dev.bench.disk import append_fsync_rate, fsync_rate
-from streams.dev.bench.report import Report, middle, per_second
-from streams.dev.bench.syncs import wal_syncs
+from streams.dev.bench.report import BenchReport, middle, per_second
+from streams.dev.bench.wal_syncs import wal_syncs
 from streams.dev.bench.workload import frame_commits
 from streams.dev.scratch_database import scratch_database
 from streams.events.model import NewEvent
@@ -51,7 +51,7 @@ Say = Callable[[str], None]
 
 async def bench_append(
     settings: Settings, folder: Path, *, events: int, rounds: int, say: Say
-) -> Report:
+) -> BenchReport:
     """Run the bench; `folder` lies on the disk whose speed is compared."""
     async with scratch_database(settings) as own:
         dsn = own.event_store.canonical_connection.dsn("owner")
@@ -71,7 +71,7 @@ async def bench_append(
     faults = [f"{expected} events appended, {stored} stored"] if stored != expected else []
     faults += [f"{gaps} gaps in seq"] if gaps else []
     rounded = {name: round(value, 3) for name, value in figures.items()}
-    return Report({**rounded, "sealer": sealer}, tuple(faults))
+    return BenchReport({**rounded, "sealer": sealer}, tuple(faults))
 
 
 async def _round(own: Settings, folder: Path, events: int) -> dict[str, float]:

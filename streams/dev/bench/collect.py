@@ -21,7 +21,7 @@ from streams.collector.collect import Report as Collected
 from streams.collector.collect import collect
 from streams.collector.port import Ports
 from streams.collector.postgres import open_ledger
-from streams.dev.bench.report import Report
+from streams.dev.bench.report import BenchReport
 from streams.dev.scratch_database import scratch_database
 from streams.events.model import NewEvent, PayloadRef, Root, Routing
 from streams.payload.content import key_of, reference_json
@@ -38,7 +38,7 @@ _PATIENCE_S = 300.0
 
 
 @dataclass(slots=True)
-class Tally:
+class WriterTally:
     """What the writers saw."""
 
     executions: int = 0
@@ -56,7 +56,7 @@ async def bench_collect(
     writers: int,
     grace: timedelta = GRACE,
     say: Callable[[str], None],
-) -> Report:
+) -> BenchReport:
     """Let writers store, name and forget payloads while a collector runs, then look.
 
     Contents are few, so that writers store again what is being taken away; some are so large
@@ -64,7 +64,7 @@ async def bench_collect(
     stored and never named, or named only inside another payload; some executions wait for longer
     than the grace before they name theirs.
     """
-    tally, known = Tally(), grace / 3
+    tally, known = WriterTally(), grace / 3
     runs: list[Collected] = []
     async with (
         scratch_database(settings) as own,
@@ -99,7 +99,7 @@ async def bench_collect(
     return _told(tally, runs)
 
 
-def _told(tally: Tally, runs: list[Collected]) -> Report:
+def _told(tally: WriterTally, runs: list[Collected]) -> BenchReport:
     last = runs[-1]
     dangling = max(run.dangling_count for run in runs)
     orphans = last.orphans + last.in_trash
@@ -124,14 +124,14 @@ def _told(tally: Tally, runs: list[Collected]) -> Report:
         "live_removed": len(tally.lost) + dangling,
         "orphans_left": orphans,
     }
-    return Report(figures=figures, faults=tuple(faults))
+    return BenchReport(figures=figures, faults=tuple(faults))
 
 
 async def _write(
     log: Log,
     luck: random.Random,
     store: ContentStore,
-    tally: Tally,
+    tally: WriterTally,
     until: float,
     grace: timedelta,
 ) -> None:
@@ -150,7 +150,7 @@ async def _execution(
     luck: random.Random,
     store: ContentStore,
     content: bytes,
-    tally: Tally,
+    tally: WriterTally,
     grace: timedelta,
 ) -> None:
     root, result_id = Root("execution", log.ids.next()), log.ids.next()
@@ -185,7 +185,7 @@ def _pause(luck: random.Random, grace: timedelta) -> float:
 
 
 async def _check(
-    store: ContentStore, ref: PayloadRef, content: bytes, tally: Tally, when: str
+    store: ContentStore, ref: PayloadRef, content: bytes, tally: WriterTally, when: str
 ) -> None:
     tally.reads += 1
     try:

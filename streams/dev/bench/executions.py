@@ -36,7 +36,7 @@ class NoProgress(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ExecutionEnd:
     """How an execution ended, and how long it took from its trigger on."""
 
     execution_id: int
@@ -90,7 +90,7 @@ class Executions:
         *,
         stalled_s: float = 120.0,
         progress: Progress = lambda _: None,
-    ) -> Ended:
+    ) -> ExecutionEnd:
         """Start one and wait for its end.
 
         Raises:
@@ -101,7 +101,7 @@ class Executions:
         await self._wait(execution_id, stalled_s, progress)
         last = await self._connection.fetchrow(LAST, execution_id)
         assert last is not None
-        return Ended(
+        return ExecutionEnd(
             execution_id,
             last["status"] or last["event_type"],
             last["error"],

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.dev.bench.author import register
-from streams.dev.bench.counts import count
 from streams.dev.bench.executions import open_executions
-from streams.dev.bench.report import Figure, Report, per_second
-from streams.dev.bench.watch import Watch
+from streams.dev.bench.log_counts import count
+from streams.dev.bench.playbook_setup import register
+from streams.dev.bench.report import BenchReport, Figure, per_second
+from streams.dev.bench.resource_usage import ResourceUsage
 from streams.settings import Settings
 
 PATH = "bench/trivial-frames"
@@ -46,10 +46,10 @@ FROM noetl.event WHERE root_id = $1"""
 Say = Callable[[str], None]
 
 
-async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Say) -> Report:
+async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Say) -> BenchReport:
     """Run a loop to warm up, then one of so many frames."""
     await register(settings, PLAYBOOK)
-    watch = Watch(folder)
+    watch = ResourceUsage(folder)
     async with open_executions(settings) as executions:
         await executions.run(PATH, {"rows": list(range(min(WARM_UP, 4 * frames)))})
         say("warmed up")
@@ -75,4 +75,4 @@ async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Sa
     faults = [f"{frames} frames asked for, {found.commits} committed"] * (found.commits != frames)
     if ended.status != "COMPLETED":
         faults.append(f"the execution ended {ended.status}: {ended.error}")
-    return Report(figures, tuple(faults))
+    return BenchReport(figures, tuple(faults))

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams.app import open_payloads, open_tiers
-from streams.dev.bench.report import Figure, Report
+from streams.dev.bench.report import BenchReport, Figure
 from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import read_table
 from streams.payload.port import ARROW, Scope
@@ -35,7 +35,7 @@ Extremes = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class IpcReadings:
     """What the reading process measured, in seconds, and what it saw."""
 
     attach_s: tuple[float, ...]
@@ -46,7 +46,7 @@ class Readings:
     """Which tiers served what should have come from shared memory."""
 
 
-async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say) -> Report:
+async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say) -> BenchReport:
     """Write one batch and let another process read it both ways."""
     data, expected = batch(megabytes)
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
@@ -58,7 +58,7 @@ async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say
             say(f"stored {len(data):,} bytes")
             if ref.ipc is None:
                 why = "the batch is not in shared memory: is there a budget for it, and room?"
-                return Report({"bytes": len(data)}, (why,))
+                return BenchReport({"bytes": len(data)}, (why,))
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
                 loop = asyncio.get_running_loop()
                 found = await loop.run_in_executor(other, read_both, settings, ref, rounds)
@@ -87,12 +87,12 @@ def extremes(table: pa.Table) -> Extremes:
     return tuple((one["min"], one["max"]) for one in found)
 
 
-def read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readings:
+def read_both(settings: Settings, ref: PayloadRef, rounds: int) -> IpcReadings:
     """Read the batch both ways; runs in a process of its own."""
     return asyncio.run(_read_both(settings, ref, rounds))
 
 
-async def _read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readings:
+async def _read_both(settings: Settings, ref: PayloadRef, rounds: int) -> IpcReadings:
     seen: set[Extremes] = set()
     async with (
         open_tiers(settings, consumer="bench") as tiers,
@@ -115,7 +115,7 @@ async def _read_both(settings: Settings, ref: PayloadRef, rounds: int) -> Readin
             near.append(await _timed(shared))
             far.append(await _timed(stored))
         served = {one["tier"] for one in tiers.snapshot()["reads"]}
-    return Readings(tuple(attached), tuple(near), tuple(far), frozenset(seen), frozenset(served))
+    return IpcReadings(tuple(attached), tuple(near), tuple(far), frozenset(seen), frozenset(served))
 
 
 async def _timed(call: Callable[[], Awaitable[None]]) -> float:
@@ -124,7 +124,7 @@ async def _timed(call: Callable[[], Awaitable[None]]) -> float:
     return perf_counter() - began
 
 
-def _report(found: Readings, size: int, expected: Extremes) -> Report:
+def _report(found: IpcReadings, size: int, expected: Extremes) -> BenchReport:
     near, far = median(found.tier15_s), median(found.tier3_s)
     figures: dict[str, Figure] = {
         "bytes": size,
@@ -139,4 +139,4 @@ def _report(found: Readings, size: int, expected: Extremes) -> Report:
         faults.append("what was read is not what was written")
     if found.tiers != {"1.5"}:
         faults.append(f"what should come from tier 1.5 came from {', '.join(sorted(found.tiers))}")
-    return Report(figures, tuple(faults))
+    return BenchReport(figures, tuple(faults))

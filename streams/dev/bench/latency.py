@@ -15,10 +15,10 @@ from datetime import UTC
 from itertools import pairwise
 from statistics import median
 
-from streams.dev.bench.author import register
 from streams.dev.bench.executions import Executions, open_executions
-from streams.dev.bench.received import Receiver
-from streams.dev.bench.report import Figure, Report, percentile
+from streams.dev.bench.kafka_receiver import Receiver
+from streams.dev.bench.playbook_setup import register
+from streams.dev.bench.report import BenchReport, Figure, percentile
 from streams.settings import Settings
 
 TOPIC, PATH = "noetl.events.execution", "bench/one-step"
@@ -55,7 +55,7 @@ class Journey:
     hops_ms: dict[str, float]
 
 
-async def bench_latency(settings: Settings, *, executions: int, say: Say) -> Report:
+async def bench_latency(settings: Settings, *, executions: int, say: Say) -> BenchReport:
     """Trigger so many executions, one after the other."""
     await register(settings, PLAYBOOK)
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
@@ -67,7 +67,7 @@ async def bench_latency(settings: Settings, *, executions: int, say: Say) -> Rep
     whole = [journey for journey in journeys[WARM_UP:] if journey is not None]
     lost = executions - len(whole)
     faults = (f"{lost} of {executions} executions did not complete on Kafka",) if lost else ()
-    return Report(_figures(whole), faults)
+    return BenchReport(_figures(whole), faults)
 
 
 async def _trigger(started: Executions, times: int, say: Say) -> dict[str, float]:

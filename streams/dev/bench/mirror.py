@@ -19,8 +19,8 @@ from uuid import uuid4
 import asyncpg
 
 from streams.app import Log, open_log
-from streams.dev.bench.received import Received, Receiver
-from streams.dev.bench.report import Report, middle, per_second, percentile
+from streams.dev.bench.kafka_receiver import Received, Receiver
+from streams.dev.bench.report import BenchReport, middle, per_second, percentile
 from streams.dev.bench.workload import frame_commits
 from streams.errors import Unavailable
 from streams.mirror.connect import Connect
@@ -51,7 +51,7 @@ class PlainIncomplete(Unavailable):
 
 async def bench_mirror(
     settings: Settings, *, events: int, rounds: int, seconds: int, say: Say
-) -> Report:
+) -> BenchReport:
     """Run the bench on the stack that `settings` name."""
     found, lost, doubled = [], 0, 0
     async with Connect(settings.connect.url) as connect, open_log(settings, role="bench") as log:
@@ -67,7 +67,7 @@ async def bench_mirror(
     ratio = figures["events_per_s"] / figures["plain_rows_per_s"]
     faults = [f"{lost} events lost"] if lost else []
     faults += [f"{doubled} events doubled"] if doubled else []
-    return Report(
+    return BenchReport(
         {
             **figures,
             "ratio_to_plain": round(ratio, 3),

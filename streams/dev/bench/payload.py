@@ -19,8 +19,8 @@ import boto3
 import orjson
 
 from streams.app import open_shelves
-from streams.dev.bench.report import Figure, Report
-from streams.dev.bench.through import has_roles, through
+from streams.dev.bench.large_result import has_roles, move_result
+from streams.dev.bench.report import BenchReport, Figure
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.settings import Settings
@@ -38,7 +38,7 @@ async def bench_payload(
     small: int,
     same: int,
     say: Callable[[str], None],
-) -> Report:
+) -> BenchReport:
     """Measure; every object that was made is removed again.
 
     Where a stack with roles runs in `folder`, a result goes through them, too.
@@ -51,7 +51,7 @@ async def bench_payload(
     whole: dict[str, Figure] = {}
     if has_roles(folder):
         say(f"one result of {megabytes} MB, from a worker's download to the API's answer")
-        whole = await through(settings, folder, megabytes)
+        whole = await move_result(settings, folder, megabytes)
     say(f"{small} payloads of {SMALL_BYTES} bytes, {AT_ONCE} at a time")
     rates = await _small(settings, small)
     rates |= await asyncio.to_thread(_raw_small, settings, small)
@@ -76,12 +76,12 @@ async def bench_payload(
     faults = []
     if shared["objects_of_same"] != 1:
         faults.append(f"{same} puts of the same bytes made {shared['objects_of_same']} objects")
-    return Report(figures=figures, faults=tuple(faults))
+    return BenchReport(figures=figures, faults=tuple(faults))
 
 
 def _moved(settings: Settings, megabytes: int) -> dict[str, float]:
     asked = {"settings": {"payload_store": _plain(settings)}, "megabytes": megabytes}
-    command = [sys.executable, "-m", "streams.dev.bench.moving"]
+    command = [sys.executable, "-m", "streams.dev.bench.payload_process"]
     done = subprocess.run(command, input=orjson.dumps(asked), capture_output=True, check=False)
     if done.returncode != 0:
         raise ValueError(f"the mover ended with {done.returncode}: {done.stderr.decode()[-500:]}")

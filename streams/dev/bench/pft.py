@@ -18,14 +18,14 @@ from typing import Any
 import asyncpg
 import yaml
 
-from streams.dev.bench.author import author_dsn, register
-from streams.dev.bench.counts import Counts, count
-from streams.dev.bench.executions import Ended, Executions, open_executions
-from streams.dev.bench.judge import Judgement, judge
-from streams.dev.bench.mock import Mock, World, mock_server, run_plain
-from streams.dev.bench.report import Figure, Report
-from streams.dev.bench.tiers import hit_ratio, reads_of_others, reads_since
-from streams.dev.bench.watch import Watch, watching
+from streams.dev.bench.executions import ExecutionEnd, Executions, open_executions
+from streams.dev.bench.log_counts import Counts, count
+from streams.dev.bench.mock_server import Mock, MockWorld, mock_server, run_plain
+from streams.dev.bench.playbook_setup import author_dsn, register
+from streams.dev.bench.report import BenchReport, Figure
+from streams.dev.bench.resource_usage import ResourceUsage, measure_usage
+from streams.dev.bench.row_check import RowCheck, check_rows
+from streams.dev.bench.tier_reads import hit_ratio, reads_of_others, reads_since
 from streams.resources import folder as assets
 from streams.settings import Settings
 
@@ -37,14 +37,14 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PftRun:
     """One run of the playbook: how it ended, what it cost, and how its rows were judged."""
 
-    ended: Ended
+    ended: ExecutionEnd
     counts: Counts
-    judgement: Judgement
+    judgement: RowCheck
     requests: int
-    watch: Watch
+    watch: ResourceUsage
     cpu_s: dict[str, float]
     reads: Counter[str] = field(default_factory=Counter)
     """Reads of frames' rows by processes that did not write them, by tier."""
@@ -65,11 +65,11 @@ async def bench_pft(
     settings: Settings,
     folder: Path,
     *,
-    world: World,
+    world: MockWorld,
     frame_size: int,
     timeout_s: float,
     say: Say,
-) -> Report:
+) -> BenchReport:
     """Run the workload in frames, as a plain script, and row by row."""
     bench = _Bench(settings, folder, timeout_s, say)
     few = replace(
@@ -90,7 +90,7 @@ async def bench_pft(
         for fault in judgement.faults("plain script")
     ]
     faults += framed.faults("playbook") + by_row.faults("row by row")
-    return Report(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
+    return BenchReport(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
 
 
 def vary(text: str, *, path: str, frame_size: int | None) -> str:
@@ -112,7 +112,7 @@ class _Bench:
     timeout_s: float
     say: Say
 
-    async def plain(self, world: World, client: str = "aiohttp") -> tuple[float, Judgement]:
+    async def plain(self, world: MockWorld, client: str = "aiohttp") -> tuple[float, RowCheck]:
         """Run the plain script; return its rows a second, and how its rows were judged."""
         dsn, schema = author_dsn(self.settings), "bench_pft_plain"
         async with mock_server(world) as mock:
@@ -123,7 +123,9 @@ class _Bench:
         self.say(f"plain script, {client}: {figures['rows']:,.0f} rows in {figures['wall_s']} s")
         return figures["rows_per_s"], judgement
 
-    async def playbook(self, executions: Executions, world: World, frame_size: int | None) -> Run:
+    async def playbook(
+        self, executions: Executions, world: MockWorld, frame_size: int | None
+    ) -> PftRun:
         """Run the playbook with frames of this size."""
         name = "row" if frame_size is None else str(frame_size)
         path, schema = f"bench/pft-{name}", f"bench_pft_{name}"
@@ -140,7 +142,7 @@ class _Bench:
                 "patients": world.patients,
                 "timeout_s": self.timeout_s,
             }
-            async with watching(log, self.folder, not_counted=mine) as watch:
+            async with measure_usage(log, self.folder, not_counted=mine) as watch:
                 watch.others["mock server"] = mock.pid
                 before = watch.cpu_s()
                 ended = await executions.run(path, workload, progress=self._progress(name))
@@ -150,19 +152,19 @@ class _Bench:
         counts = await count(executions.connection, ended.execution_id)
         cpu_s = {part: after[part] - before.get(part, 0.0) for part in after}
         reads = await reads_since(read_before, self.folder, counts.commits)
-        run = Run(ended, counts, judgement, requests, watch, cpu_s, reads)
+        run = PftRun(ended, counts, judgement, requests, watch, cpu_s, reads)
         self.say(
             f"frames of {name}: {judgement.saved:,} rows in {ended.wall_s:.1f} s, "
             f"{counts.frames:,} frames, {counts.events:,} events, {ended.status}"
         )
         return run
 
-    async def _judge(self, mock: Mock, schema: str) -> Judgement:
+    async def _judge(self, mock: Mock, schema: str) -> RowCheck:
         """Compare the tables with the ledger; a row that was never asked for is missing, too."""
         rows = sum((await mock.expected())["rows"].values())
         connection = await asyncpg.connect(author_dsn(self.settings))
         try:
-            found = await judge(connection, schema, await mock.served())
+            found = await check_rows(connection, schema, await mock.served())
         finally:
             await connection.close()
         return replace(found, expected=rows, missing=found.missing + rows - found.expected)
@@ -180,7 +182,7 @@ class _Bench:
 
 
 def _figures(
-    framed: Run, by_row: Run, plain_rows_per_s: float, same_client_rows_per_s: float
+    framed: PftRun, by_row: PftRun, plain_rows_per_s: float, same_client_rows_per_s: float
 ) -> dict[str, Figure]:
     counts, few = framed.counts, by_row.counts
     scale = counts.cursor_rows / max(1, few.cursor_rows)

@@ -26,7 +26,7 @@ Measure = Callable[[], Figures]
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Threshold:
     """What a figure must be at least, or at most."""
 
     figure: str
@@ -44,20 +44,20 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MeasuredClaim:
     """Something we say about this program, how it is measured, and its bars."""
 
     name: str
     how: str
     measure: Measure
-    bars: tuple[Bar, ...] = ()
+    bars: tuple[Threshold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What measuring a claim gave."""
 
-    claim: Claim
+    claim: MeasuredClaim
     figures: Figures = field(default_factory=dict)
     failure: str | None = None
 
@@ -66,85 +66,85 @@ class Proof:
         return self.failure is None and all(bar.holds(self.figures) for bar in self.claim.bars)
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[MeasuredClaim, ...]:
     """Return the claims of every part that is here."""
     return (
-        Claim(
+        MeasuredClaim(
             "A stack with data is ready again quickly",
             "`streams up --detach` twice on one folder; the second, until its round trip is done",
             _second_start,
-            (Bar("second_up_s", 20, at_most=True),),
+            (Threshold("second_up_s", 20, at_most=True),),
         ),
-        Claim(
+        MeasuredClaim(
             "The log takes events at a good part of the speed of raw COPY",
             "`streams bench append --json`: median of three rounds of 20,000 frame commits",
             lambda: _bench("append"),
-            (Bar("ratio_to_copy", 0.3), Bar("ratio_single_to_fsync", 5)),
+            (Threshold("ratio_to_copy", 0.3), Threshold("ratio_single_to_fsync", 5)),
         ),
-        Claim(
+        MeasuredClaim(
             "The mirror costs little over raw Debezium, and loses or doubles nothing",
             "`streams bench mirror --json`: median of three rounds of 40,000 events; "
             "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in "
             "JSON; against a leaner one the ratio is lower, see decisions/0003-mirror.md",
             lambda: _bench("mirror"),
             (
-                Bar("ratio_to_plain", 0.7),
-                Bar("p99_ms", 250, at_most=True),
-                Bar("lost", 0, at_most=True),
-                Bar("doubled", 0, at_most=True),
+                Threshold("ratio_to_plain", 0.7),
+                Threshold("p99_ms", 250, at_most=True),
+                Threshold("lost", 0, at_most=True),
+                Threshold("doubled", 0, at_most=True),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "A workload of many small requests runs exactly, in few frames, near a plain script",
             "`streams bench pft --json`: 10 facilities of 200 patients without latency; the plain "
             "script before and after, the better one counts; frames of one row over 10 times 20 "
             "patients, scaled to the same number of cursor rows",
             lambda: _bench("pft"),
             (
-                Bar("missing", 0, at_most=True),
-                Bar("doubled", 0, at_most=True),
-                Bar("rows_per_frame", 50),
-                Bar("events_per_frame", 4, at_most=True),
-                Bar("claims_ratio_to_frame_size_1", 1 / 50, at_most=True),
-                Bar("events_ratio_to_frame_size_1", 1 / 10, at_most=True),
-                Bar("peak_db_connections", 19, at_most=True),
-                Bar("ratio_to_plain", 0.4),
-                Bar("tier15_hit_ratio", 0.6),
-                Bar("reads_per_frame", 1),
+                Threshold("missing", 0, at_most=True),
+                Threshold("doubled", 0, at_most=True),
+                Threshold("rows_per_frame", 50),
+                Threshold("events_per_frame", 4, at_most=True),
+                Threshold("claims_ratio_to_frame_size_1", 1 / 50, at_most=True),
+                Threshold("events_ratio_to_frame_size_1", 1 / 10, at_most=True),
+                Threshold("peak_db_connections", 19, at_most=True),
+                Threshold("ratio_to_plain", 0.4),
+                Threshold("tier15_hit_ratio", 0.6),
+                Threshold("reads_per_frame", 1),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "Rows in shared memory are read far faster than from the store",
             "`streams bench ipc --json`: a batch of 64 MB, written by one process and read by "
             "another, from the reference to the extremes of every column",
             lambda: _bench("ipc"),
-            (Bar("attach_us", 100, at_most=True), Bar("ratio_tier15_to_tier3", 20)),
+            (Threshold("attach_us", 100, at_most=True), Threshold("ratio_tier15_to_tier3", 20)),
         ),
-        Claim(
+        MeasuredClaim(
             "A busy and silent server costs retries, not rows",
             "`streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1 --json`",
             lambda: _bench("pft", *FAULTY),
             (
-                Bar("missing", 0, at_most=True),
-                Bar("doubled", 0, at_most=True),
-                Bar("failed_rows", 0, at_most=True),
-                Bar("retries", 1),
+                Threshold("missing", 0, at_most=True),
+                Threshold("doubled", 0, at_most=True),
+                Threshold("failed_rows", 0, at_most=True),
+                Threshold("retries", 1),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "A small execution ends soon after its trigger",
             "`streams bench latency --json`: one-step playbooks on an idle stack, from before the "
             "trigger record is published until `playbook.completed` was read from Kafka",
             lambda: _bench("latency"),
-            (Bar("p50_ms", 100, at_most=True), Bar("p99_ms", 300, at_most=True)),
+            (Threshold("p50_ms", 100, at_most=True), Threshold("p99_ms", 300, at_most=True)),
         ),
-        Claim(
+        MeasuredClaim(
             "Frames cost little",
             "`streams bench frames --json`: 3,000 frames of one row that do nothing, 64 in flight",
             lambda: _bench("frames"),
-            (Bar("frames_per_s", 500),),
+            (Threshold("frames_per_s", 500),),
         ),
-        Claim(
+        MeasuredClaim(
             "Payloads of any size move in little memory",
             "`streams bench payload --json`: two payloads of 2 GB, one of which packs to next to "
             "nothing, streamed in and out by a process of its own, beside boto3 and a file copy; "
@@ -152,48 +152,48 @@ def claims() -> tuple[Claim, ...]:
             "of 2 kB, eight at a time; 1,000 times the same megabyte",
             lambda: _bench("payload"),
             (
-                Bar("peak_rss_mb", 128, at_most=True),
-                Bar("worker_peak_rss_mb", 128, at_most=True),
-                Bar("api_peak_rss_mb", 128, at_most=True),
-                Bar("objects_of_same", 1, at_most=True),
-                Bar("ratio_small_puts_to_raw", 1),
+                Threshold("peak_rss_mb", 128, at_most=True),
+                Threshold("worker_peak_rss_mb", 128, at_most=True),
+                Threshold("api_peak_rss_mb", 128, at_most=True),
+                Threshold("objects_of_same", 1, at_most=True),
+                Threshold("ratio_small_puts_to_raw", 1),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "The collector removes nothing live, and every orphan",
             "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
             "few contents, small, large and streamed, also inside others, while the collector runs "
             "without a pause, with a grace of 3 s",
             lambda: _bench("collect", "--minutes", "10"),
             (
-                Bar("live_removed", 0, at_most=True),
-                Bar("orphans_left", 0, at_most=True),
-                Bar("purged", 1),
-                Bar("restored", 1),
+                Threshold("live_removed", 0, at_most=True),
+                Threshold("orphans_left", 0, at_most=True),
+                Threshold("purged", 1),
+                Threshold("restored", 1),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "2,000 simulated disasters end as they should, and planted bugs are found",
             "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
             "the number of seeds until it shows",
             _simulated,
             (
-                Bar("failures", 0, at_most=True),
-                *(Bar(f"{bug} shows after", 2000, at_most=True) for bug in PLANTED),
+                Threshold("failures", 0, at_most=True),
+                *(Threshold(f"{bug} shows after", 2000, at_most=True) for bug in PLANTED),
             ),
         ),
-        Claim(
+        MeasuredClaim(
             "Kills lose nothing",
             "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
             "during appends; worker, planner, projector and broker killed twice each under a "
             "running playbook; the trigger process killed among 2,000 records; each with kill -9",
             _acceptance,
-            (Bar("failed", 0, at_most=True), Bar("skipped", 0, at_most=True)),
+            (Threshold("failed", 0, at_most=True), Threshold("skipped", 0, at_most=True)),
         ),
     )
 
 
-def prove(wanted: Iterable[Claim], say: Callable[[str], None]) -> Iterator[Proof]:
+def prove(wanted: Iterable[MeasuredClaim], say: Callable[[str], None]) -> Iterator[Proof]:
     """Measure each claim; one that cannot be measured is one that does not hold."""
     for claim in wanted:
         say(f"{claim.name} …")

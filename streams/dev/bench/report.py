@@ -11,7 +11,7 @@ Figure = float | int | str | Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     """Figures by name, and what was found wrong; a bench with faults exits non-zero."""
 
     figures: Mapping[str, Figure]

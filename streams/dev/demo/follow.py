@@ -27,7 +27,7 @@ class NoProgress(Unavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class StageProgress:
     """How far one stage has come."""
 
     step: str
@@ -53,16 +53,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ExecutionProgress:
     """An execution as it is seen at one moment."""
 
     status: str
     error: str | None
     last_seq: int
-    stages: tuple[Stage, ...]
+    stages: tuple[StageProgress, ...]
 
 
-class Seen(Protocol):
+class ExecutionReader(Protocol):
     """What is looked at: the log's head of the execution, and its projections."""
 
     async def head(self, root: Root) -> Head | None: ...
@@ -71,8 +71,12 @@ class Seen(Protocol):
 
 
 async def follow(
-    seen: Seen, execution_id: int, show: Callable[[View], None], *, stalled_s: float = STALLED_S
-) -> View:
+    seen: ExecutionReader,
+    execution_id: int,
+    show: Callable[[ExecutionProgress], None],
+    *,
+    stalled_s: float = STALLED_S,
+) -> ExecutionProgress:
     """Show how far the execution is until it has ended, and return its end.
 
     Raises:
@@ -93,16 +97,18 @@ async def follow(
         await asyncio.sleep(POLL_S)
 
 
-async def _look(seen: Seen, execution_id: int) -> View:
+async def _look(seen: ExecutionReader, execution_id: int) -> ExecutionProgress:
     row = await seen.execution(execution_id)
     if row is None:
-        return View("PENDING", None, 0, ())
+        return ExecutionProgress("PENDING", None, 0, ())
     stages = (await seen.parts(execution_id))["stages"]
-    return View(row["status"], row["error"], row["last_seq"], tuple(map(_stage, stages)))
+    return ExecutionProgress(
+        row["status"], row["error"], row["last_seq"], tuple(map(_stage, stages))
+    )
 
 
-def _stage(row: Row) -> Stage:
-    return Stage(
+def _stage(row: Row) -> StageProgress:
+    return StageProgress(
         step=row["step_name"],
         status=row["status"],
         frames=row["frames"],

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from streams.dev.demo.run import Outcome
+from streams.dev.demo.run import DemoOutcome
 from streams.dev.demo.timeline import lanes
 
 
-def write_page(outcome: Outcome, path: Path) -> None:
+def write_page(outcome: DemoOutcome, path: Path) -> None:
     """Write what the demo did as one self-contained HTML file."""
     events = outcome.mirrored.events
     whole_s = (events[-1].ingest_time - events[0].ingest_time).total_seconds()

@@ -14,13 +14,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from streams.dev.demo.follow import Stage, View
-from streams.dev.demo.run import Shown
+from streams.dev.demo.follow import ExecutionProgress, StageProgress
+from streams.dev.demo.run import DemoProgress
 
 BAR_WIDTH = 30
 
 
-class Progress(Shown, Protocol):
+class Progress(DemoProgress, Protocol):
     """A place for progress that is open for the length of a block."""
 
     def __enter__(self) -> Progress: ...
@@ -42,7 +42,7 @@ class Quiet:
     def plan(self, steps: Sequence[str]) -> None:
         pass
 
-    def show(self, view: View) -> None:
+    def show(self, view: ExecutionProgress) -> None:
         pass
 
     def __enter__(self) -> Quiet:
@@ -62,7 +62,7 @@ class Lines(Quiet):
     def say(self, text: str) -> None:
         click.echo(f"{time.monotonic() - self._began:6.1f} s  {text}", err=True)
 
-    def show(self, view: View) -> None:
+    def show(self, view: ExecutionProgress) -> None:
         for stage in view.stages:
             text = f"{stage.status.lower()}, {told(stage)}"
             if self._said.get(stage.step) != text:
@@ -87,7 +87,7 @@ class LiveTable(Quiet):
     def plan(self, steps: Sequence[str]) -> None:
         self._steps = list(steps)
 
-    def show(self, view: View) -> None:
+    def show(self, view: ExecutionProgress) -> None:
         self._live.update(stage_table(self._steps, view))
 
     def __enter__(self) -> LiveTable:
@@ -98,7 +98,7 @@ class LiveTable(Quiet):
         self._live.stop()
 
 
-def stage_table(steps: Sequence[str], view: View) -> Table:
+def stage_table(steps: Sequence[str], view: ExecutionProgress) -> Table:
     """Return a row for each step: those that have no stage yet are shown as waiting."""
     table = Table.grid(padding=(0, 2))
     by_step = {stage.step: stage for stage in view.stages}
@@ -111,7 +111,7 @@ def stage_table(steps: Sequence[str], view: View) -> Table:
     return table
 
 
-def told(stage: Stage) -> str:
+def told(stage: StageProgress) -> str:
     """Say how far a stage is."""
     rows = f"{stage.rows_done:,} rows"
     if stage.rows_failed:
@@ -119,7 +119,7 @@ def told(stage: Stage) -> str:
     return f"{stage.frames_done} of {stage.frames} frames, {rows}"
 
 
-def _mark(stage: Stage) -> Text:
+def _mark(stage: StageProgress) -> Text:
     if stage.ended_at is None:
         return Text("▸", style="cyan")
     return Text("✗", style="red") if stage.rows_failed else Text("✓", style="green")

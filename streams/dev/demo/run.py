@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from streams.api.postgres import PostgresSeen
+from streams.api.postgres import PostgresProjectionReader
 from streams.app import Log, catalog_of, open_log, open_payloads, open_pool
 from streams.clock import SystemClock
-from streams.dev.bench.author import author_dsn
-from streams.dev.bench.judge import Judgement, judge
-from streams.dev.bench.mock import Mock, World, mock_server
-from streams.dev.demo.follow import View, follow
-from streams.dev.demo.mirrored import Mirrored, compare
+from streams.dev.bench.mock_server import Mock, MockWorld, mock_server
+from streams.dev.bench.playbook_setup import author_dsn
+from streams.dev.bench.row_check import RowCheck, check_rows
+from streams.dev.demo.follow import ExecutionProgress, follow
+from streams.dev.demo.mirror_check import MirrorCheck, check_mirror
 from streams.events.model import Root
 from streams.kafka.event_reader import Reader
 from streams.payload.port import Scope
@@ -33,23 +33,23 @@ TOPIC, SCHEMA = "noetl.events.execution", "demo_pft"
 STARTS_WITHIN_S = 60.0
 
 
-class Shown(Protocol):
+class DemoProgress(Protocol):
     """Where the demo's progress goes."""
 
     def say(self, text: str) -> None: ...
     def plan(self, steps: Sequence[str]) -> None: ...
-    def show(self, view: View) -> None: ...
+    def show(self, view: ExecutionProgress) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """What the demo did, and what it found when it looked."""
 
     execution_id: int
-    end: View
-    judgement: Judgement
+    end: ExecutionProgress
+    judgement: RowCheck
     requests: int
-    mirrored: Mirrored
+    mirrored: MirrorCheck
     run_s: float
     """From the trigger record to the last event."""
 
@@ -79,7 +79,7 @@ class Outcome:
         }
 
 
-async def run_demo(settings: Settings, world: World, shown: Shown) -> Outcome:
+async def run_demo(settings: Settings, world: MockWorld, shown: DemoProgress) -> DemoOutcome:
     """Run the PFT workload on the stack that is up, and check what came of it.
 
     Raises:
@@ -95,15 +95,15 @@ async def run_demo(settings: Settings, world: World, shown: Shown) -> Outcome:
         path = await _register(settings, log, shown)
         started = time.monotonic()
         execution_id = await _trigger(settings, log, pool, path, _workload(mock, world), shown.say)
-        end = await follow(PostgresSeen(pool), execution_id, shown.show)
+        end = await follow(PostgresProjectionReader(pool), execution_id, shown.show)
         run_s = time.monotonic() - started
         judgement = await _judge(author_dsn(settings), mock)
         requests = (await mock.ledger())["requests"]
-        mirrored = await compare(log, reader, Root("execution", execution_id))
-    return Outcome(execution_id, end, judgement, requests, mirrored, run_s)
+        mirrored = await check_mirror(log, reader, Root("execution", execution_id))
+    return DemoOutcome(execution_id, end, judgement, requests, mirrored, run_s)
 
 
-async def _register(settings: Settings, log: Log, shown: Shown) -> str:
+async def _register(settings: Settings, log: Log, shown: DemoProgress) -> str:
     """Put the playbook into the catalog and return its path."""
     file = folder("examples") / "pft" / "playbook.yaml"
     text = file.read_text("utf-8")
@@ -115,7 +115,7 @@ async def _register(settings: Settings, log: Log, shown: Shown) -> str:
     return entry.path
 
 
-def _workload(mock: Mock, world: World) -> dict[str, Any]:
+def _workload(mock: Mock, world: MockWorld) -> dict[str, Any]:
     return {
         "api_url": mock.url,
         "schema": SCHEMA,
@@ -143,15 +143,15 @@ async def _trigger(
     return execution_id
 
 
-async def _judge(dsn: str, mock: Mock) -> Judgement:
+async def _judge(dsn: str, mock: Mock) -> RowCheck:
     """Compare the tables with the ledger; a row that was never asked for is missing, too."""
     rows = sum((await mock.expected())["rows"].values())
     connection = await asyncpg.connect(dsn)
     try:
-        found = await judge(connection, SCHEMA, await mock.served())
+        found = await check_rows(connection, SCHEMA, await mock.served())
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         # The execution failed before it had made its tables.
-        found = Judgement()
+        found = RowCheck()
     finally:
         await connection.close()
     return replace(found, expected=rows, missing=found.missing + rows - found.expected)

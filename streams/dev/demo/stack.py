@@ -12,7 +12,7 @@ from streams.local.display import Display
 from streams.local.settings import load_settings
 from streams.local.stack import Stack
 from streams.local.state import StackState, find_stack
-from streams.local.status import told_address
+from streams.local.status import role_address
 from streams.roles.start import existing_roles
 from streams.settings import Settings
 
@@ -55,10 +55,10 @@ async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
 
 def api_url(data: Path) -> str | None:
     """Return where the API of the stack in `data` answers, or None when it is not up."""
-    return told_address(layout_of(data), "api-0") if find_stack(data) is not None else None
+    return role_address(layout_of(data), "api-0") if find_stack(data) is not None else None
 
 
 def _check_roles(state: StackState) -> None:
-    running = {part.name.rpartition("-")[0] for part in state.parts}
+    running = {service.name.rpartition("-")[0] for service in state.services}
     if missing := [role for role in existing_roles() if role not in running]:
         raise RolesMissing(state.data, missing)

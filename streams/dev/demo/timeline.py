@@ -19,7 +19,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class TimelineBar:
     """One command or frame; times are seconds since the execution began."""
 
     step: str
@@ -36,14 +36,14 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TimelineLane:
     """A step with its bars, in the order in which they began."""
 
     step: str
-    bars: tuple[Bar, ...]
+    bars: tuple[TimelineBar, ...]
 
     @property
-    def frames(self) -> tuple[Bar, ...]:
+    def frames(self) -> tuple[TimelineBar, ...]:
         return tuple(bar for bar in self.bars if bar.is_frame)
 
     @property
@@ -60,19 +60,23 @@ class Lane:
         return max(ends) - self.bars[0].begins_s if ends else 0.0
 
 
-def lanes(events: Iterable[Event]) -> tuple[Lane, ...]:
+def lanes(events: Iterable[Event]) -> tuple[TimelineLane, ...]:
     """Return a lane for each step that had commands or frames, in their order."""
-    bars: dict[str, Bar] = {}
+    bars: dict[str, TimelineBar] = {}
     began: datetime | None = None
     for event in events:
         began = began or event.ingest_time
         for name, bar in _moved(event, (event.ingest_time - began).total_seconds(), bars):
             bars[name] = bar
     steps = dict.fromkeys(bar.step for bar in bars.values())
-    return tuple(Lane(step, tuple(b for b in bars.values() if b.step == step)) for step in steps)
+    return tuple(
+        TimelineLane(step, tuple(b for b in bars.values() if b.step == step)) for step in steps
+    )
 
 
-def _moved(event: Event, at_s: float, bars: Mapping[str, Bar]) -> Iterator[tuple[str, Bar]]:
+def _moved(
+    event: Event, at_s: float, bars: Mapping[str, TimelineBar]
+) -> Iterator[tuple[str, TimelineBar]]:
     meta = event.meta
     if (name := _BEGINS.get(event.type)) is not None:
         key, known = str(meta[name]), bars.get(str(meta[name]))
@@ -86,13 +90,13 @@ def _moved(event: Event, at_s: float, bars: Mapping[str, Bar]) -> Iterator[tuple
         yield str(meta[name]), _counted(bar, event) if event.type == "frame.committed" else bar
 
 
-def _begun(event: Event, at_s: float) -> Bar:
+def _begun(event: Event, at_s: float) -> TimelineBar:
     is_frame = event.type.startswith("frame.")
     what = f"frame {event.meta['ordinal']}" if is_frame else str(event.meta["tool"])
-    return Bar(step=event.node_name or "", what=what, begins_s=at_s, is_frame=is_frame)
+    return TimelineBar(step=event.node_name or "", what=what, begins_s=at_s, is_frame=is_frame)
 
 
-def _counted(bar: Bar, event: Event) -> Bar:
+def _counted(bar: TimelineBar, event: Event) -> TimelineBar:
     """Add what a commit brought: a frame that closed early commits more than once."""
     size = event.payload_ref.byte_length if event.payload_ref else 0
     return replace(

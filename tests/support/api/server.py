@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 from aiohttp.test_utils import TestClient
 
-from streams.api.postgres import PostgresSeen
-from streams.api.runtime import Runtime
+from streams.api.postgres import PostgresProjectionReader
+from streams.api.runtime import ApiRuntime
 from streams.app import Log, credentials_of, open_log, open_pool, producer
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
@@ -48,7 +48,7 @@ class Stand:
     """The API's ports, and a projector to call."""
 
     log: Log
-    runtime: Runtime
+    runtime: ApiRuntime
     projections: PostgresProjections
     reading: asyncpg.Pool
 
@@ -76,9 +76,9 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             payloads=payloads,
         )
         credentials = credentials_of(log, settings)
-        runtime = Runtime(
+        runtime = ApiRuntime(
             log=log.store,
-            seen=PostgresSeen(reading),
+            seen=PostgresProjectionReader(reading),
             ledger=PostgresLedger(
                 appending,
                 codec=log.codec,

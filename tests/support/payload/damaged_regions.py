@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from streams.dev.bench.moving import peak_bytes
+from streams.dev.bench.payload_process import peak_bytes
 from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import encode_rows, rows_of
 from streams.payload.errors import PayloadCorrupt

@@ -20,17 +20,17 @@ import yaml
 
 from streams.app import open_log
 from streams.data_folder import layout_of
-from streams.dev.bench.author import author_dsn, register
-from streams.dev.bench.counts import Counts, count
-from streams.dev.bench.executions import HEAD, LAST, Ended, Executions, open_executions
-from streams.dev.bench.judge import Judgement, judge
-from streams.dev.bench.mock import Mock
+from streams.dev.bench.executions import HEAD, LAST, ExecutionEnd, Executions, open_executions
+from streams.dev.bench.log_counts import Counts, count
+from streams.dev.bench.mock_server import Mock
 from streams.dev.bench.pft import vary
+from streams.dev.bench.playbook_setup import author_dsn, register
+from streams.dev.bench.row_check import RowCheck, check_rows
 from streams.events.model import Event, Root
-from streams.local.part import PartState
+from streams.local.service import ServiceState
 from streams.local.settings import stack_settings
 from streams.local.stack import running
-from streams.local.state import PartStatus, find_stack
+from streams.local.state import ServiceStatus, find_stack
 from streams.resources import folder
 from streams.roles.start import existing_roles
 from streams.settings import Settings, load
@@ -47,7 +47,7 @@ class Runtime:
     settings: Settings
     executions: Executions
 
-    async def run(self, playbook: Mapping[str, Any] | str, **workload: Any) -> Ended:
+    async def run(self, playbook: Mapping[str, Any] | str, **workload: Any) -> ExecutionEnd:
         """Register a playbook, run it, and return how it ended; it never stalls for long."""
         return await self.finish(await self.start(playbook, **workload))
 
@@ -68,7 +68,7 @@ class Runtime:
             while not await self.executions.connection.fetchval(sql, *values):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
-    async def finish(self, execution_id: int) -> Ended:
+    async def finish(self, execution_id: int) -> ExecutionEnd:
         """Wait for the end; fail when nothing happens for too long."""
         began = moved_at = time.monotonic()
         seen = 0
@@ -80,7 +80,7 @@ class Runtime:
             await asyncio.sleep(0.1)
         last = await self.executions.connection.fetchrow(LAST, execution_id)
         assert last is not None
-        return Ended(execution_id, last["status"], last["error"], time.monotonic() - began)
+        return ExecutionEnd(execution_id, last["status"], last["error"], time.monotonic() - began)
 
     async def events(self, execution_id: int, *types: str) -> list[Event]:
         """Return an execution's events, of these types or all."""
@@ -113,12 +113,12 @@ class Runtime:
         finally:
             await connection.close()
 
-    async def judge(self, mock: Mock, schema: str) -> Judgement:
+    async def check_rows(self, mock: Mock, schema: str) -> RowCheck:
         """Compare the tables with the ledger; a row that was never asked for is missing, too."""
         rows = sum((await mock.expected())["rows"].values())
         connection = await asyncpg.connect(author_dsn(self.settings))
         try:
-            found = await judge(connection, schema, await mock.served())
+            found = await check_rows(connection, schema, await mock.served())
         finally:
             await connection.close()
         return replace(found, expected=rows, missing=found.missing + rows - found.expected)
@@ -129,11 +129,11 @@ class Runtime:
         url: str = orjson.loads(told.read_bytes())["url"]
         return url
 
-    def part(self, name: str) -> PartStatus:
+    def part(self, name: str) -> ServiceStatus:
         """Return how a part is now."""
         state = find_stack(self.data)
         assert state is not None, "the stack has gone"
-        return next(part for part in state.parts if part.name == name)
+        return next(part for part in state.services if part.name == name)
 
     async def kill(self, name: str, signal: int = signal.SIGKILL) -> float:
         """Kill a part, or ask it to end; return how long its supervisor took to have it back."""
@@ -144,11 +144,11 @@ class Runtime:
         await self._ready(name, lambda now: now.restarts > before.restarts)
         return time.monotonic() - began
 
-    async def _ready(self, name: str, fits: Callable[[PartStatus], bool]) -> PartStatus:
+    async def _ready(self, name: str, fits: Callable[[ServiceStatus], bool]) -> ServiceStatus:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 now = self.part(name)
-                if now.state is PartState.READY and fits(now):
+                if now.state is ServiceState.READY and fits(now):
                     return now
                 await asyncio.sleep(0.05)
 

@@ -10,11 +10,11 @@ import psutil
 from streams.local.state import (
     ConnectAddress,
     KafkaAddress,
-    PartStatus,
     Phase,
     PostgresAddress,
     RegistryAddress,
     S3Address,
+    ServiceStatus,
     StackState,
 )
 
@@ -42,5 +42,5 @@ def stack_state(data: Path) -> StackState:
         connect=ConnectAddress("http://127.0.0.1:2", data / "secrets"),
         s3=S3Address("http://127.0.0.1:3", "key", "s3cret", "bucket", "us-east-1"),
         registry=RegistryAddress(),
-        parts=(PartStatus("kafka", "4.3.1", "127.0.0.1:1", Path("/log"), pid=os.getpid()),),
+        services=(ServiceStatus("kafka", "4.3.1", "127.0.0.1:1", Path("/log"), pid=os.getpid()),),
     )

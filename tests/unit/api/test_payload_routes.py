@@ -15,7 +15,7 @@ from aiohttp import ClientPayloadError, ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from streams.api.payload_streaming import received
-from streams.api.runtime import Runtime
+from streams.api.runtime import ApiRuntime
 from streams.api.server import make_app
 from streams.payload.content import describe, key_of
 from streams.payload.objects.blocks import NoCipher, pack
@@ -39,7 +39,7 @@ class Stand:
         self.world = World(step, {"t": FakeTool(lambda *_: ok(PAGE))})
         self.payloads = self.world.payloads
         none = cast(Any, None)
-        self.runtime = Runtime(
+        self.runtime = ApiRuntime(
             log=self.world.log,
             seen=none,
             ledger=none,

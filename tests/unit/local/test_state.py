@@ -11,10 +11,10 @@ import pytest
 from streams.data_folder import layout_of
 from streams.local.errors import StackAlreadyUp
 from streams.local.lock import hold, holder, still_held
-from streams.local.part import PartState
+from streams.local.service import ServiceState
 from streams.local.state import (
-    PartStatus,
     Phase,
+    ServiceStatus,
     StackState,
     find_stack,
     read_state,
@@ -68,21 +68,21 @@ def test_the_status_shows_memory_and_no_secret(state):
 
 
 def test_the_status_tells_the_address_of_a_role_that_listens_and_lives(state):
-    api, gone = (PartStatus(name, "1", "", Path("/log")) for name in ("api-0", "api-1"))
+    api, gone = (ServiceStatus(name, "1", "", Path("/log")) for name in ("api-0", "api-1"))
     (state.data / "roles").mkdir()
     for name, pid in (("api-0", os.getpid()), ("api-1", 4194305)):  # more than Linux gives
         told = {"url": f"http://127.0.0.1/{name}", "pid": pid}
         (state.data / "roles" / f"{name}.json").write_text(json.dumps(told))
-    described = describe(replace(state, parts=(*state.parts, api, gone)))
-    addresses = [part["address"] for part in described["parts"]]
+    described = describe(replace(state, services=(*state.services, api, gone)))
+    addresses = [service["address"] for service in described["parts"]]
     assert addresses == ["127.0.0.1:1", "http://127.0.0.1/api-0", ""]
 
 
 def test_one_parts_change_leaves_the_others(state):
-    other = PartStatus("s3", "1", "x", Path("/log"))
-    both = replace(state, parts=(*state.parts, other))
-    changed = both.with_part(replace(other, state=PartState.READY, restarts=3))
-    assert [part.restarts for part in changed.parts] == [0, 3]
+    other = ServiceStatus("s3", "1", "x", Path("/log"))
+    both = replace(state, services=(*state.services, other))
+    changed = both.with_service(replace(other, state=ServiceState.READY, restarts=3))
+    assert [service.restarts for service in changed.services] == [0, 3]
 
 
 def test_the_holder_of_a_folder_is_known_and_a_second_one_is_refused(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from streams.data_folder import layout_of
-from streams.local.tier_stats import told_lines, told_tiers
+from streams.local.tier_stats import read_tiers, tier_lines
 from streams.payload.tiers.counts import TierCounts
 
 
@@ -26,10 +26,10 @@ def test_what_each_role_told_is_shown_and_nothing_else(tmp_path: Path) -> None:
     layout.tiers("api-0").parent.mkdir()
     layout.tiers("api-0").write_bytes(b"{")  # being written
 
-    told = told_tiers(layout, ("worker-0", "api-0", "planner-0"))
+    told = read_tiers(layout, ("worker-0", "api-0", "planner-0"))
 
     assert list(told) == ["worker-0"]
-    title, line = told_lines(told)
+    title, line = tier_lines(told)
     assert title.startswith("tiers")
     assert "from 1.5" in title
     assert line.split(maxsplit=7) == (
@@ -38,4 +38,4 @@ def test_what_each_role_told_is_shown_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_where_nobody_told_anything_nothing_is_said(tmp_path: Path) -> None:
-    assert not list(told_lines(told_tiers(layout_of(tmp_path), ("worker-0",))))
+    assert not list(tier_lines(read_tiers(layout_of(tmp_path), ("worker-0",))))

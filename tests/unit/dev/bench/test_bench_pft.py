@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from streams.cli.bench import _lines
-from streams.dev.bench.counts import Counts
-from streams.dev.bench.executions import Ended
-from streams.dev.bench.judge import Judgement
-from streams.dev.bench.mock import World
-from streams.dev.bench.pft import Run, _figures, vary
+from streams.dev.bench.executions import ExecutionEnd
+from streams.dev.bench.log_counts import Counts
+from streams.dev.bench.mock_server import MockWorld
+from streams.dev.bench.pft import PftRun, _figures, vary
 from streams.dev.bench.prove import figures_of
-from streams.dev.bench.watch import Watch, cpu_s, memory_mb
+from streams.dev.bench.resource_usage import ResourceUsage, cpu_s, memory_mb
+from streams.dev.bench.row_check import RowCheck
 from streams.playbook.model import FramePolicy
 from streams.playbook.parse import check, parse
 from streams.resources import folder
@@ -24,14 +24,14 @@ from streams.resources import folder
 PLAYBOOK = (folder("examples") / "pft" / "playbook.yaml").read_text("utf-8")
 
 
-def run(*, saved: int, wall_s: float, **counts: int) -> Run:
+def run(*, saved: int, wall_s: float, **counts: int) -> PftRun:
     zeros = dict.fromkeys(Counts.__slots__, 0)
-    return Run(
-        Ended(1, "COMPLETED", None, wall_s),
+    return PftRun(
+        ExecutionEnd(1, "COMPLETED", None, wall_s),
         Counts(**{**zeros, **counts}),
-        Judgement(expected=saved, saved=saved),
+        RowCheck(expected=saved, saved=saved),
         saved,
-        Watch(Path("nowhere")),
+        ResourceUsage(Path("nowhere")),
         {},
     )
 
@@ -90,12 +90,12 @@ def test_frames_of_one_row_are_scaled_by_cursor_rows_and_the_rest_is_not() -> No
 
 
 def test_a_run_that_did_not_complete_is_a_fault() -> None:
-    failed = Run(
-        Ended(1, "FAILED", "no such host", 1.0),
+    failed = PftRun(
+        ExecutionEnd(1, "FAILED", "no such host", 1.0),
         run(saved=1, wall_s=1.0).counts,
-        Judgement(expected=2, saved=1, missing=1),
+        RowCheck(expected=2, saved=1, missing=1),
         1,
-        Watch(Path("nowhere")),
+        ResourceUsage(Path("nowhere")),
         {},
     )
 
@@ -106,7 +106,7 @@ def test_a_run_that_did_not_complete_is_a_fault() -> None:
 
 
 def test_the_server_is_told_every_number() -> None:
-    options = World(facilities=2, patients=3, error_rate=0.5).options()
+    options = MockWorld(facilities=2, patients=3, error_rate=0.5).options()
 
     assert options[:4] == ["--facilities", "2", "--patients", "3"]
     assert options[options.index("--error-rate") + 1] == "0.5"

@@ -9,40 +9,48 @@ from click.testing import CliRunner
 
 from streams.cli.bench import _finish
 from streams.cli.prove import prove as command
+from streams.dev.bench.kafka_receiver import Received
 from streams.dev.bench.mirror import _tally
-from streams.dev.bench.prove import Bar, Claim, Proof, claims, page, prove, pytest_counts
-from streams.dev.bench.received import Received
-from streams.dev.bench.report import Report, middle, percentile
+from streams.dev.bench.prove import (
+    MeasuredClaim,
+    Proof,
+    Threshold,
+    claims,
+    page,
+    prove,
+    pytest_counts,
+)
+from streams.dev.bench.report import BenchReport, middle, percentile
 
 
-def claim(*bars: Bar, **figures: float) -> Claim:
-    return Claim("it is fast", "by looking", lambda: figures, bars)
+def claim(*bars: Threshold, **figures: float) -> MeasuredClaim:
+    return MeasuredClaim("it is fast", "by looking", lambda: figures, bars)
 
 
 def test_a_bar_may_be_a_least_or_a_most() -> None:
-    assert Bar("x", 3).holds({"x": 3})
-    assert not Bar("x", 3).holds({"x": 2.9})
-    assert Bar("x", 3, at_most=True).holds({"x": 3})
-    assert not Bar("x", 3, at_most=True).holds({"x": 3.1})
+    assert Threshold("x", 3).holds({"x": 3})
+    assert not Threshold("x", 3).holds({"x": 2.9})
+    assert Threshold("x", 3, at_most=True).holds({"x": 3})
+    assert not Threshold("x", 3, at_most=True).holds({"x": 3.1})
 
 
 def test_a_figure_that_is_missing_holds_no_bar() -> None:
-    assert not Bar("x", 0).holds({})
-    assert not Bar("x", 9, at_most=True).holds({})
+    assert not Threshold("x", 0).holds({})
+    assert not Threshold("x", 9, at_most=True).holds({})
 
 
 def test_what_cannot_be_measured_does_not_hold() -> None:
     def broken() -> dict[str, float]:
         raise ValueError("faults: 3 gaps in seq")
 
-    [proof] = prove((Claim("it works", "by trying", broken),), lambda _: None)
+    [proof] = prove((MeasuredClaim("it works", "by trying", broken),), lambda _: None)
 
     assert not proof.holds
     assert "Not measured: faults: 3 gaps in seq" in page([proof], at=datetime.now(UTC))
 
 
 def test_the_page_says_which_bar_is_not_met() -> None:
-    proofs = list(prove((claim(Bar("a", 1), Bar("b", 5), a=2, b=4),), lambda _: None))
+    proofs = list(prove((claim(Threshold("a", 1), Threshold("b", 5), a=2, b=4),), lambda _: None))
 
     text = page(proofs, at=datetime(2026, 5, 16, tzinfo=UTC))
 
@@ -78,7 +86,7 @@ def test_a_bench_with_faults_exits_non_zero_and_prints_one_json_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        _finish(Report({"x": 1}, ("2 events lost",)), as_json=True)
+        _finish(BenchReport({"x": 1}, ("2 events lost",)), as_json=True)
 
     assert capsys.readouterr().out == '{"x":1,"faults":["2 events lost"]}\n'
 

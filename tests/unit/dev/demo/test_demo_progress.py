@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from streams.api.port import Head, Row
-from streams.dev.demo.follow import NoProgress, Stage, View, follow
+from streams.dev.demo.follow import ExecutionProgress, NoProgress, StageProgress, follow
 from streams.dev.demo.progress import Lines, stage_table
 from streams.events.model import Root
 from streams.payload.port import Scope
@@ -50,7 +50,7 @@ class Script:
 
 
 async def test_it_waits_until_the_projection_has_seen_the_end() -> None:
-    shown: list[View] = []
+    shown: list[ExecutionProgress] = []
 
     end = await follow(Script((1, False, 0), (9, True, 5), (9, True, 9)), 7, shown.append)
 
@@ -63,15 +63,17 @@ async def test_an_execution_that_stands_still_is_given_up() -> None:
         await follow(Script((3, False, 3)), 7, lambda _: None, stalled_s=0.1)
 
 
-def stage(**changes: Any) -> Stage:
+def stage(**changes: Any) -> StageProgress:
     row = {name: value for name, value in STAGE.items() if name != "step_name"}
-    return Stage(**{"step": "load", **row, **changes})
+    return StageProgress(**{"step": "load", **row, **changes})
 
 
 def test_a_line_is_said_once_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines(began=0.0)
     for done in (0, 0, 1):
-        lines.show(View("RUNNING", None, 1, (stage(frames_done=done, rows_done=50 * done),)))
+        lines.show(
+            ExecutionProgress("RUNNING", None, 1, (stage(frames_done=done, rows_done=50 * done),))
+        )
 
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("stage load: open, 0 of 4 frames, 0 rows")
@@ -83,7 +85,9 @@ def test_the_table_shows_what_waits_what_runs_and_what_failed() -> None:
     ended = stage(step="tell", status="CLOSED", rows_failed=2, ended_at=AT)
 
     with console.capture() as captured:
-        console.print(stage_table(["load", "save"], View("RUNNING", None, 1, (stage(), ended))))
+        console.print(
+            stage_table(["load", "save"], ExecutionProgress("RUNNING", None, 1, (stage(), ended)))
+        )
 
     load, save, tell = captured.get().splitlines()
     assert "▸" in load

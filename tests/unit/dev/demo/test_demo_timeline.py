@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from streams.dev.bench.judge import Judgement
-from streams.dev.demo.follow import View
-from streams.dev.demo.mirrored import Mirrored, differences
+from streams.dev.bench.row_check import RowCheck
+from streams.dev.demo.follow import ExecutionProgress
+from streams.dev.demo.mirror_check import MirrorCheck, differences
 from streams.dev.demo.page import write_page
-from streams.dev.demo.run import Outcome
+from streams.dev.demo.run import DemoOutcome
 from streams.dev.demo.timeline import lanes
 from streams.events.model import Event
 from tests.support.projector.executions import AT, Story, memory_log, told
@@ -25,10 +25,12 @@ async def whole() -> list[Event]:
     return [replace(one, ingest_time=AT + timedelta(seconds=one.seq)) for one in events]
 
 
-def outcome(events: list[Event], *, missing: int = 0, faults: tuple[str, ...] = ()) -> Outcome:
-    end = View("COMPLETED", None, len(events), ())
-    judgement = Judgement(expected=10, saved=10 - missing, missing=missing)
-    return Outcome(1000, end, judgement, 10, Mirrored(tuple(events), len(events), faults), 1.5)
+def outcome(events: list[Event], *, missing: int = 0, faults: tuple[str, ...] = ()) -> DemoOutcome:
+    end = ExecutionProgress("COMPLETED", None, len(events), ())
+    judgement = RowCheck(expected=10, saved=10 - missing, missing=missing)
+    return DemoOutcome(
+        1000, end, judgement, 10, MirrorCheck(tuple(events), len(events), faults), 1.5
+    )
 
 
 async def test_each_step_has_a_lane_and_each_frame_a_bar() -> None:

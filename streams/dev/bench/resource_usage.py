@@ -22,7 +22,7 @@ WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 
 
 @dataclass(slots=True)
-class Watch:
+class ResourceUsage:
     """What was seen so far, and the highest of it."""
 
     folder: Path
@@ -38,24 +38,26 @@ class Watch:
             self.peak_rss_mb[name] = max(self.peak_rss_mb.get(name, 0.0), memory_mb(pid))
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the processor time that each part has used in its life."""
+        """Return the processor time that each service has used in its life."""
         return {name: cpu_s(pid) for name, pid in self._processes().items()}
 
     def _processes(self) -> dict[str, int]:
         state = read_state(self.folder)
-        parts = state.parts if state is not None else ()
-        return {part.name: part.pid for part in parts if part.pid is not None} | self.others
+        services = state.services if state is not None else ()
+        return {
+            service.name: service.pid for service in services if service.pid is not None
+        } | self.others
 
 
 @asynccontextmanager
-async def watching(
+async def measure_usage(
     dsn: str, folder: Path, *, not_counted: Iterable[int] = ()
-) -> AsyncIterator[Watch]:
+) -> AsyncIterator[ResourceUsage]:
     """Watch the processes of the stack in `folder` and the server behind `dsn` meanwhile.
 
     The server's processes in `not_counted` serve whoever measures.
     """
-    watch = Watch(folder)
+    watch = ResourceUsage(folder)
     connection = await asyncpg.connect(dsn)
     watchers = [
         asyncio.create_task(_count(watch, connection, list(not_counted))),
@@ -70,14 +72,14 @@ async def watching(
         await connection.close()
 
 
-async def _count(watch: Watch, connection: asyncpg.Connection, ours: list[int]) -> None:
+async def _count(watch: ResourceUsage, connection: asyncpg.Connection, ours: list[int]) -> None:
     while True:
         found = int(await connection.fetchval(CONNECTIONS, ours))
         watch.peak_connections = max(watch.peak_connections, found)
         await asyncio.sleep(CONNECTIONS_EVERY_S)
 
 
-async def _look(watch: Watch) -> None:
+async def _look(watch: ResourceUsage) -> None:
     while True:
         await asyncio.to_thread(watch.look)
         await asyncio.sleep(MEMORY_EVERY_S)

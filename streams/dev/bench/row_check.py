@@ -24,7 +24,7 @@ FROM served FULL JOIN saved USING (row_key)"""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RowCheck:
     """How the saved rows compare with those that were served."""
 
     expected: int = 0
@@ -36,8 +36,8 @@ class Judgement:
     altered: int = 0
     """Rows whose text is not what was served."""
 
-    def __add__(self, other: Judgement) -> Judgement:
-        return Judgement(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: RowCheck) -> RowCheck:
+        return RowCheck(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
     def faults(self, who: str) -> list[str]:
         """Say what is wrong with the rows that `who` saved."""
@@ -45,16 +45,16 @@ class Judgement:
         return [f"{who}: {count} rows {name}" for name in wrong if (count := getattr(self, name))]
 
 
-async def judge(
+async def check_rows(
     connection: asyncpg.Connection, schema: str, served: Mapping[str, Iterable[Sequence[str]]]
-) -> Judgement:
+) -> RowCheck:
     """Compare each table of `schema` with the keys and texts that were served for it."""
-    total = Judgement()
+    total = RowCheck()
     await connection.execute(SERVED)
     for table, rows in served.items():
         await connection.execute("TRUNCATE served")
         await connection.copy_records_to_table("served", records=[tuple(row) for row in rows])
         found = await connection.fetchrow(COMPARE.format(table=f"{schema}.{table}"))
         assert found is not None
-        total += Judgement(*found)
+        total += RowCheck(*found)
     return total

@@ -20,8 +20,8 @@ from aiohttp import web
 from streams.app import open_collector, open_payloads
 from streams.collector.manual import end_execution
 from streams.data_folder import layout_of
-from streams.dev.bench.author import register
 from streams.dev.bench.executions import open_executions
+from streams.dev.bench.playbook_setup import register
 from streams.dev.bench.report import Figure
 from streams.events.model import PayloadRef
 from streams.local.state import read_state
@@ -43,7 +43,7 @@ SELECT result, payload_ref FROM noetl.event WHERE root_id = $1 AND event_type = 
 _PIECE = 1 << 18
 
 
-async def through(settings: Settings, folder: Path, megabytes: int) -> dict[str, Figure]:
+async def move_result(settings: Settings, folder: Path, megabytes: int) -> dict[str, Figure]:
     """Move one result of this size through the roles of the stack in `folder`.
 
     Raises:
@@ -97,10 +97,10 @@ def pids(folder: Path) -> dict[str, int]:
     """Return the processes of the stack in `folder` that a result goes through."""
     state = read_state(folder)
     return {
-        role: part.pid
-        for part in (() if state is None else state.parts)
+        role: service.pid
+        for service in (() if state is None else state.services)
         for role in ROLES
-        if part.name == f"{role}-0" and part.pid is not None
+        if service.name == f"{role}-0" and service.pid is not None
     }
 
 

@@ -1,6 +1,6 @@
 """A part of the stack, as data: what to run, when it is ready, how to stop it.
 
-Servers and our own long-running roles are parts alike: the supervisor knows nothing else
+Servers and our own long-running roles are services alike: the supervisor knows nothing else
 about them.
 """
 
@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class PartState(StrEnum):
-    """Where a part is in its life."""
+class ServiceState(StrEnum):
+    """Where a service is in its life."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -25,16 +25,16 @@ class PartState(StrEnum):
 
 
 async def _nothing_to_do() -> None:
-    """The preparation of a part that needs none."""
+    """The preparation of a service that needs none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Service:
     """One supervised process.
 
     `ready` is asked again and again and answers for the process now running; it may
     raise what its client raises while nothing listens yet. `before` runs once ahead of the
-    first start. `needs` names the parts that must outlive this one; with `waits` it is
+    first start. `needs` names the services that must outlive this one; with `waits` it is
     also started only when they are ready (Connect does not: it retries by itself, and
     starting side by side saves seconds).
     """
@@ -59,11 +59,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PartReport:
-    """What the supervisor says when something about a part changes."""
+class ServiceReport:
+    """What the supervisor says when something about a service changes."""
 
-    part: str
-    state: PartState
+    service: str
+    state: ServiceState
     pid: int | None = None
     restarts: int = 0
     detail: str = ""

@@ -28,7 +28,7 @@ class ProgramFailed(Unavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class MockWorld:
     """What the mock server is told to be."""
 
     facilities: int
@@ -76,7 +76,7 @@ class Mock:
 
 
 @asynccontextmanager
-async def mock_server(world: World) -> AsyncIterator[Mock]:
+async def mock_server(world: MockWorld) -> AsyncIterator[Mock]:
     """Run a server with a fresh ledger for the length of a block.
 
     Raises:
@@ -97,7 +97,7 @@ async def mock_server(world: World) -> AsyncIterator[Mock]:
 
 
 async def run_plain(
-    mock: Mock, world: World, *, dsn: str, schema: str, timeout_s: float, client: str
+    mock: Mock, world: MockWorld, *, dsn: str, schema: str, timeout_s: float, client: str
 ) -> dict[str, float]:
     """Run the plain script with an HTTP client against a server and return its figures.
 

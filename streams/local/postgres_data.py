@@ -1,4 +1,4 @@
-"""A Postgres cluster on disk: where it lies, who owns it, how it is made."""
+"""The data folder of the embedded Postgres: location, owner, creation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.local.errors import ClusterNotMade
+from streams.local.errors import InitdbFailed
 from streams.local.process import die_with_parent
 from streams.local.unprivileged import hand_over
 
@@ -21,7 +21,7 @@ Become = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class PostgresData:
     """The folder Postgres lives in, and the user that may live there.
 
     When that user is not us, the folder may lie below one it cannot enter. It then reaches
@@ -35,7 +35,7 @@ class Cluster:
     fds: tuple[int, ...]
 
     @classmethod
-    def open(cls, install: Path, home: Path, user_id: int | None) -> Cluster:
+    def open(cls, install: Path, home: Path, user_id: int | None) -> PostgresData:
         """Make the folder where it is missing and open what its user needs to reach it."""
         home.mkdir(mode=0o700, exist_ok=True)
         if user_id is None:
@@ -52,7 +52,7 @@ class Cluster:
         return str(self.install / "bin" / name)
 
     def seen(self, name: str) -> str:
-        """Return the path of something in the folder as the cluster's user sees it."""
+        """Return the path of something in the folder as its user sees it."""
         return f"/proc/self/fd/{self.fds[0]}/{name}" if self.fds else str(self.home / name)
 
     @property
@@ -60,44 +60,44 @@ class Cluster:
         return (self.home / "cluster").exists()
 
 
-def create_cluster(cluster: Cluster, superuser_password: str) -> None:
-    """Make the cluster beside its place and rename it there when it is whole.
+def create_data(data: PostgresData, superuser_password: str) -> None:
+    """Run `initdb` in a folder beside and rename it when it is complete.
 
     Raises:
-        ClusterNotMade: `initdb` failed; the message has its reason.
+        InitdbFailed: `initdb` failed; the message has its reason.
     """
     reasons = []
-    for become, user_id in _ways(cluster.home, cluster.user_id):
-        _prepare(cluster, superuser_password, user_id)
-        done = _initdb(cluster, become)
-        (cluster.home / "password").unlink()
+    for become, user_id in _ways(data.home, data.user_id):
+        _prepare(data, superuser_password, user_id)
+        done = _initdb(data, become)
+        (data.home / "password").unlink()
         if done.returncode == 0:
-            if cluster.user_id is not None:
-                hand_over(cluster.home, cluster.user_id)
-            (cluster.home / "new").rename(cluster.home / "cluster")
+            if data.user_id is not None:
+                hand_over(data.home, data.user_id)
+            (data.home / "new").rename(data.home / "cluster")
             return
         reasons.append(done.stderr.strip()[-400:])
-    raise ClusterNotMade(cluster.home, reasons)
+    raise InitdbFailed(data.home, reasons)
 
 
-def _prepare(cluster: Cluster, superuser_password: str, user_id: int | None) -> None:
-    shutil.rmtree(cluster.home / "new", ignore_errors=True)
-    password = cluster.home / "password"
+def _prepare(data: PostgresData, superuser_password: str, user_id: int | None) -> None:
+    shutil.rmtree(data.home / "new", ignore_errors=True)
+    password = data.home / "password"
     password.touch(mode=0o600)
     password.write_text(superuser_password)
     if user_id is not None:
-        hand_over(cluster.home, user_id)
+        hand_over(data.home, user_id)
 
 
-def _initdb(cluster: Cluster, become: Become | None) -> subprocess.CompletedProcess[str]:
-    command = [cluster.program("initdb"), "-D", cluster.seen("new"), "--username=postgres"]
-    command += ["--auth=scram-sha-256", f"--pwfile={cluster.seen('password')}"]
+def _initdb(data: PostgresData, become: Become | None) -> subprocess.CompletedProcess[str]:
+    command = [data.program("initdb"), "-D", data.seen("new"), "--username=postgres"]
+    command += ["--auth=scram-sha-256", f"--pwfile={data.seen('password')}"]
     command += ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
     return subprocess.run(
         command,
         check=False,
         cwd="/",
-        pass_fds=cluster.fds,
+        pass_fds=data.fds,
         preexec_fn=die_with_parent(become=become),
         capture_output=True,
         text=True,
@@ -107,7 +107,7 @@ def _initdb(cluster: Cluster, become: Become | None) -> subprocess.CompletedProc
 def _ways(home: Path, user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
     """Yield the ways to run `initdb`, which insists that its user has a name.
 
-    As ourselves we have one. Otherwise: as the cluster's user in a private mount namespace
+    As ourselves we have one. Otherwise: as the user of Postgres in a private mount namespace
     whose /etc/passwd names it; where that is forbidden (a container without CAP_SYS_ADMIN),
     as any user the password file names, who hands the files over afterwards.
     """

@@ -1,4 +1,4 @@
-"""Is what Kafka has of an execution what the log has? Read both, and compare."""
+"""Compares what Kafka has of an execution with what the log has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class MirrorCheck:
     """The events of one root as the log has them, and what was found wrong with their mirror."""
 
     events: tuple[Event, ...]
@@ -24,7 +24,9 @@ class Mirrored:
     faults: tuple[str, ...]
 
 
-async def compare(log: Log, reader: Reader, root: Root, *, within_s: float = WITHIN_S) -> Mirrored:
+async def check_mirror(
+    log: Log, reader: Reader, root: Root, *, within_s: float = WITHIN_S
+) -> MirrorCheck:
     """Read the root from the log and from `reader`, which stands before its first event."""
     told = [event async for event in log.store.read_root(root)]
     on_kafka: list[Event] = []
@@ -39,7 +41,7 @@ async def compare(log: Log, reader: Reader, root: Root, *, within_s: float = WIT
     faults = differences(told, on_kafka)
     if verified != len(on_kafka):
         faults.append(f"mirror: {len(on_kafka) - verified} envelopes have a wrong checksum")
-    return Mirrored(tuple(told), verified, tuple(faults))
+    return MirrorCheck(tuple(told), verified, tuple(faults))
 
 
 def differences(told: Sequence[Event], on_kafka: Sequence[Event]) -> list[str]:
