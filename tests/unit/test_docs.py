@@ -9,8 +9,17 @@ from streams.cli.bench import bench
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    [REPOSITORY / "README.md", REPOSITORY / "bench/README.md", *REPOSITORY.glob("docs/**/*.md")]
+    [*REPOSITORY.glob("*.md"), REPOSITORY / "bench/README.md", *REPOSITORY.glob("docs/**/*.md")]
 )
+FILE = re.compile(r"`((?:streams|tests|crates|connectors|topics)/[\w./-]+)`")
+INVENTED = {  # the worked examples of CONTRIBUTING.md
+    "streams/lag/",
+    "streams/roles/lag.py",
+    "streams/worker/sinks/webhook.py",
+    "streams/worker/tools/sleep.py",
+    "tests/integration/sinks/test_sink_webhook.py",
+    "tests/unit/worker/test_tool_sleep.py",
+}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -19,6 +28,13 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text("utf-8")) if "://" not in link]
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_file_of_the_code_that_a_page_names_exists(page: Path) -> None:
+    named = set(FILE.findall(page.read_text("utf-8"))) - INVENTED
+
+    assert sorted(name for name in named if not (REPOSITORY / name).exists()) == []
 
 
 def test_every_decision_is_in_the_index_by_its_number() -> None:
