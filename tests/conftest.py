@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +19,48 @@ from streams.settings import Settings
 from tests.support.servers.shared import servers
 
 NewEventFactory = Callable[..., NewEvent]
+SERVERS = "servers"
+STACKS_OF_THEIR_OWN = (
+    "acceptance/one_runtime",
+    "acceptance/test_pft_sealed.py",
+    "acceptance/test_demo.py",
+    "integration/test_stack.py",
+)
+"""Tests that start servers of their own, the longest first."""
 # How long an example takes says more about the machine than about the code.
 hypothesis_settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("any machine")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell parallel processes which tests stay together, those that take longest first.
+
+    What uses the shared servers runs in one process, so that they are started once; a file
+    is never divided, so that its fixtures are made once.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str:
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    for own in STACKS_OF_THEIR_OWN:
+        if path.startswith(own):
+            return own
+    uses_servers = "settings" in getattr(item, "fixturenames", ())
+    return SERVERS if uses_servers or item.get_closest_marker("stack") else path
+
+
+def _turn(item: pytest.Item) -> int:
+    group = next(mark.args[0] for mark in item.iter_markers("xdist_group"))
+    order = (SERVERS, *STACKS_OF_THEIR_OWN)
+    return order.index(group) if group in order else len(order)
 
 
 @pytest.fixture(scope="session")
