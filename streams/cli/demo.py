@@ -73,7 +73,7 @@ def demo(
 
 async def _run(folder: Path, world: MockWorld, stay: bool, as_json: bool) -> dict[str, Any]:
     from streams.dev.demo.page import write_page
-    from streams.dev.demo.progress import choose_progress
+    from streams.dev.demo.progress import StageRows
     from streams.dev.demo.run import run_demo
     from streams.dev.demo.stack import demo_stack
     from streams.local.display import choose_display
@@ -81,8 +81,8 @@ async def _run(folder: Path, world: MockWorld, stay: bool, as_json: bool) -> dic
     _cancel_on_signal()
     began = time.monotonic()
     async with demo_stack(folder, choose_display(as_json=as_json)) as settings:
-        with choose_progress(as_json=as_json, began=began) as progress:
-            outcome = await run_demo(settings, world, progress)
+        with choose_display(as_json=as_json, began=began) as display:
+            outcome = await run_demo(settings, world, StageRows(display))
         page = folder / "demo.html"
         write_page(outcome, page)
         told = {**outcome.figures(), "page": str(page), "faults": list(outcome.faults)}

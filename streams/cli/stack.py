@@ -16,6 +16,7 @@ from streams.data_folder import layout_of
 from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
+from streams.local.service_rows import ServiceRows
 from streams.local.settings import PLACES
 from streams.local.shutdown import shut_down
 from streams.local.stack import Stack
@@ -113,10 +114,10 @@ def up(
     wanted: dict[str, Any] = {"profile": profile, "ports": ports, "roles": counts}
     if is_detached:
         with display:
-            detach(folder, **wanted, say=display.say, report=display.report)
+            detach(folder, **wanted, say=display.say, report=ServiceRows(display).report)
         _print_up(folder, as_json)
         return
-    stack = Stack(folder, **wanted, say=display.say, report=display.report)
+    stack = Stack(folder, **wanted, say=display.say, report=ServiceRows(display).report)
     with display:
         asyncio.run(run_until_signal(stack, lambda _: _print_up(folder, as_json)))
 

@@ -1,30 +1,40 @@
-"""Showing a start: a live table on a terminal, plain lines elsewhere, nothing with --json."""
+"""Progress displays: a live table on a terminal, plain lines elsewhere, nothing with --json."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.spinner import Spinner
 from rich.table import Table
-from rich.text import Text
 
-from streams.local.service import ServiceReport, ServiceState
+
+@dataclass(frozen=True, slots=True)
+class DisplayRow:
+    """One row of progress: cells of the live table, or `text` as a plain line.
+
+    A row without text appears in the table only.
+    """
+
+    name: str
+    text: str
+    cells: tuple[RenderableType, ...]
 
 
 class Display(Protocol):
-    """Where the progress of a start goes."""
+    """Output of progress for the length of a block."""
 
     def say(self, text: str) -> None:
-        """Show a line about the stack as a whole."""
+        """Print one line."""
         ...
 
-    def report(self, report: ServiceReport) -> None:
-        """Show a change of one service."""
+    def show(self, rows: Sequence[DisplayRow]) -> None:
+        """Show the rows in place of those shown before."""
         ...
 
     def __enter__(self) -> Display: ...
@@ -38,70 +48,51 @@ class Display(Protocol):
 
 
 class Quiet:
-    """Shows nothing, since standard output belongs to one JSON object."""
+    """Prints nothing, since standard output is for one JSON object."""
 
     def say(self, text: str) -> None:
         pass
 
-    def report(self, report: ServiceReport) -> None:
+    def show(self, rows: Sequence[DisplayRow]) -> None:
         pass
 
-    def __enter__(self) -> Quiet:
+    def __enter__(self) -> Display:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
 
-class Lines:
-    """One plain line per change, each with the seconds since the start."""
+class Lines(Quiet):
+    """Prints a line for each row that changed, with the seconds since `began`."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
+    def __init__(self, began: float | None = None) -> None:
+        self._began = time.monotonic() if began is None else began
+        self._printed: dict[str, str] = {}
 
     def say(self, text: str) -> None:
         click.echo(f"{time.monotonic() - self._began:6.1f} s  {text}", err=True)
 
-    def report(self, report: ServiceReport) -> None:
-        if report.state is not ServiceState.WAITING:
-            detail = f" ({report.detail})" if report.detail else ""
-            self.say(f"{report.service}: {report.state}{detail}")
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    def show(self, rows: Sequence[DisplayRow]) -> None:
+        for row in rows:
+            if row.text and self._printed.get(row.name) != row.text:
+                self._printed[row.name] = row.text
+                self.say(f"{row.name}: {row.text}")
 
 
-class LiveTable:
-    """A row per service, kept up to date in place."""
+class LiveTable(Quiet):
+    """Updates a table in place."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, refresh_per_second=8, transient=False)
-        self._last: dict[str, ServiceReport] = {}
+        self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=False)
 
     def say(self, text: str) -> None:
-        self._live.console.print(text, style="dim")
+        self._live.console.print(text, style="dim", highlight=False)
 
-    def report(self, report: ServiceReport) -> None:
-        self._last[report.service] = report
-        self._live.update(self._table())
+    def show(self, rows: Sequence[DisplayRow]) -> None:
+        self._live.update(table(rows))
 
-    def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for name, report in self._last.items():
-            busy = report.state not in (
-                ServiceState.READY,
-                ServiceState.STOPPED,
-                ServiceState.FAILED,
-            )
-            mark = Spinner("dots") if busy else Text("✗" if report.state == "failed" else "✓")
-            table.add_row(mark, name, str(report.state), report.detail)
-        return table
-
-    def __enter__(self) -> LiveTable:
+    def __enter__(self) -> Display:
         self._live.start()
         return self
 
@@ -109,8 +100,16 @@ class LiveTable:
         self._live.stop()
 
 
-def choose_display(*, as_json: bool) -> Display:
-    """Pick what fits where the output goes."""
+def table(rows: Sequence[DisplayRow]) -> Table:
+    """Return the rows as a table without borders."""
+    grid = Table.grid(padding=(0, 2))
+    for row in rows:
+        grid.add_row(*row.cells)
+    return grid
+
+
+def choose_display(*, as_json: bool, began: float | None = None) -> Display:
+    """Return the display that fits the output; `began` is a monotonic time, by default now."""
     if as_json:
         return Quiet()
-    return LiveTable() if Console(stderr=True).is_terminal else Lines()
+    return LiveTable() if Console(stderr=True).is_terminal else Lines(began)

@@ -116,7 +116,7 @@ def _follow(
             told = orjson.loads(line)
             if told["kind"] == "say":
                 say(told["text"])
-            elif told["kind"] == "part":
+            elif told["kind"] == "service":
                 report(
                     ServiceReport(
                         **{**told["report"], "state": ServiceState(told["report"]["state"])}
@@ -171,7 +171,7 @@ def main(fd: int, order: Mapping[str, Any]) -> int:
         ports=order["ports"],
         roles=order["roles"],
         say=lambda text: line.tell("say", text=text),
-        report=lambda report: line.tell("part", report=asdict(report)),
+        report=lambda report: line.tell("service", report=asdict(report)),
     )
 
     def when_ready(_: StackState) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from streams.data_folder import layout_of
 from streams.errors import Refused
 from streams.local.display import Display
+from streams.local.service_rows import ServiceRows
 from streams.local.settings import load_settings
 from streams.local.stack import Stack
 from streams.local.state import StackState, find_stack
@@ -44,7 +45,7 @@ async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
         yield load_settings(None, data).settings
         return
     roles = dict.fromkeys(existing_roles(), 1)
-    stack = Stack(data, roles=roles, say=display.say, report=display.report)
+    stack = Stack(data, roles=roles, say=display.say, report=ServiceRows(display).report)
     with display:
         await stack.start()
     try:

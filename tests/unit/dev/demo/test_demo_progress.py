@@ -11,8 +11,9 @@ from rich.console import Console
 
 from streams.api.port import Head, Row
 from streams.dev.demo.follow import ExecutionProgress, NoProgress, StageProgress, follow
-from streams.dev.demo.progress import Lines, stage_table
+from streams.dev.demo.progress import StageRows, stage_rows
 from streams.events.model import Root
+from streams.local.display import Lines, table
 from streams.payload.port import Scope
 
 AT = datetime(2026, 5, 16, tzinfo=UTC)
@@ -69,9 +70,9 @@ def stage(**changes: Any) -> StageProgress:
 
 
 def test_a_line_is_said_once_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(began=0.0)
+    rows = StageRows(Lines(began=0.0))
     for done in (0, 0, 1):
-        lines.show(
+        rows.show(
             ExecutionProgress("RUNNING", None, 1, (stage(frames_done=done, rows_done=50 * done),))
         )
 
@@ -85,9 +86,8 @@ def test_the_table_shows_what_waits_what_runs_and_what_failed() -> None:
     ended = stage(step="tell", status="CLOSED", rows_failed=2, ended_at=AT)
 
     with console.capture() as captured:
-        console.print(
-            stage_table(["load", "save"], ExecutionProgress("RUNNING", None, 1, (stage(), ended)))
-        )
+        progress = ExecutionProgress("RUNNING", None, 1, (stage(), ended))
+        console.print(table(list(stage_rows(["load", "save"], progress))))
 
     load, save, tell = captured.get().splitlines()
     assert "▸" in load
