@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from streams.errors import Unavailable
+from streams.kafka.clients import idempotent_producer, started
 from streams.kafka.feed.port import Record
 
 TOPIC = "noetl.dead-letters"
@@ -60,16 +60,10 @@ class KafkaDeadLetters:
         self._producer: Any = None
 
     async def __aenter__(self) -> KafkaDeadLetters:
-        self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
-        )
         try:
-            await self._producer.start()
-        except BaseException as error:
-            await self._producer.stop()
-            if isinstance(error, KafkaError):
-                raise self._unavailable(error) from error
-            raise
+            self._producer = await started(idempotent_producer(self._bootstrap))
+        except KafkaError as error:
+            raise self._unavailable(error) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING as BEGINNING
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from streams.events.codec import Codec
 from streams.events.model import Event
+from streams.kafka.clients import range_consumer, reason
 from streams.kafka.errors import BrokerUnavailable
 from streams.kafka.records import event_of_record
 
@@ -153,20 +154,7 @@ class Reader:
         return dict(self._positions)
 
     def _open(self) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": "noetl.tools",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                # The end-of-partition event tells the place behind a transaction's marker.
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                "log_level": 0,
-            }
-        )
+        self._consumer = range_consumer(self._bootstrap, group="noetl.tools", fetch_wait_ms=20)
         try:
             there = self._consumer.list_topics(timeout=self._timeout_s).topics
             self._places = [
@@ -230,7 +218,7 @@ class Reader:
 
     def _unavailable(self, error: KafkaException) -> BrokerUnavailable:
         return BrokerUnavailable(
-            f"{self._bootstrap}: cannot read {', '.join(self._topics)}: {error.args[0].str()}"
+            f"{self._bootstrap}: cannot read {', '.join(self._topics)}: {reason(error)}"
         )
 
     async def _call(self, work: Callable[[], T]) -> T:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import orjson
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import (
     InvalidTopicError,
     KafkaError,
@@ -19,6 +19,7 @@ from aiokafka.errors import (
 
 from streams.errors import Refused, Unavailable
 from streams.events.model import Json
+from streams.kafka.clients import groupless_consumer, idempotent_producer, started
 from streams.kafka.names import NAMESPACE
 
 EXECUTION_HEADER = "execution-id"
@@ -74,16 +75,10 @@ class KafkaReplies:
         self._producer: Any = None
 
     async def __aenter__(self) -> KafkaReplies:
-        self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
-        )
         try:
-            await self._producer.start()
-        except BaseException as error:
-            await self._producer.stop()
-            if isinstance(error, KafkaError):
-                raise ReplyUnavailable(f"{self._bootstrap}: {error!r}; is Kafka up?") from error
-            raise
+            self._producer = await started(idempotent_producer(self._bootstrap))
+        except KafkaError as error:
+            raise ReplyUnavailable(f"{self._bootstrap}: {error!r}; is Kafka up?") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -135,12 +130,7 @@ class KafkaReplies:
 
     async def _is_there(self, topic: str, execution_id: int, since: datetime | None) -> bool:
         places = await self._partitions(topic)
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-        )
+        consumer = groupless_consumer(self._bootstrap)
         await consumer.start()
         try:
             return await _found(consumer, places, str(execution_id).encode(), since)

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Collection
 
 import aiohttp
 
+from streams.kafka.clients import admin
+
 
 def http_answers(url: str, statuses: Collection[int] = (200,)) -> Callable[[], Awaitable[bool]]:
     """Make a probe that is true when `url` answers with one of `statuses`."""
@@ -23,10 +25,7 @@ def kafka_answers(bootstrap: str) -> Callable[[], Awaitable[bool]]:
     host, _, port = bootstrap.partition(":")
 
     def list_brokers() -> bool:
-        from confluent_kafka.admin import AdminClient
-
-        client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        return len(client.list_topics(timeout=3).brokers) > 0
+        return len(admin(bootstrap).list_topics(timeout=3).brokers) > 0
 
     async def ask() -> bool:
         # A closed port is known at once; the client below would wait and retry.

@@ -8,17 +8,16 @@ have 10 s for a transaction, so one that is open for much longer hangs.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from streams.kafka.clients import protocol_client
 from streams.kafka.errors import BrokerUnavailable
 from streams.kafka.names import event_topic
 from streams.kafka.transaction_requests import AbortMarkers, DescribeProducers
@@ -27,8 +26,6 @@ from streams.topology import load
 
 OFFSETS_TOPIC = "noetl.connect.offsets"
 HANGS_AFTER_S = 40.0
-# A broker that is down is told by an error of ours; aiokafka would also write to the terminal.
-logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 
 def written_topics() -> tuple[str, ...]:
@@ -114,7 +111,7 @@ async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
 
 @asynccontextmanager
 async def _client(bootstrap: str) -> AsyncIterator[Any]:
-    client = AIOKafkaClient(bootstrap_servers=bootstrap, client_id="streams-mirror")
+    client = protocol_client(bootstrap)
     try:
         await client.bootstrap()
         yield client

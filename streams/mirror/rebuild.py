@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from streams.errors import Inconsistent, Refused, Unavailable
 from streams.events.model import Root
+from streams.kafka.clients import admin, reason
 from streams.kafka.errors import BrokerUnavailable
 from streams.kafka.event_reader import Reader, Record
 from streams.kafka.names import EVENTS_PREFIX
@@ -316,19 +316,18 @@ def delete_topics(bootstrap: str, topics: tuple[str, ...], *, timeout_s: float =
     Raises:
         BrokerUnavailable: they are still there after `timeout_s`.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    client = admin(bootstrap)
     deadline = time.monotonic() + timeout_s
     try:
-        for topic, future in admin.delete_topics(list(topics), operation_timeout=30).items():
+        for topic, future in client.delete_topics(list(topics), operation_timeout=30).items():
             try:
                 future.result(timeout=timeout_s)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    told = error.args[0].str()
                     raise BrokerUnavailable(
-                        f"{bootstrap}: cannot delete {topic}: {told}"
+                        f"{bootstrap}: cannot delete {topic}: {reason(error)}"
                     ) from error
-        while left := set(topics) & set(admin.list_topics(timeout=timeout_s).topics):
+        while left := set(topics) & set(client.list_topics(timeout=timeout_s).topics):
             if time.monotonic() > deadline:
                 raise BrokerUnavailable(
                     f"{bootstrap}: {min(left)} is still there {timeout_s:.0f} s after its "
@@ -336,7 +335,7 @@ def delete_topics(bootstrap: str, topics: tuple[str, ...], *, timeout_s: float =
                 )
             time.sleep(_PAUSE_S)
     except KafkaException as error:
-        raise BrokerUnavailable(f"{bootstrap}: {error.args[0].str()}; run it again") from error
+        raise BrokerUnavailable(f"{bootstrap}: {reason(error)}; run it again") from error
 
 
 @asynccontextmanager

@@ -15,9 +15,10 @@ from uuid import uuid4
 
 import asyncpg
 import orjson
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from streams.errors import Unavailable
+from streams.kafka.clients import reason, tail_consumer
 
 TOPIC = "noetl.mirror.message"
 PREFIX = "noetl.mirror.watermark"
@@ -96,22 +97,13 @@ class Watermark:
         return self._loop.time() - started
 
     def _open(self) -> Any:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": "noetl.watermark",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 20,
-                "log_level": 0,
-            }
-        )
+        consumer = tail_consumer(self._bootstrap, group="noetl.watermark", fetch_wait_ms=20)
         place = TopicPartition(TOPIC, 0)
         try:
             _, end = consumer.get_watermark_offsets(place, timeout=15)
         except KafkaException as error:
             consumer.close()
-            raise Unavailable(f"cannot read {TOPIC}: {error.args[0].str()}") from error
+            raise Unavailable(f"cannot read {TOPIC}: {reason(error)}") from error
         consumer.assign([TopicPartition(TOPIC, 0, end)])
         return consumer
 

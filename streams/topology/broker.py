@@ -9,7 +9,6 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lacks an __all__
-    AdminClient,
     AlterConfigOpType,
     ClusterMetadata,
     ConfigEntry,
@@ -21,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lacks an
 )
 
 from streams.errors import Refused
+from streams.kafka.clients import admin, reason
 from streams.kafka.errors import BrokerUnavailable
 from streams.topology import Profile, Topology
 from streams.topology.changes import Create, Found, Grow, Plan, Reconfigure, Step, plan
@@ -53,8 +53,7 @@ class Broker:
 
     def __init__(self, bootstrap: str, *, timeout_s: float = 30.0) -> None:
         self.bootstrap, self._timeout_s = bootstrap, timeout_s
-        # librdkafka would print to standard error what we say in our own words.
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = admin(bootstrap)
 
     def profile(self) -> Profile:
         """Say which values fit: a single broker could not hold a cluster's replicas."""
@@ -96,7 +95,7 @@ class Broker:
             return self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
             raise BrokerUnavailable(
-                f"{self.bootstrap}: no answer from Kafka ({_reason(error)}); "
+                f"{self.bootstrap}: no answer from Kafka ({reason(error)}); "
                 "see that it is up and that event_store.connection.url names it"
             ) from error
 
@@ -187,11 +186,7 @@ class Broker:
             if code == KafkaError.INVALID_PARTITIONS and what.startswith("grow "):
                 return absent
             if code in _FINAL:
-                raise TopicsRefused(f"{what}: Kafka refuses: {_reason(error)}") from error
+                raise TopicsRefused(f"{what}: Kafka refuses: {reason(error)}") from error
             raise BrokerUnavailable(
-                f"{self.bootstrap}: {what}: {_reason(error)}; run it again"
+                f"{self.bootstrap}: {what}: {reason(error)}; run it again"
             ) from error
-
-
-def _reason(error: KafkaException) -> str:
-    return str(error.args[0].str())

@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from streams.kafka.clients import range_consumer, reason
 from streams.kafka.errors import FeedUnavailable
 from streams.trigger.lookup import Range
 
@@ -18,18 +19,7 @@ class TriggerTopic:
     def __init__(self, bootstrap: str, topic: str, *, group: str, timeout_s: float = 15.0) -> None:
         self._bootstrap, self.topic, self._timeout_s = bootstrap, topic, timeout_s
         # The group's name serves to read its offsets; assigning by hand joins nothing.
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "log_level": 0,
-            }
-        )
+        self._consumer = range_consumer(bootstrap, group=group)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -98,6 +88,6 @@ class TriggerTopic:
 
     def _unavailable(self, error: KafkaException) -> FeedUnavailable:
         return FeedUnavailable(
-            f"{self._bootstrap}: cannot read {self.topic}: {error.args[0].str()}; "
+            f"{self._bootstrap}: cannot read {self.topic}: {reason(error)}; "
             "see that Kafka is up and has it (`streams topics apply`)"
         )

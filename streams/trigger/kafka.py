@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
 from streams.clock import Clock
+from streams.kafka.clients import admin
 from streams.kafka.errors import FeedUnavailable
 
 GROUP = "noetl.trigger"
@@ -25,7 +25,7 @@ class KafkaTopicIds:
 
     def __init__(self, bootstrap: str, clock: Clock, *, timeout_s: float = 10.0) -> None:
         self._bootstrap, self._clock, self._timeout_s = bootstrap, clock, timeout_s
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = admin(bootstrap)
         self._known: dict[str, tuple[str, float]] = {}
 
     async def topic_id(self, topic: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from streams.events.model import Json
+from streams.kafka.clients import single_send_producer
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.port import TopicPartition
 
@@ -37,16 +37,7 @@ def _publish(
     bootstrap: str, topic: str, key: str | None, value: bytes, timeout_s: float
 ) -> tuple[TopicPartition, int]:
     answers: list[tuple[KafkaError | None, Message]] = []
-    settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
-        "enable.idempotence": True,
-        # As Java's clients do: every writer puts a key on the same partition.
-        "partitioner": "murmur2_random",
-        "linger.ms": 0,
-        "message.timeout.ms": int(timeout_s * 1000),
-        "log_level": 0,
-    }
-    producer = Producer(settings)
+    producer = single_send_producer(bootstrap, timeout_s=timeout_s)
     try:
         producer.produce(topic, value, key, on_delivery=lambda *told: answers.append(told))
         producer.flush(timeout_s + 1)

@@ -15,6 +15,7 @@ import orjson
 from aiokafka import AIOKafkaProducer
 
 from streams.errors import Unavailable
+from streams.kafka.clients import idempotent_producer
 from streams.settings import Settings
 
 TRIGGERS = "noetl.triggers"
@@ -129,9 +130,7 @@ class Executions:
 @asynccontextmanager
 async def open_executions(settings: Settings) -> AsyncIterator[Executions]:
     """Connect to the trigger topic and to the log."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=settings.event_store.connection.url, acks="all", linger_ms=0
-    )
+    producer = idempotent_producer(settings.event_store.connection.url)
     connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("read"))
     try:
         await producer.start()

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+from streams.kafka.clients import admin, tail_consumer
 
 PARTITIONS = 4
 
@@ -32,16 +34,8 @@ class Receiver:
     def __enter__(self) -> Receiver:
         if self._create:
             _create(self._bootstrap, self._topics)
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": f"noetl.bench.{uuid4().hex}",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 10,
-                "log_level": 0,
-            }
-        )
+        group = f"noetl.bench.{uuid4().hex}"
+        self._consumer = tail_consumer(self._bootstrap, group=group, fetch_wait_ms=10)
         places = [place for topic in self._topics for place in self._places(topic)]
         self._consumer.assign(places)
         return self
@@ -49,8 +43,7 @@ class Receiver:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
         if self._create:
-            admin = _admin(self._bootstrap)
-            for future in admin.delete_topics(self._topics).values():
+            for future in admin(self._bootstrap).delete_topics(self._topics).values():
                 future.result()
 
     def _places(self, topic: str) -> list[TopicPartition]:
@@ -91,12 +84,7 @@ def _id(headers: Any) -> str:
     return next((value.decode() for name, value in headers or () if name == "id"), "")
 
 
-def _admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-
-
 def _create(bootstrap: str, topics: list[str]) -> None:
     wanted = [NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1) for topic in topics]
-    admin = _admin(bootstrap)
-    for future in admin.create_topics(wanted).values():
+    for future in admin(bootstrap).create_topics(wanted).values():
         future.result()

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import ConsumerRebalanceListener
 from aiokafka import TopicPartition as KafkaPartition
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import (
     CommitFailedError,
     IllegalStateError,
@@ -18,6 +17,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from streams.kafka.clients import group_consumer
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.offsets import Offsets
 from streams.kafka.feed.port import Notice, Record, Standing, TopicPartition, no_notice
@@ -26,7 +26,6 @@ _log = logging.getLogger(__name__)
 _COMMIT_EVERY_S = 0.1
 _LAST_COMMIT_S = 3.0
 _RETRY_S = 0.5
-SESSION_TIMEOUT_MS = 15_000
 
 
 class KafkaFeed:
@@ -73,18 +72,12 @@ class KafkaFeed:
         self._committer: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> KafkaFeed:
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
-            client_id=f"{self._group}.{self._instance}",
-            group_id=self._group,
-            group_instance_id=self._instance,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            partition_assignment_strategy=(RangePartitionAssignor,),
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            fetch_max_wait_ms=self._fetch_wait_ms,
-            max_poll_records=self._max_records,
+        self._consumer = group_consumer(
+            self._bootstrap,
+            group=self._group,
+            instance=self._instance,
+            fetch_wait_ms=self._fetch_wait_ms,
+            max_records=self._max_records,
         )
         self._consumer.subscribe(list(self._topics), listener=_Listener(self))
         try:

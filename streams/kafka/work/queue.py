@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from streams.errors import Unavailable
+from streams.kafka.clients import async_admin, idempotent_producer, started
 from streams.kafka.names import work_topic
 from streams.kafka.work.item import WorkItem
 
@@ -31,17 +31,10 @@ class KafkaWorkQueue:
         self._known: set[str] = set()
 
     async def __aenter__(self) -> KafkaWorkQueue:
-        # Batches are made upstream, by publishing all items at once: lingering only delays.
-        self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True, linger_ms=0
-        )
         try:
-            await self._producer.start()
-        except BaseException as error:
-            await self._producer.stop()
-            if isinstance(error, KafkaError):
-                raise self._unavailable("cannot be reached", error) from error
-            raise
+            self._producer = await started(idempotent_producer(self._bootstrap))
+        except KafkaError as error:
+            raise self._unavailable("cannot be reached", error) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -71,7 +64,7 @@ class KafkaWorkQueue:
 
         Without one, an execution would wait for ever, and the planner with it.
         """
-        admin: Any = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = async_admin(self._bootstrap)
         await admin.start()
         try:
             there = set(await admin.list_topics())

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.clock import Clock
 from streams.events.model import PayloadRef
+from streams.kafka.clients import groupless_consumer, idempotent_producer, started
 from streams.payload.content import key_of
 from streams.results.copies.ends import Ends, end_of, milliseconds
 from streams.results.copies.memory import ROOM_BYTES, Recent
@@ -115,15 +115,7 @@ class KafkaTier:
     ) -> None:
         try:
             if self._producer is None:
-                producer = AIOKafkaProducer(
-                    bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True
-                )
-                try:
-                    await producer.start()
-                except BaseException:
-                    await producer.stop()
-                    raise
-                self._producer = producer
+                self._producer = await started(idempotent_producer(self._bootstrap))
             sent = [
                 await self._producer.send(
                     self._topic, value, key=key.encode(), headers=list(headers)
@@ -143,13 +135,7 @@ class KafkaTier:
                 await asyncio.sleep(_AGAIN_S)
 
     async def _follow(self) -> None:
-        consumer = AIOKafkaConsumer(
-            self._topic,
-            bootstrap_servers=self._bootstrap,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-        )
+        consumer = groupless_consumer(self._bootstrap, self._topic)
         try:
             await consumer.start()
             while True:

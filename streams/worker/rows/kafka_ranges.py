@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.events.model import Json
+from streams.kafka.clients import async_admin, groupless_consumer
 from streams.worker.rows.offsets import row_of
 
 _POLL_MS = 200
@@ -65,7 +65,7 @@ class KafkaPartitions:
 
     async def _numbers(self, topic: str) -> list[int]:
         """Return the numbers of the partitions; a consumer would wait for a missing topic."""
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = async_admin(self._bootstrap)
         try:
             await admin.start()
             (found,) = await admin.describe_topics([topic])
@@ -79,12 +79,8 @@ class KafkaPartitions:
 
     @asynccontextmanager
     async def _reader(self, topic: str) -> AsyncIterator[AIOKafkaConsumer]:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
+        consumer = groupless_consumer(
+            self._bootstrap, offset_reset="none", fetch_wait_ms=_FETCH_WAIT_MS
         )
         try:
             await consumer.start()

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from streams.events.model import Json
+from streams.kafka.clients import idempotent_producer, started
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.task_config import failed, mapping, seconds, text
@@ -69,15 +70,7 @@ class KafkaTool:
     async def _started(self) -> AIOKafkaProducer:
         async with self._starting:
             if self._producer is None:
-                producer = AIOKafkaProducer(
-                    bootstrap_servers=self._bootstrap, acks="all", enable_idempotence=True
-                )
-                try:
-                    await producer.start()
-                except BaseException:
-                    await producer.stop()
-                    raise
-                self._producer = producer
+                self._producer = await started(idempotent_producer(self._bootstrap))
         return self._producer
 
 

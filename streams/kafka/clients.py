@@ -1,0 +1,175 @@
+"""Kafka clients: the only module that constructs them, and the only one with their settings.
+
+A function imports the driver it needs: a command that uses one does not wait for the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    from aiokafka.admin import AIOKafkaAdminClient
+    from aiokafka.client import AIOKafkaClient
+    from confluent_kafka import Consumer, KafkaException, Producer
+    from confluent_kafka.admin import AdminClient
+
+SESSION_TIMEOUT_MS = 15_000
+FETCH_WAIT_MS = 500
+"""The default of both drivers."""
+ISOLATION = "read_committed"
+
+Setting = str | int | float | bool
+# Callers report a broker that is down; aiokafka would also write to the terminal.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+
+AsyncClient = TypeVar("AsyncClient", "AIOKafkaConsumer", "AIOKafkaProducer")
+
+
+# --- confluent-kafka: its calls block
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """Return an administration client."""
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient(_librdkafka(bootstrap))
+
+
+def single_send_producer(bootstrap: str, *, timeout_s: float) -> Producer:
+    """Return an idempotent producer for a record or two; each has `timeout_s` to be durable."""
+    from confluent_kafka import Producer
+
+    more: dict[str, Setting] = {
+        "enable.idempotence": True,
+        # As Java's clients do: every writer puts a key on the same partition.
+        "partitioner": "murmur2_random",
+        "linger.ms": 0,
+        "message.timeout.ms": int(timeout_s * 1000),
+    }
+    return Producer(_librdkafka(bootstrap) | more)
+
+
+def range_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT_MS) -> Consumer:
+    """Return a consumer of exactly the offsets it is assigned; it commits nothing.
+
+    It reports the end of a partition, which is behind a transaction's marker. An offset that
+    is not there is an error. A group that is only named here is not joined.
+    """
+    exactly: dict[str, Setting] = {
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+    }
+    return _consumer(bootstrap, group, fetch_wait_ms, exactly)
+
+
+def tail_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT_MS) -> Consumer:
+    """Return a consumer that follows the end of the partitions it is assigned."""
+    return _consumer(bootstrap, group, fetch_wait_ms, {})
+
+
+def reason(error: KafkaException) -> str:
+    """Return what librdkafka reports, without its code and flags."""
+    return str(error.args[0].str())
+
+
+def _consumer(
+    bootstrap: str, group: str, fetch_wait_ms: int, more: Mapping[str, Setting]
+) -> Consumer:
+    from confluent_kafka import Consumer
+
+    common = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": ISOLATION,
+        "fetch.wait.max.ms": fetch_wait_ms,
+    }
+    return Consumer({**_librdkafka(bootstrap), **common, **more})
+
+
+def _librdkafka(bootstrap: str) -> dict[str, Setting]:
+    # Without the level librdkafka prints to standard error what callers report themselves.
+    return {"bootstrap.servers": bootstrap, "log_level": 0}
+
+
+# --- aiokafka
+
+
+def async_admin(bootstrap: str) -> AIOKafkaAdminClient:
+    """Return an administration client that is not started."""
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    return AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+
+
+def protocol_client(bootstrap: str) -> AIOKafkaClient:
+    """Return a client that sends single requests to single brokers."""
+    from aiokafka.client import AIOKafkaClient
+
+    return AIOKafkaClient(bootstrap_servers=bootstrap, client_id="streams-mirror")
+
+
+def idempotent_producer(bootstrap: str) -> AIOKafkaProducer:
+    """Return a producer that is not started; a record is sent when all replicas have it.
+
+    Batches are made by whoever sends many records at once: lingering would only delay.
+    """
+    from aiokafka import AIOKafkaProducer
+
+    return AIOKafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=0
+    )
+
+
+def group_consumer(
+    bootstrap: str, *, group: str, instance: str, fetch_wait_ms: int, max_records: int
+) -> AIOKafkaConsumer:
+    """Return a static member of a consumer group that is not started; it commits by hand."""
+    from aiokafka import AIOKafkaConsumer
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        client_id=f"{group}.{instance}",
+        group_id=group,
+        group_instance_id=instance,
+        isolation_level=ISOLATION,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        partition_assignment_strategy=(RangePartitionAssignor,),
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        fetch_max_wait_ms=fetch_wait_ms,
+        max_poll_records=max_records,
+    )
+
+
+def groupless_consumer(
+    bootstrap: str,
+    *topics: str,
+    offset_reset: Literal["earliest", "none"] = "earliest",
+    fetch_wait_ms: int = FETCH_WAIT_MS,
+) -> AIOKafkaConsumer:
+    """Return a consumer of all partitions of `topics` that is not started; it commits nothing."""
+    from aiokafka import AIOKafkaConsumer
+
+    return AIOKafkaConsumer(
+        *topics,
+        bootstrap_servers=bootstrap,
+        isolation_level=ISOLATION,
+        auto_offset_reset=offset_reset,
+        enable_auto_commit=False,
+        fetch_max_wait_ms=fetch_wait_ms,
+    )
+
+
+async def started(client: AsyncClient) -> AsyncClient:
+    """Start a client and return it; one that does not start is closed."""
+    try:
+        await client.start()
+    except BaseException:
+        await client.stop()
+        raise
+    return client
