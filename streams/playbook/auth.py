@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from streams.playbook.credentials import credential_name
 from streams.playbook.draft import PlaybookDraft
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.yaml_document import Path
+from streams.playbook.yaml_document import Authored, Path
 
 AUTH = "auth"
 AUTH_KEYS = (AUTH, "credential", "credentialRef")
 """The key that tools read, and what authors may call it."""
 
 
-def check_auth(draft: PlaybookDraft, path: Path, key: str, config: Mapping[str, Any]) -> None:
+def check_auth(draft: PlaybookDraft, path: Path, key: str, config: Authored) -> None:
     """Report a credential that is said twice, and note one that the playbook does not declare."""
     given = [one for one in AUTH_KEYS if one in config]
     if len(given) > 1 and key != given[0]:
@@ -31,7 +28,7 @@ def check_auth(draft: PlaybookDraft, path: Path, key: str, config: Mapping[str, 
     draft.report(path, what, hint, Severity.NOTE)
 
 
-def default_credential(draft: PlaybookDraft, config: Mapping[str, Any]) -> str | None:
+def default_credential(draft: PlaybookDraft, config: Authored) -> str | None:
     """Return the playbook's only credential, for a task that needs one and names none."""
     if any(key in config for key in (*AUTH_KEYS, "dsn")) or len(draft.credentials) != 1:
         return None

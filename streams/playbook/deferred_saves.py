@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from streams.playbook.draft import IN_SINKS
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.tool_kinds import SQL_KEYS
+from streams.playbook.yaml_document import Authored
 
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
 _ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | re.I)
 
 
-def is_lone_insert(kind: str, config: Mapping[str, Any], rules: Sequence[Rule]) -> bool:
+def is_lone_insert(kind: str, config: Authored, rules: Sequence[Rule]) -> bool:
     """Say whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
     if kind != "postgres" or any(rule.do is Do.RETRY for rule in rules):
         return False

@@ -1,11 +1,11 @@
-"""Turning the values of a document into templates, with every problem put where it is."""
+"""A playbook under construction: compiles templates and collects problems with their places."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from streams.events.model import Json
 from streams.playbook.errors import BadTemplate
 from streams.playbook.expressions import (
     Constant,
@@ -17,7 +17,7 @@ from streams.playbook.expressions import (
 )
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
-from streams.playbook.yaml_document import Document, Path
+from streams.playbook.yaml_document import Authored, Document, Path
 
 ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
 """Names that every template of a step can read."""
@@ -28,9 +28,25 @@ IN_SINKS = frozenset({"result", "data", "this"})
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSource:
+    """The parts of a document that steps are compiled from."""
+
+    top: Authored
+    """The whole playbook."""
+    steps: Mapping[str, Authored]
+    """Each step by its name."""
+    paths: Mapping[str, Path]
+    """Where each step is."""
+    workbook: Mapping[str, Authored]
+    """Named actions that tasks may refer to."""
+    pool: str
+    """The worker pool of steps that name none."""
+
+
 @dataclass(slots=True)
 class PlaybookDraft:
-    """A document on its way to a playbook."""
+    """A document that is being compiled into a playbook."""
 
     document: Document
     steps: tuple[str, ...] = ()
@@ -40,7 +56,12 @@ class PlaybookDraft:
     credentials: Mapping[str, str] = field(default_factory=dict)
     """The playbook's own: alias to stored name."""
     clients: bool = True
-    """Whether what is not installed here is a problem: a worker may have what we have not."""
+    """Whether a package that is not installed here is a problem: a worker may have it."""
+
+    @property
+    def new_error(self) -> Severity:
+        """The severity of an error that earlier releases accepted: registered playbooks run on."""
+        return Severity.ERROR if self.clients else Severity.WARNING
 
     def report(
         self,
@@ -54,8 +75,8 @@ class PlaybookDraft:
         """Add a problem."""
         self.document.report(path, message, hint, severity, at_key=at_key)
 
-    def template(self, path: Path, value: Any) -> Template:
-        """Compile a value; what is no template is a problem and stays as it is."""
+    def template(self, path: Path, value: Json) -> Template:
+        """Compile a value; an invalid template is reported and stays as it is."""
         if isinstance(value, dict):
             parts = {key: self.template((*path, key), item) for key, item in value.items()}
             return mapping(parts)
@@ -65,26 +86,26 @@ class PlaybookDraft:
             made = compile_value(value)
         except BadTemplate as error:
             line = f" (line {error.line} of this text)" if error.line > 1 else ""
-            self.report(path, f"is no template: {error.why}{line}")
+            self.report(path, f"is not a valid template: {error.why}{line}")
             return Constant(value)
         if made.names:
             self.mentions.append((path, made))
         return made
 
-    def condition(self, path: Path, value: Any) -> Template:
-        """Compile what is asked as a question."""
+    def condition(self, path: Path, value: Json) -> Template:
+        """Compile a condition."""
         made = self.template(path, value)
         if is_text(made):
             hint = "write it as one expression: {{ … }}, with nothing around it"
-            self.report(path, "is a text, which always holds", hint)
+            self.report(path, "is a text, which is always true", hint)
         return made
 
-    def optional_condition(self, path: Path, holder: Mapping[str, Any]) -> Template | None:
+    def optional_condition(self, path: Path, holder: Authored) -> Template | None:
         """Compile the `when` of a step or an arc."""
         value = holder.get("when")
         return None if value is None else self.condition((*path, "when"), value)
 
-    def changes(self, path: Path, holder: Mapping[str, Any], key: str) -> Template | None:
+    def changes(self, path: Path, holder: Authored, key: str) -> Template | None:
         """Compile names with their new values."""
         value = holder.get(key)
         if value is None:
@@ -96,7 +117,7 @@ class PlaybookDraft:
         return made
 
     def check_names(self, known: Mapping[Path, frozenset[str]]) -> None:
-        """Warn of names that are nothing; `known` says by path what a step adds."""
+        """Warn of unknown names; `known` has by path the names that a step adds."""
         for path, template in self.mentions:
             names = {*ALWAYS, *self.steps, *known.get(path[:2], ())}
             if "sink" in path:
@@ -104,7 +125,7 @@ class PlaybookDraft:
             for name in sorted(template.names - names):
                 self.report(
                     path,
-                    f"{name!r} is no name that is known here",
+                    f"{name!r} is not a known name here",
                     nearest(name, sorted(names)) or "steps, workload, ctx, args, vars, iter are",
                     Severity.WARNING,
                 )

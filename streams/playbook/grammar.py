@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
+from streams.events.model import Json
 from streams.playbook.model import Do, Mode
 from streams.playbook.result_policy import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
@@ -23,6 +22,7 @@ from streams.playbook.shape import (
 )
 from streams.playbook.sinks.storages import FORMATS, MODES, ON, STORAGES
 from streams.playbook.tool_kinds import kinds
+from streams.playbook.yaml_document import Authored
 
 VERSIONS = ("noetl.io/v1", "noetl.io/v2")
 BACKOFFS = ("fixed", "linear", "exponential")
@@ -188,7 +188,7 @@ _next = Either(
 )
 
 
-def is_flat(step: Mapping[str, Any]) -> bool:
+def is_flat(step: Authored) -> bool:
     """Say whether a step names its tool by a word, so that the tool's keys are the step's."""
     named = isinstance(step.get("tool"), str) or "type" in step
     return named or ("action" in step and "tool" not in step)
@@ -261,7 +261,7 @@ PLAYBOOK = Fields(
 
 def json_schema() -> str:
     """Return the JSON Schema of playbooks, for editors."""
-    definitions: dict[str, Any] = {}
+    definitions: dict[str, Json] = {}
     top = schema(PLAYBOOK, definitions)
     page = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
 from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import Constant, Template, is_text, mapping
@@ -12,10 +9,10 @@ from streams.playbook.model import Cursor, FramePolicy, Loop, Mode
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
 from streams.playbook.tool_kinds import CURSORS
-from streams.playbook.yaml_document import Path
+from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 
-def loop_of(draft: PlaybookDraft, step: Mapping[str, Any], path: Path) -> Loop | None:
+def loop_of(draft: PlaybookDraft, step: Authored, path: Path) -> Loop | None:
     """Return the step's loop, if it has one."""
     loop = step.get("loop")
     if not isinstance(loop, dict):
@@ -26,18 +23,18 @@ def loop_of(draft: PlaybookDraft, step: Mapping[str, Any], path: Path) -> Loop |
         draft.report(here, what, "a loop goes over a list (`in`) or a cursor", at_key=True)
     cursor = loop.get("cursor")
     made = _cursor(draft, cursor, (*here, "cursor")) if isinstance(cursor, dict) else None
-    spec = loop.get("spec") if isinstance(loop.get("spec"), dict) else {}
+    in_flight = as_mapping(loop.get("spec")).get("max_in_flight")
     return Loop(
         iterator=str(loop.get("iterator", "item")),
         mode=_mode(draft, step, loop, path),
         source=_source(draft, loop, here),
         cursor=made,
-        max_in_flight=spec.get("max_in_flight") if spec else None,
+        max_in_flight=in_flight if isinstance(in_flight, int) else None,
         policy=_policy(loop),
     )
 
 
-def _source(draft: PlaybookDraft, loop: Mapping[str, Any], path: Path) -> Template | None:
+def _source(draft: PlaybookDraft, loop: Authored, path: Path) -> Template | None:
     if "in" not in loop:
         return None
     made = draft.template((*path, "in"), loop["in"])
@@ -47,20 +44,18 @@ def _source(draft: PlaybookDraft, loop: Mapping[str, Any], path: Path) -> Templa
     return made
 
 
-def _mode(
-    draft: PlaybookDraft, step: Mapping[str, Any], loop: Mapping[str, Any], path: Path
-) -> Mode:
-    """Return the mode that `loop.spec.mode` says, or the step's `spec.loop_mode`."""
+def _mode(draft: PlaybookDraft, step: Authored, loop: Authored, path: Path) -> Mode:
+    """Return the mode of `loop.spec.mode`, or the step's `spec.loop_mode`."""
     found = {}
     for where, holder, key in (
         ((*path, "loop", "spec", "mode"), loop.get("spec"), "mode"),
         ((*path, "spec", "loop_mode"), step.get("spec"), "loop_mode"),
     ):
-        word = holder.get(key) if isinstance(holder, dict) else None
-        if word in tuple(Mode):
+        word = as_mapping(holder).get(key)
+        if isinstance(word, str) and word in tuple(Mode):
             found[where] = Mode(word)
     if len(set(found.values())) > 1:
-        draft.report(next(iter(found)), "differs from spec.loop_mode", "say the mode once")
+        draft.report(next(iter(found)), "differs from spec.loop_mode", "give the mode once")
     usual = Mode.CURSOR if "cursor" in loop else Mode.SEQUENTIAL
     for where, mode in found.items():
         if (mode is Mode.CURSOR) != ("cursor" in loop):
@@ -69,17 +64,18 @@ def _mode(
     return next(iter(found.values()), usual)
 
 
-def _policy(loop: Mapping[str, Any]) -> FramePolicy | None:
+def _policy(loop: Authored) -> FramePolicy | None:
     if "frame_policy" not in loop:
         return FramePolicy()
     policy = loop["frame_policy"]
     if not isinstance(policy, dict):
         return None
-    known = {key: policy[key] for key in FramePolicy.__slots__ if isinstance(policy.get(key), int)}
+    given = ((key, policy.get(key)) for key in FramePolicy.__slots__)
+    known = {key: value for key, value in given if isinstance(value, int)}
     return FramePolicy(**known)
 
 
-def _cursor(draft: PlaybookDraft, cursor: Mapping[str, Any], path: Path) -> Cursor:
+def _cursor(draft: PlaybookDraft, cursor: Authored, path: Path) -> Cursor:
     kind = str(cursor.get("kind", ""))
     usual = CURSORS.get(kind, ())
     for key in cursor:
@@ -102,7 +98,7 @@ def _cursor(draft: PlaybookDraft, cursor: Mapping[str, Any], path: Path) -> Curs
     return Cursor(kind=kind, form=form, config=mapping(parts))
 
 
-def _form(draft: PlaybookDraft, kind: str, cursor: Mapping[str, Any], path: Path) -> str:
+def _form(draft: PlaybookDraft, kind: str, cursor: Authored, path: Path) -> str:
     if kind == "kafka":
         if "topic" not in cursor:
             draft.report(path, "a kafka cursor needs `topic`", at_key=True)

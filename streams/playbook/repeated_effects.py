@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from streams.playbook.tool_kinds import SQL_KEYS
+from streams.playbook.yaml_document import Authored
 
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _BODIES = ("json", "data", "body", "payload")
@@ -20,7 +20,7 @@ _HARMLESS = frozenset(
 _REPEATABLE = re.compile(r"\bif\s+(not\s+)?exists\b|\bor\s+replace\b|\bon\s+conflict\b", re.I)
 
 
-def may_repeat(kind: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
+def may_repeat(kind: str, config: Authored) -> tuple[str, str] | None:
     """Say which effect of a task may come twice, and what would make it happen once.
 
     None: it has none, it is fenced or keyed, or only its author can tell (code, templates).
@@ -38,7 +38,7 @@ def may_repeat(kind: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _http(config: Mapping[str, Any]) -> tuple[str, str] | None:
+def _http(config: Authored) -> tuple[str, str] | None:
     method = config.get("method")
     if method is None:
         method = "POST" if any(config.get(key) is not None for key in _BODIES) else "GET"
@@ -51,7 +51,7 @@ def _http(config: Mapping[str, Any]) -> tuple[str, str] | None:
     return f"the {str(method).upper()} may be sent again", hint
 
 
-def _postgres(config: Mapping[str, Any]) -> tuple[str, str] | None:
+def _postgres(config: Authored) -> tuple[str, str] | None:
     command, fence = _command(config), config.get("fence")
     if command is None or (fence is not None and not isinstance(fence, bool)) or fence:
         return None
@@ -65,7 +65,7 @@ def _postgres(config: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _duckdb(config: Mapping[str, Any]) -> tuple[str, str] | None:
+def _duckdb(config: Authored) -> tuple[str, str] | None:
     command = _command(config)
     if command is None or config.get("database") in (None, ":memory:"):
         return None
@@ -82,7 +82,7 @@ def _writes(words: list[str]) -> bool:
     )
 
 
-def _command(config: Mapping[str, Any]) -> str | None:
+def _command(config: Authored) -> str | None:
     """Return the statements' text; None where a template makes it."""
     text = next((config[key] for key in SQL_KEYS if key in config), None)
     return text if isinstance(text, str) and "{{" not in text and "{%" not in text else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from streams.events.model import Json
 
 _PARTS = ("status", "data", "meta", "error")
 
 
-def as_envelope(value: Any) -> dict[str, Any]:
+def as_envelope(value: Json) -> dict[str, Json]:
     """Return a value as a result envelope, which it may be already."""
     if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
         return {"status": "success", "data": value}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from streams.playbook.yaml_document import Document, Path
+from streams.events.model import Json
+from streams.playbook.yaml_document import Authored, Document, Path
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Any value; texts in it may be templates."""
+    """Json value; texts in it may be templates."""
 
     about: str = ""
 
@@ -72,7 +73,7 @@ class Fields:
     about: str = ""
     required: tuple[str, ...] = ()
     rest: Shape | None = None
-    is_open: Callable[[Mapping[str, Any]], bool] = field(default=lambda value: True)
+    is_open: Callable[[Authored], bool] = field(default=lambda value: True)
     """Says for one mapping whether `rest` applies to it."""
 
 
@@ -107,31 +108,31 @@ def closest(word: str, words: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def check_shape(document: Document, shape: Shape, value: Any, path: Path) -> bool:
-    """Report everything in `value` that is not of `shape`; say whether its kind is right."""
+def check_shape(document: Document, shape: Shape, value: Json, path: Path) -> bool:
+    """Report everything in `value` that is not of `shape`; return whether its kind is right."""
     if isinstance(shape, Either):
         for option in shape.shapes:
-            if _is(option, value):
+            if _matches(option, value):
                 return check_shape(document, option, value, path)
-    if not _is(shape, value):
+    if not _matches(shape, value):
         if value is None:
             document.report(path, f"is empty; it should be {describe(shape)}", at_key=True)
         else:
             document.report(path, f"should be {describe(shape)}, not {_shown(value)}")
         return False
     if isinstance(shape, Choice) and value not in shape.words:
-        hint = nearest(value, shape.words) or f"there are {', '.join(shape.words)}"
+        hint = nearest(str(value), shape.words) or f"there are {', '.join(shape.words)}"
         document.report(path, f"there is no {value!r}", hint)
         return False
-    if isinstance(shape, Items):
+    if isinstance(shape, Items) and isinstance(value, list):
         for place, item in enumerate(value):
             check_shape(document, shape.of, item, (*path, place))
-    elif isinstance(shape, Fields):
-        _fit_fields(document, shape, value, path)
+    elif isinstance(shape, Fields) and isinstance(value, dict):
+        _check_fields(document, shape, value, path)
     return True
 
 
-def _fit_fields(document: Document, shape: Fields, value: Mapping[str, Any], path: Path) -> None:
+def _check_fields(document: Document, shape: Fields, value: Authored, path: Path) -> None:
     rest = shape.rest if shape.rest is not None and shape.is_open(value) else None
     for key, item in value.items():
         known = shape.fields.get(key, rest)
@@ -145,7 +146,7 @@ def _fit_fields(document: Document, shape: Fields, value: Mapping[str, Any], pat
             document.report(path, f"{key!r} is missing in this {shape.name}")
 
 
-def _is(shape: Shape, value: Any) -> bool:
+def _matches(shape: Shape, value: Json) -> bool:
     match shape:
         case Anything():
             return True
@@ -154,8 +155,9 @@ def _is(shape: Shape, value: Any) -> bool:
         case Flag():
             return isinstance(value, bool)
         case Number(_, least, whole):
-            right = isinstance(value, int if whole else (int, float))
-            return right and not isinstance(value, bool) and value >= least
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                return False
+            return (isinstance(value, int) or not whole) and value >= least
         case Nothing():
             return value is None
         case Items():
@@ -163,11 +165,11 @@ def _is(shape: Shape, value: Any) -> bool:
         case Fields():
             return isinstance(value, dict)
         case Either(shapes):
-            return any(_is(option, value) for option in shapes)
+            return any(_matches(option, value) for option in shapes)
 
 
 def describe(shape: Shape) -> str:
-    """Say what a shape wants."""
+    """Return a noun for the values of a shape."""
     match shape:
         case Choice(words):
             return " or ".join(words)
@@ -179,19 +181,19 @@ def describe(shape: Shape) -> str:
             return _NOUNS.get(type(shape), "a value")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
     return repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:39]}…"
 
 
-def schema(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
+def schema(shape: Shape, definitions: dict[str, Json]) -> dict[str, Json]:
     """Return the shape as JSON Schema; named mappings go to `definitions`."""
     made = _schema(shape, definitions)
     return {**made, "description": shape.about} if shape.about and "$ref" not in made else made
 
 
-def _schema(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
+def _schema(shape: Shape, definitions: dict[str, Json]) -> dict[str, Json]:
     match shape:
         case Anything():
             return {}
@@ -217,8 +219,8 @@ def _schema(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
             return {"$ref": f"#/$defs/{name}"}
 
 
-def _object(shape: Fields, definitions: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "object"}
+def _object(shape: Fields, definitions: dict[str, Json]) -> dict[str, Json]:
+    made: dict[str, Json] = {"type": "object"}
     if shape.about:
         made["description"] = shape.about
     made["properties"] = {key: schema(inner, definitions) for key, inner in shape.fields.items()}

@@ -1,4 +1,4 @@
-"""The pipeline of a step: from `tool` to tasks, with their rules."""
+"""Compiles the pipeline of a step: from `tool` to tasks and their sinks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import ast
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from streams.events.model import Json
 from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
 from streams.playbook.deferred_saves import is_lone_insert
 from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, PlaybookDraft
+from streams.playbook.eval_rules import rules_of
 from streams.playbook.expressions import Constant, Template, mapping
 from streams.playbook.grammar import STEP_FIELDS, is_flat
-from streams.playbook.model import Do, Rule, Task
+from streams.playbook.model import Task
 from streams.playbook.problem import Severity
 from streams.playbook.repeated_effects import may_repeat
 from streams.playbook.result_policy import (
@@ -27,15 +28,15 @@ from streams.playbook.sinks.blocks import SinkPosition, sink_task
 from streams.playbook.sinks.check import check_rules
 from streams.playbook.tool_kinds import RAW, USUAL, kinds
 from streams.playbook.views import RESERVED
-from streams.playbook.yaml_document import Path
+from streams.playbook.workbook import resolve_action, with_action
+from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 _ASIDE = frozenset({"kind", "eval", "spec", "sink"})
 _TAKEN = RESERVED.union(ALWAYS, IN_PIPELINES)
-_RETRY_KEYS = ("attempts", "backoff", "delay")
 
 
 def tasks_of(
-    draft: PlaybookDraft, step: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
+    draft: PlaybookDraft, step: Authored, path: Path, workbook: Mapping[str, Authored]
 ) -> tuple[Task, ...]:
     """Return the tasks of a step, in order; none for a routing step.
 
@@ -44,10 +45,11 @@ def tasks_of(
     is_row = "loop" in step
     tool, name = step.get("tool"), step.get("step")
     label = name if isinstance(name, str) else "tool"
+    one = _Label(label, frozenset({label}), is_row)
     if is_flat(step):
-        return _flat(draft, step, path, _Label(label, frozenset({label}), is_row), workbook)
+        where = "tool" if "tool" in step else "type"
+        return _task(draft, one, _flat_task(step), path, workbook, kind_key=where)
     if isinstance(tool, dict):
-        one = _Label(label, frozenset({label}), is_row=is_row)
         return _task(draft, one, tool, (*path, "tool"), workbook)
     if isinstance(tool, list):
         return _pipeline(draft, tool, (*path, "tool"), workbook, is_row)
@@ -56,34 +58,40 @@ def tasks_of(
 
 def step_sink(
     draft: PlaybookDraft,
-    block: Mapping[str, Any],
+    block: Authored,
     path: Path,
-    labels: Collection[str],
-    **place: Any,
+    labels: Collection[str] = (),
+    *,
+    subject: Template | None = None,
+    passes: bool = False,
 ) -> Task:
     """Return the task of a step's sink; a name that is taken gets a longer one."""
     label = "sink"
     while label in labels:
         label = f"step_{label}"
-    return _sink(draft, block, path, SinkPosition(of=None, label=label, **place))
+    position = SinkPosition(of=None, label=label, subject=subject, passes=passes)
+    return _sink(draft, block, path, position)
 
 
-def configs_of(step: Mapping[str, Any], workbook: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the configurations of a step's tasks, with what the workbook says of them."""
+def configs_of(step: Authored, workbook: Mapping[str, Authored]) -> list[Authored]:
+    """Return the configurations of a step's tasks, with the workbook's actions put in."""
     tool = step.get("tool")
-    found: list[Any] = [tool]
+    found: list[Authored] = []
     if is_flat(step):
-        found = [_as_task(step)]
+        found = [_flat_task(step)]
+    elif isinstance(tool, dict):
+        found = [tool]
     elif isinstance(tool, list):
-        found = [one for item in tool if isinstance(item, dict) for one in item.values()]
-    return [_with_action(one, workbook) or {} for one in found if isinstance(one, dict)]
+        tasks = [one for item in tool if isinstance(item, dict) for one in item.values()]
+        found = [one for one in tasks if isinstance(one, dict)]
+    return [with_action(one, workbook) or {} for one in found]
 
 
-def _sink(draft: PlaybookDraft, block: Mapping[str, Any], path: Path, place: SinkPosition) -> Task:
+def _sink(draft: PlaybookDraft, block: Authored, path: Path, position: SinkPosition) -> Task:
     at = (*path, "eval")
     check_rules(draft, block.get("eval"), at)
-    rules = _rules(draft, block.get("eval"), at, frozenset({place.label}))
-    return sink_task(draft, block, path, place, rules)
+    rules = rules_of(draft, block.get("eval"), at, frozenset({position.label}))
+    return sink_task(draft, block, path, position, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +104,8 @@ class _Label:
     """Whether it runs for every row of a loop."""
 
 
-def _flat(
-    draft: PlaybookDraft,
-    step: Mapping[str, Any],
-    path: Path,
-    label: _Label,
-    workbook: Mapping[str, Any],
-) -> tuple[Task, ...]:
-    where = "tool" if "tool" in step else "type"
-    return _task(draft, label, _as_task(step), path, workbook, kind_key=where)
-
-
-def _as_task(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the task that a flat step is."""
+def _flat_task(step: Authored) -> Authored:
+    """Return the task of a step that names its tool by a word."""
     kind = step.get("tool") or step.get("type")
     config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
     config |= {key: step[key] for key in ("eval", "action", "spec") if key in step}
@@ -120,7 +117,11 @@ def _as_task(step: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _pipeline(
-    draft: PlaybookDraft, tool: list[Any], path: Path, workbook: Mapping[str, Any], is_row: bool
+    draft: PlaybookDraft,
+    tool: list[Json],
+    path: Path,
+    workbook: Mapping[str, Authored],
+    is_row: bool,
 ) -> tuple[Task, ...]:
     if not tool:
         draft.report(path, "has no tasks", "leave `tool` out of a step that only routes")
@@ -137,13 +138,14 @@ def _pipeline(
             continue
         ((label, config),) = item.items()
         if label in seen:
-            draft.report((*here, label), f"label {label!r} is there twice", at_key=True)
+            draft.report((*here, label), f"label {label!r} is used twice", at_key=True)
         if not re.fullmatch(IDENTIFIER, label):
-            draft.report((*here, label), f"label {label!r} is no name for templates", at_key=True)
-        elif label in _TAKEN:  # what was registered before this was said runs on
+            what = f"label {label!r} is not a valid name in templates"
+            draft.report((*here, label), what, at_key=True)
+        elif label in _TAKEN:
             what = f"label {label!r} means something else in templates"
-            severity = Severity.ERROR if draft.clients else Severity.WARNING
-            draft.report((*here, label), what, "choose another label", severity, at_key=True)
+            hint = "choose another label"
+            draft.report((*here, label), what, hint, draft.new_error, at_key=True)
         seen.append(label)
         if isinstance(config, dict):
             one = _Label(label, frozenset(labels), is_row)
@@ -154,27 +156,15 @@ def _pipeline(
 def _task(
     draft: PlaybookDraft,
     label: _Label,
-    config: Mapping[str, Any],
+    config: Authored,
     path: Path,
-    workbook: Mapping[str, Any],
+    workbook: Mapping[str, Authored],
     kind_key: str = "kind",
 ) -> tuple[Task, ...]:
     """Return the task, and the one of its sink behind it."""
-    config = _resolved(draft, config, path, workbook)
-    kind = config.get("kind")
-    if not isinstance(kind, str):
-        draft.report(path, f"task {label.name!r} has no kind", f"there are {', '.join(kinds())}")
-        kind = ""
-    elif kind not in kinds():
-        hint = nearest(kind, kinds()) or f"there are {', '.join(kinds())}"
-        draft.report((*path, kind_key), f"there is no tool {kind!r}", hint)
-    elif (twice := may_repeat(kind, config)) is not None:
-        what, hint = twice
-        where = (*path, "method" if "method" in config else kind_key)
-        draft.report(where, f"at least once: {what}", hint, Severity.NOTE)
-    spec = config.get("spec")
-    mark = draft.document.keys.get(path) or draft.document.marks.get(path)
-    rules = _rules(draft, config.get("eval"), (*path, "eval"), label.all)
+    config = resolve_action(draft, config, path, workbook)
+    kind, spec = _kind(draft, label.name, config, path, kind_key), config.get("spec")
+    rules = rules_of(draft, config.get("eval"), (*path, "eval"), label.all)
     result = policy_of(draft, spec, path)
     tell_what_put_leaves_out(draft, kind, config, result, path)
     tell_what_a_label_hides(draft, label.name, result, path)
@@ -184,54 +174,37 @@ def _task(
         config=_config(draft, kind, config, path),
         rules=rules,
         deferrable=result is None and is_lone_insert(kind, config, rules),
-        spec=spec if isinstance(spec, dict) else {},
+        spec=as_mapping(spec),
         result=result,
-        line=mark.line if mark else 0,
+        line=draft.document.line(path),
     )
     if not isinstance(block := config.get("sink"), dict):
         return (task,)
     own = f"{label.name}_sink"
     while own in label.all:
         own += "_"
-    place = SinkPosition(of=label.name, label=own, is_per_row=label.is_row)
+    position = SinkPosition(of=label.name, label=own, is_per_row=label.is_row)
     at = (*path, "sink")
-    return task, _sink(draft, with_auth(draft, block, [config], at), at, place)
+    return task, _sink(draft, with_auth(draft, block, [config], at), at, position)
 
 
-def _resolved(
-    draft: PlaybookDraft, config: Mapping[str, Any], path: Path, workbook: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Put the workbook's action in, where the task names one that is there."""
-    if (found := _with_action(config, workbook)) is not None:
-        return found
-    name = _action_of(config)
-    hint = nearest(str(name), tuple(workbook)) or "name one of `workbook`"
-    draft.report(path, f"there is no action {name!r} in the workbook", hint)
-    return {"kind": "noop"}
+def _kind(draft: PlaybookDraft, label: str, config: Authored, path: Path, kind_key: str) -> str:
+    """Return the kind of a task; an unknown one, and an effect that may repeat, is reported."""
+    kind = config.get("kind")
+    if not isinstance(kind, str):
+        draft.report(path, f"task {label!r} has no kind", f"there are {', '.join(kinds())}")
+        return ""
+    if kind not in kinds():
+        hint = nearest(kind, kinds()) or f"there are {', '.join(kinds())}"
+        draft.report((*path, kind_key), f"there is no tool {kind!r}", hint)
+    elif (repeated := may_repeat(kind, config)) is not None:
+        what, hint = repeated
+        where = (*path, "method" if "method" in config else kind_key)
+        draft.report(where, f"at least once: {what}", hint, Severity.NOTE)
+    return kind
 
 
-def _action_of(config: Mapping[str, Any]) -> Any:
-    return config.get("action") or config.get("name")
-
-
-def _with_action(
-    config: Mapping[str, Any], workbook: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
-    """Return a task with the workbook's action, if it names one; its own keys win."""
-    named = config.get("kind") == "workbook" or ("action" in config and "kind" not in config)
-    if not named:
-        return config
-    name = _action_of(config)
-    action = workbook.get(name) if isinstance(name, str) else None
-    if action is None:
-        return None
-    own = {k: v for k, v in config.items() if k not in ("kind", "action", "name")}
-    if isinstance(own.get("args"), dict) and isinstance(action.get("args"), dict):
-        own["args"] = {**action["args"], **own["args"]}
-    return {**action, **own}
-
-
-def _config(draft: PlaybookDraft, kind: str, config: Mapping[str, Any], path: Path) -> Template:
+def _config(draft: PlaybookDraft, kind: str, config: Authored, path: Path) -> Template:
     parts: dict[str, Template] = {}
     for key, value in config.items():
         if key in _ASIDE:
@@ -246,7 +219,7 @@ def _config(draft: PlaybookDraft, kind: str, config: Mapping[str, Any], path: Pa
             draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)
         if key in RAW.get(kind, ()):
             parts[key] = Constant(value)
-            _look_at_code(draft, (*path, key), value)
+            _check_code(draft, (*path, key), value)
         else:
             parts[key] = draft.template((*path, key), value)
     if kind == "postgres" and (only := default_credential(draft, config)) is not None:
@@ -254,73 +227,16 @@ def _config(draft: PlaybookDraft, kind: str, config: Mapping[str, Any], path: Pa
     return mapping(parts)
 
 
-def _look_at_code(draft: PlaybookDraft, path: Path, code: Any) -> None:
+def _check_code(draft: PlaybookDraft, path: Path, code: Json) -> None:
+    """Report code that is not Python, and note a result that will be wrapped."""
     if not isinstance(code, str):
         return
     try:
         ast.parse(code)
     except SyntaxError as error:
-        draft.report(path, f"is no Python: {error.msg} (line {error.lineno} of the code)")
+        draft.report(path, f"is not valid Python: {error.msg} (line {error.lineno} of the code)")
         return
     if not re.search(r"[\"']status[\"']", code):
         what = "its result has no envelope, so it is wrapped as {status, data, meta}"
         hint = 'return {"status": "success", "data": …}'
         draft.report(path, what, hint, Severity.NOTE)
-
-
-def _rules(
-    draft: PlaybookDraft, rules: Any, path: Path, labels: frozenset[str]
-) -> tuple[Rule, ...]:
-    made: list[Rule] = []
-    for place, rule in enumerate(rules if isinstance(rules, list) else ()):
-        here = (*path, place)
-        if not isinstance(rule, dict):
-            continue
-        if made and made[-1].when is None:
-            draft.report(here, "comes after `else`, so it is never followed")
-        if ("expr" in rule) == ("else" in rule):
-            draft.report(here, "has to begin with either `expr` or `else`")
-        inner = rule.get("else")
-        verdict = {**rule, **inner} if isinstance(inner, dict) else rule
-        at = (*here, "else") if isinstance(inner, dict) else here
-        when = draft.condition((*here, "expr"), rule["expr"]) if "expr" in rule else None
-        made.append(_rule(draft, verdict, at, when, labels))
-    return tuple(made)
-
-
-def _rule(
-    draft: PlaybookDraft,
-    verdict: Mapping[str, Any],
-    path: Path,
-    when: Template | None,
-    labels: frozenset[str],
-) -> Rule:
-    do, to = verdict.get("do"), verdict.get("to")
-    changes = {
-        key: draft.changes(path, verdict, key) for key in ("set_iter", "set_vars", "set_ctx")
-    }
-    if do is None and not any(changes.values()):
-        draft.report(path, "says nothing to do", f"add do: {' | '.join(Do)}")
-    known = Do(do) if do in tuple(Do) else Do.CONTINUE
-    if known is Do.JUMP and to is None:
-        draft.report(path, "jumps nowhere", "add `to` with the label of a task")
-    elif to is not None and str(to) not in labels:
-        hint = nearest(str(to), tuple(labels)) or f"there are {', '.join(sorted(labels))}"
-        draft.report((*path, "to"), f"there is no task {to!r} in this step", hint)
-    if known is not Do.RETRY:
-        for key in _RETRY_KEYS:
-            if key in verdict:
-                what = f"{key!r} is for `do: retry` and means nothing here"
-                draft.report((*path, key), what, None, Severity.WARNING, at_key=True)
-    attempts, delay = verdict.get("attempts"), verdict.get("delay")
-    return Rule(
-        when=when,
-        do=known,
-        attempts=attempts if isinstance(attempts, int) else 3,
-        backoff=str(verdict.get("backoff", "fixed")),
-        delay_s=float(delay) if isinstance(delay, (int, float)) else 1.0,
-        to=str(to) if known is Do.JUMP and to is not None else None,
-        set_iter=changes["set_iter"],
-        set_vars=changes["set_vars"],
-        set_ctx=changes["set_ctx"],
-    )

@@ -6,15 +6,19 @@ Only what looks like a number is one: `on`, `yes`, `2026-01-01`, `12:30` and `00
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import yaml
 
+from streams.events.model import Json
 from streams.playbook.problem import Problem, Severity
 
 Path = tuple[str | int, ...]
+"""The keys and list positions that lead to a value of the document."""
+Authored: TypeAlias = Mapping[str, Json]
+"""A mapping as its author wrote it, not yet read."""
 MAX_NODES = 100_000
 """Nodes of a playbook, with every alias written out."""
 MAX_DEPTH = 60
@@ -41,7 +45,7 @@ class Mark:
 class Document:
     """A YAML text as plain values, with the place of each."""
 
-    value: Any = None
+    value: Json = None
     marks: dict[Path, Mark] = field(default_factory=dict)
     """Where a value begins."""
     keys: dict[Path, Mark] = field(default_factory=dict)
@@ -64,6 +68,11 @@ class Document:
         problem = Problem(where.line, where.column, format_path(path), message, hint, severity)
         if problem not in self.problems:
             self.problems.append(problem)
+
+    def line(self, path: Path) -> int:
+        """Return the line of a key, else of its value; 0 where the document has neither."""
+        mark = self.keys.get(path) or self.marks.get(path)
+        return mark.line if mark else 0
 
     def _nearest(self, path: Path) -> Mark:
         while path and path not in self.marks:
@@ -94,10 +103,10 @@ def read(text: str) -> Document:
         mark = error.problem_mark or error.context_mark
         at = Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
         document.marks[()] = at
-        document.report((), f"this is no YAML: {error.problem or error.context}")
+        document.report((), f"this is not YAML: {error.problem or error.context}")
         return document
     except yaml.YAMLError as error:
-        document.report((), f"this is no YAML: {error}")
+        document.report((), f"this is not YAML: {error}")
         return document
     if node is not None:
         try:
@@ -105,6 +114,16 @@ def read(text: str) -> Document:
         except _TooMuch as error:
             document.report((), str(error))
     return document
+
+
+def as_mapping(value: Json) -> dict[str, Json]:
+    """Return a mapping that an author wrote; an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Json) -> list[Json]:
+    """Return a list that an author wrote; an empty one where it is something else."""
+    return value if isinstance(value, list) else []
 
 
 class _TooMuch(Exception):
@@ -115,7 +134,7 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         self._document, self._count = document, 0
 
-    def value(self, node: yaml.Node, path: Path) -> Any:
+    def value(self, node: yaml.Node, path: Path) -> Json:
         self._count += 1
         if self._count > MAX_NODES or len(path) > MAX_DEPTH:
             raise _TooMuch(
@@ -130,9 +149,9 @@ class _Reader:
             return [self.value(item, (*path, place)) for place, item in enumerate(node.value)]
         return self._scalar(node, path)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Json]:
+        made: dict[str, Json] = {}
+        merged: dict[str, Json] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _TAG + "merge":
                 for base in self._merged(value_node, path):
@@ -149,15 +168,15 @@ class _Reader:
             made[key] = self.value(value_node, (*path, key))
         return {**merged, **made}
 
-    def _merged(self, node: yaml.Node, path: Path) -> Iterator[dict[str, Any]]:
+    def _merged(self, node: yaml.Node, path: Path) -> Iterator[dict[str, Json]]:
         bases = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for base in bases:
             if isinstance(base, yaml.MappingNode):
-                yield self.value(base, path)
+                yield as_mapping(self.value(base, path))
             else:
                 self._document.report(path, "`<<` merges mappings, and this is none")
 
-    def _scalar(self, node: yaml.Node, path: Path) -> Any:
+    def _scalar(self, node: yaml.Node, path: Path) -> Json:
         text, kind = str(node.value), node.tag.removeprefix(_TAG)
         match kind:
             case "null":

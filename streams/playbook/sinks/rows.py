@@ -9,48 +9,48 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
 from streams.events.model import Json
 from streams.playbook.draft import IN_SINKS
 from streams.playbook.errors import BadSink
 from streams.playbook.expressions import Template
 from streams.playbook.template_compiler import KeyPath
+from streams.playbook.yaml_document import as_mapping
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUOTED = re.compile(r'"(?:[^"]|"")+"')
 """A name that is meant as it stands, not folded."""
 _NAME = re.compile(rf'{QUOTED.pattern}|[^".]+')
 _NAMES = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
-Row = Mapping[str, Any]
+Row = Mapping[str, Json]
 MOST_TEXT = 80
-"""How much of a key's text a reference tells."""
+"""How much of a key's text a reference holds."""
 
 
 class RowsToPostgres:
     """Renders to the configuration of a postgres task: a statement, its rows, a reference."""
 
-    def __init__(self, block: Template) -> None:
+    def __init__(self, block: Template, mode: str, key: Sequence[str]) -> None:
         self._block, self.names, self.key_paths = block, *outer(block)
+        self._mode, self._key = mode, tuple(key)
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration.
 
         Raises:
-            BadSink: there is nothing to write, or it is no row.
+            BadSink: there is nothing to write, or it is not a row.
         """
-        block: Any = self._block.render(scope)
-        table, mode = str(block["table"]), str(block["mode"])
-        rows = rows_of(block["data"])
-        key = tuple(block["key"])
-        return {**block["address"], **_limit(block), **_save(table, mode, key, rows)}
+        block = rendered(self._block, scope)
+        save = _save(str(block["table"]), self._mode, self._key, rows_of(block["data"]))
+        return {**as_mapping(block["address"]), **_limit(block["spec"]), **save}
 
 
 class VectorsToPostgres:
     """Renders `id`, `vector` and `meta` to a postgres task for a table of pgvector."""
 
-    def __init__(self, block: Template) -> None:
+    def __init__(self, block: Template, mode: str) -> None:
         self._block, self.names, self.key_paths = block, *outer(block)
+        self._mode = mode
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration.
@@ -58,17 +58,17 @@ class VectorsToPostgres:
         Raises:
             BadSink: a row has no id or no vector.
         """
-        block: Any = self._block.render(scope)
+        block = rendered(self._block, scope)
+        spec, table = as_mapping(block["spec"]), str(block["table"])
         columns = {
-            part: str(block["spec"].get(f"{part}_column") or usual)
+            part: str(spec.get(f"{part}_column") or usual)
             for part, usual in (("id", "id"), ("vector", "embedding"), ("meta", "meta"))
         }
         rows = [_vector(row, columns) for row in rows_of(block["data"])]
         key = (columns["id"],)
-        saved = _save(str(block["table"]), str(block["mode"]), key, rows)
-        told = {"store": "vector", "range": range_of(rows, key)}
-        saved["reference"] = {**saved["reference"], **told}
-        return {**block["address"], **_limit(block), **saved}
+        save = _save(table, self._mode, key, rows)
+        save["reference"] = {"store": "vector", "key": table, "range": range_of(rows, key)}
+        return {**as_mapping(block["address"]), **_limit(spec), **save}
 
 
 class ReferenceTo:
@@ -80,8 +80,12 @@ class ReferenceTo:
 
     def render(self, scope: Mapping[str, object]) -> Json:
         """Return the task's configuration."""
-        config: Any = self._config.render(scope)
-        return {**config, "reference": dict(self._reference)}
+        return {**rendered(self._config, scope), "reference": dict(self._reference)}
+
+
+def rendered(block: Template, scope: Mapping[str, object]) -> dict[str, Json]:
+    """Return what a template that makes a mapping renders to."""
+    return as_mapping(block.render(scope))
 
 
 def outer(block: Template) -> tuple[frozenset[str], frozenset[KeyPath]]:
@@ -90,29 +94,34 @@ def outer(block: Template) -> tuple[frozenset[str], frozenset[KeyPath]]:
     return frozenset(key_path[0] for key_path in key_paths), key_paths
 
 
-def rows_of(data: Any) -> list[Row]:
+def rows_of(data: Json) -> list[Row]:
     """Return what is persisted as rows.
 
     Raises:
-        BadSink: it is no mapping and no list of mappings, or has no columns.
+        BadSink: it is neither a mapping nor a list of mappings, or has no columns.
     """
-    rows = [data] if isinstance(data, Mapping) else data
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+    items = data if isinstance(data, list) else [data]
+    rows: list[Row] = [row for row in items if isinstance(row, Mapping)]
+    if len(rows) != len(items):
         kind = "nothing" if data is None else f"a {type(data).__name__}"
         raise BadSink(f"`data` is {kind}; a table takes a mapping or a list of mappings")
-    if any(not row for row in rows):
+    if not all(rows):
         raise BadSink("`data` has a row without columns")
     return rows
 
 
 def range_of(rows: Sequence[Row], key: Sequence[str]) -> str:
-    """Say which rows were written: by the first column of their key, or how many."""
-    values: list[Any] = [row.get(key[0]) for row in rows] if key else []
-    if not values or any(not isinstance(value, (str, int)) for value in values):
-        return f"rows:{len(rows)}"
-    try:
-        first, last = min(values), max(values)
-    except TypeError:
+    """Return which rows were written: by the first column of their key, or how many."""
+    values = [row.get(key[0]) for row in rows] if key else []
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, int)]
+    first: str | int
+    last: str | int
+    if values and len(texts) == len(values):
+        first, last = min(texts), max(texts)
+    elif values and len(numbers) == len(values):
+        first, last = min(numbers), max(numbers)
+    else:
         return f"rows:{len(rows)}"
     low, high = str(first)[:MOST_TEXT], str(last)[:MOST_TEXT]
     return f"{key[0]}:{low}" if first == last else f"{key[0]}:{low}-{high}"
@@ -129,7 +138,7 @@ def group_by_columns(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]
     groups: dict[frozenset[str], list[Row]] = {}
     for row in rows:
         if absent := [name for name in key if name not in row]:
-            raise BadSink(f"the key {absent[0]!r} is no column of a row: {', '.join(row)}")
+            raise BadSink(f"the key {absent[0]!r} is not a column of a row: {', '.join(row)}")
         groups.setdefault(frozenset(row), []).append(row)
     named = [{tuple(str(row[name]) for name in key) for row in group} for group in groups.values()]
     if len(named) < 2 or sum(map(len, named)) == len(set().union(*named)):
@@ -141,10 +150,10 @@ def quote_table(name: str) -> str:
     """Return a name as SQL reads it; a plain one is folded to lower case, as Postgres does.
 
     Raises:
-        BadSink: it is no name.
+        BadSink: it is not a valid name.
     """
     if not _NAMES.fullmatch(name):
-        raise BadSink(f"{name!r} is no name of a table; write table, or schema.table")
+        raise BadSink(f"{name!r} is not a valid table name; write table, or schema.table")
     parts = _NAME.findall(name)
     made = [
         part if part.startswith('"') else _quote(part.lower() if _PLAIN.fullmatch(part) else part)
@@ -158,32 +167,35 @@ def _quote(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _limit(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how long the write may take, where the author says it."""
-    return {"timeout": block["spec"]["timeout"]} if "timeout" in block["spec"] else {}
+def _limit(spec: Json) -> dict[str, Json]:
+    """Return how long the write may take, where the author limits it."""
+    return {"timeout": spec["timeout"]} if isinstance(spec, dict) and "timeout" in spec else {}
 
 
-def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Any]:
-    # How many rows an update finds only the database can tell.
+def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Json]:
+    """Return the statements of a save with their rows, and the reference to them."""
+    # Only the database knows how many rows an update finds.
     span = "" if mode == "update" and rows else range_of(rows, key)
-    reference = {"store": "db", "key": table, "range": span}
+    reference: dict[str, Json] = {"store": "db", "key": table, "range": span}
     if not rows:
         nothing = f"DELETE FROM {quote_table(table)}" if mode == "overwrite" else "SELECT 1"  # noqa: S608
         return {"command": nothing, "reference": reference}
     groups = group_by_columns(rows, key) if mode in ("update", "upsert") else [rows]
-    saves = [_part(table, mode, key, group) for group in groups]
-    return {**(saves[0] if len(saves) == 1 else {"saves": saves}), "reference": reference}
+    if len(groups) == 1:
+        return {**_part(table, mode, key, groups[0]), "reference": reference}
+    saves: list[Json] = [_part(table, mode, key, group) for group in groups]
+    return {"saves": saves, "reference": reference}
 
 
-def _part(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Any]:
+def _part(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Json]:
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     marks = list(zip(placeholders(columns), columns, strict=True))
-    bound = [{mark: row.get(name) for mark, name in marks} for row in rows]
+    bound: list[Json] = [{mark: row.get(name) for mark, name in marks} for row in rows]
     return {"command": statement(table, mode, key, columns), "rows": bound}
 
 
 def placeholders(columns: Sequence[str]) -> list[str]:
-    """Return what stands behind a colon for each column: its place, as a name may be anything."""
+    """Return a parameter name for each column: its position, as a column's name may be anything."""
     return [f"c{place}" for place in range(len(columns))]
 
 
@@ -217,7 +229,7 @@ def column(name: str) -> str:
     return _quote(name.lower() if _PLAIN.fullmatch(name) else name)
 
 
-def _vector(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
+def _vector(row: Row, columns: Mapping[str, str]) -> dict[str, Json]:
     for part in ("id", "vector"):
         if part not in row:
             raise BadSink(f"`data` of a vector sink needs {part!r}: there is {', '.join(row)}")

@@ -1,54 +1,52 @@
-"""Sinks of results that no worker has in hand: of a loop, a called playbook, the whole playbook.
+"""Sinks that become steps: those of a loop, of a called playbook and of the whole playbook.
 
-Such a sink is a step of its own. That of a loop or a call comes right behind it and takes over
-its arcs, which the author never sees; the playbook's own is entered when nothing else is left.
+No worker has such a result at hand. The step of a loop's or a call's sink follows it and takes
+over its arcs; the author never sees it. The playbook's own runs when nothing else is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 from streams.events.model import Json
 from streams.playbook.data_flow import key_paths_of
 from streams.playbook.deferred_saves import task_names
-from streams.playbook.draft import PlaybookDraft
+from streams.playbook.draft import PlaybookDraft, WorkflowSource
 from streams.playbook.expressions import Template, compile_value
 from streams.playbook.model import Arc, Loop, Step, Task
 from streams.playbook.return_value import as_envelope
 from streams.playbook.sinks.auth import with_auth
 from streams.playbook.tasks import configs_of, step_sink
-from streams.playbook.yaml_document import Path
+from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 
 def needs_own_step(loop: Loop | None, tasks: Sequence[Task]) -> bool:
-    """Say whether a step's sink needs a step of its own."""
+    """Return whether a step's sink needs a step of its own."""
     return loop is not None or any(task.kind == "playbook" for task in tasks)
 
 
 def with_sinks(
     draft: PlaybookDraft,
-    top: Mapping[str, Any],
+    source: WorkflowSource,
     steps: Mapping[str, Step],
-    places: Mapping[str, Path],
-    workbook: Mapping[str, Any],
     returns: Template | None,
 ) -> tuple[dict[str, Step], str | None]:
     """Return all steps, those of sinks included, and the one of the playbook's own sink."""
     made: dict[str, Step] = {}
     for name, step in steps.items():
-        path = places[name]
-        written = top["workflow"][path[1]]
+        written = source.steps[name]
         block = written.get("sink")
         if not isinstance(block, dict) or not needs_own_step(step.loop, step.tasks):
             made[name] = step
             continue
-        path = (*path, "sink")
-        block = with_auth(draft, block, configs_of(written, workbook), path, is_later=True)
-        before, after = _followed(draft, step, block, path, _free(name, steps))
+        path = (*source.paths[name], "sink")
+        tasks = configs_of(written, source.workbook)
+        sink = with_auth(draft, block, tasks, path, is_later=True)
+        before, after = _followed(draft, step, sink, path, _free(name, steps))
         made |= {name: before, after.name: after}
-    block = top.get("sink")
+    block = source.top.get("sink")
     if not isinstance(block, dict) or not steps:
         return made, None
     last = _last(draft, block, steps, _free("playbook", made), returns)
@@ -56,13 +54,13 @@ def with_sinks(
 
 
 def _followed(
-    draft: PlaybookDraft, step: Step, block: Mapping[str, Any], path: Path, name: str
+    draft: PlaybookDraft, step: Step, block: Authored, path: Path, name: str
 ) -> tuple[Step, Step]:
     goes_on = step.on_error == "continue"
     if block.get("on", "success") != "success" and not goes_on:
-        hint = f"say on_error: continue, or route errors to a step that saves {step.name}"
+        hint = f"add on_error: continue, or route errors to a step that saves {step.name}"
         draft.report((*path, "on"), "a loop or a call that fails ends here", hint, at_key=True)
-    task = step_sink(draft, block, path, (), subject=_Result(step.name))
+    task = step_sink(draft, block, path, subject=_Result(step.name))
     after = Step(
         name=name,
         tasks=(task,),
@@ -83,7 +81,7 @@ def _followed(
 
 def _last(
     draft: PlaybookDraft,
-    block: Mapping[str, Any],
+    block: Authored,
     steps: Mapping[str, Step],
     name: str,
     returns: Template | None,
@@ -96,7 +94,7 @@ def _last(
         if returns is None
         else _Returned(returns)
     )
-    task = step_sink(draft, block, ("sink",), (), subject=subject, passes=returns is None)
+    task = step_sink(draft, block, ("sink",), subject=subject, passes=returns is None)
     key_paths = key_paths_of((task,), None)
     return Step(
         name=name, tasks=(task,), reads=task_names(task), key_paths=key_paths, pool=_pool(steps)
@@ -104,7 +102,7 @@ def _last(
 
 
 def _may_end(step: Step, steps: Mapping[str, Step]) -> bool:
-    """Say whether nothing may come after a step: no arc holds, or what comes is skipped."""
+    """Return whether a step may be the last: no arc holds, or the next step is skipped."""
     nexts = [steps.get(arc.step) for arc in step.arcs]
     is_led_on = any(arc.when is None for arc in step.arcs)
     return not is_led_on or any(one is not None and one.when is not None for one in nexts)
@@ -121,6 +119,10 @@ def _free(name: str, steps: Mapping[str, Step]) -> str:
     return made
 
 
+def _value(scope: Mapping[str, object], name: str) -> Json:
+    return cast(Json, scope.get(name))
+
+
 def _after_error(name: str, arc: Arc) -> Arc:
     failed = compile_value(f"{{{{ {name}.status == 'error' }}}}")
     return arc if arc.when is None else replace(arc, when=_Both(failed, arc.when))
@@ -128,19 +130,18 @@ def _after_error(name: str, arc: Arc) -> Arc:
 
 def _after_sink(step: str, sink: str, arc: Arc) -> Arc:
     asks = arc.when is not None and step in arc.when.names
-    return replace(arc, when=_Judged(step, sink, arc.when)) if asks and arc.when else arc
+    return replace(arc, when=_WithSinkStatus(step, sink, arc.when)) if asks and arc.when else arc
 
 
-class _Judged:
-    """Asks about a step as if its sink were part of it: where that failed, the step did."""
+class _WithSinkStatus:
+    """A condition that treats a step whose sink failed as failed."""
 
     def __init__(self, step: str, sink: str, when: Template) -> None:
         self._step, self._sink, self._when = step, sink, when
         self.names, self.key_paths = when.names | {sink}, when.key_paths | {(sink, "status")}
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        step: Any = scope.get(self._step)
-        sink: Any = scope.get(self._sink)
+        step, sink = scope.get(self._step), scope.get(self._sink)
         if isinstance(step, Mapping) and isinstance(sink, Mapping) and sink["status"] == "error":
             failed = {"status": "error", "error": sink.get("error")}
             scope = {**scope, self._step: {**step, **failed}}
@@ -164,8 +165,8 @@ class _Result:
     def __init__(self, step: str) -> None:
         self._step, self.names, self.key_paths = step, frozenset({step}), frozenset({(step,)})
 
-    def render(self, scope: Mapping[str, object]) -> Any:
-        return scope.get(self._step)
+    def render(self, scope: Mapping[str, object]) -> Json:
+        return _value(scope, self._step)
 
 
 class _Last:
@@ -174,14 +175,11 @@ class _Last:
     def __init__(self, steps: frozenset[str]) -> None:
         self.names, self.key_paths = steps, frozenset((name,) for name in steps)
 
-    def render(self, scope: Mapping[str, object]) -> Any:
-        args: Any = scope.get("args")
-        nothing: dict[str, Any] = {
-            "status": "success",
-            "data": None,
-            "meta": {},
-        }  # of a step that only routes
-        return scope.get(args.get("last_step", ""), nothing)
+    def render(self, scope: Mapping[str, object]) -> Json:
+        last = str(as_mapping(_value(scope, "args")).get("last_step", ""))
+        if last not in scope:  # a step that only routes has no result
+            return {"status": "success", "data": None, "meta": {}}
+        return _value(scope, last)
 
 
 class _Returned:
@@ -190,5 +188,5 @@ class _Returned:
     def __init__(self, returns: Template) -> None:
         self._returns, self.names, self.key_paths = returns, returns.names, returns.key_paths
 
-    def render(self, scope: Mapping[str, object]) -> Any:
+    def render(self, scope: Mapping[str, object]) -> Json:
         return {"meta": {}, **as_envelope(self._returns.render(scope))}

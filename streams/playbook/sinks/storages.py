@@ -1,4 +1,4 @@
-"""The storages a sink can name: what each takes, needs and promises."""
+"""The storages a sink can name: their modes, options, drivers and guarantees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClientPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """What one storage takes; the first of `modes` is the usual one."""
+    """What one storage takes; the first of `modes` is the default."""
 
     modes: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
@@ -36,9 +36,9 @@ class Storage:
     has_format: bool = False
     spec: tuple[str, ...] = ()
     drivers: Mapping[str, ClientPackage | None] = field(default_factory=dict)
-    """Ours, the first being the usual one; None: it needs nothing more."""
+    """Built-in drivers, the default first; None: it needs no package."""
     repeats: tuple[str, ...] = ()
-    """Modes in which an attempt that comes again writes again."""
+    """Modes in which a repeated attempt writes again."""
 
 
 def _extra(name: str, module: str) -> ClientPackage:
@@ -108,8 +108,8 @@ _VALUE = re.compile(r"'(?:[^']|'')*'|[:$]\w+")
 _COUNTS = re.compile(r"([\w.]+)\s*=[^;=]*\b\1\b[^;=]*?[-+*/|]")
 
 
-def usual_driver(storage: str, dialect: str) -> str:
-    """Return the driver that is meant where none is named."""
+def default_driver(storage: str, dialect: str) -> str:
+    """Return the default driver of a storage and dialect."""
     known = STORAGES[storage]
     if dialect not in ("", *known.dialects):
         return dialect
@@ -117,7 +117,7 @@ def usual_driver(storage: str, dialect: str) -> str:
 
 
 def missing(storage: str, driver: str) -> str | None:
-    """Say why a driver cannot be used here, and what to do; None: it can."""
+    """Return why a driver cannot be used here, and what to do; None: it can."""
     known = STORAGES[storage].drivers
     if not driver or f"{storage}.{driver}" in plugged():
         return None
@@ -129,12 +129,23 @@ def missing(storage: str, driver: str) -> str | None:
         )
     client = known[driver]
     if client is not None and not _is_there(client.module):
-        return f"{storage} needs the package {client.module}, which is not here: {client.install}"
+        return (
+            f"{storage} needs the package {client.module}, which is not installed: {client.install}"
+        )
     return None
 
 
+def exactly_once_hint(storage: str) -> str:
+    """Return what an author can do so that a repeated attempt changes nothing."""
+    known = STORAGES[storage]
+    if not known.modes:
+        return "write MERGE instead of CREATE, where that matters"
+    same = " or ".join(mode for mode in known.modes if mode not in known.repeats)
+    return f"mode {same} writes the same once more; postgres and duckdb append once"
+
+
 def is_exact(storage: str, mode: str, statement: str | None) -> bool:
-    """Say whether an attempt that comes again leaves what one attempt would have left."""
+    """Return whether a repeated attempt leaves the same data as one attempt."""
     if statement is None:
         return mode not in STORAGES[storage].repeats
     if storage not in ("snowflake", "graph"):

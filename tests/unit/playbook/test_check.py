@@ -56,15 +56,15 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
     for expected in (
         "4:1 unknown key 'worklaod' | did you mean 'workload'?",
         "7:18 there is no tool 'htpp' | did you mean 'http'?",
-        "7:29 is no template: unexpected '}' | None",
+        "7:29 is not a valid template: unexpected '}' | None",
         "8:5 unknown key 'nxt' | did you mean 'next'?",
         "10:15 there is no step 'lod' | did you mean 'load'?",
         "15:59 there is no 'jmp' | did you mean 'jump'?",
         "16:54 there is no task 'c' in this step | there are a, b",
-        "17:5 a postgres sink needs a table | add `table`, which must be there already",
+        "17:5 a postgres sink needs a table | add `table`; the table must exist already",
     ):
         assert expected in lines
-    assert any("11:15 is a text, which always holds" in line for line in lines)
+    assert any("11:15 is a text, which is always true" in line for line in lines)
     assert any("13:5 has neither `in` nor `cursor`" in line for line in lines)
     assert any("18:11 step 'alone' is never reached" in line for line in lines)
     assert not any("'load' is never reached" in line for line in lines)
@@ -75,11 +75,11 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
     ("body", "message"),
     [
         ("workflow: []\n", "has no steps"),
-        ("workflow:\n  - step: a\n  - step: a\n", "step 'a' is there twice"),
+        ("workflow:\n  - step: a\n  - step: a\n", "step 'a' is defined twice"),
         ("workflow:\n  - {tool: {kind: noop}}\n", "'step' is missing in this step"),
         ("workflow:\n  - step: workload\n", "means something else in templates"),
         ("workflow:\n  - step: range\n", "means something else in templates"),
-        ("workflow:\n  - step: load-data\n", "is no name for a step"),
+        ("workflow:\n  - step: load-data\n", "is not a valid step name"),
         ("workflow:\n  - {step: a, next: end}\n", "leave `next` out where the playbook ends"),
         ("workflow:\n  - {step: a, on_error: ignore}\n", "there is no 'ignore'"),
         ("workflow:\n  - {step: a, tool: {url: x}}\n", "has no kind"),
@@ -87,12 +87,12 @@ def test_everything_wrong_is_said_at_once_with_line_column_and_hint() -> None:
         ("workflow:\n  - {step: a, tool: [{b: {kind: noop}, c: {kind: noop}}]}\n", "not one label"),
         (
             "workflow:\n  - {step: a, tool: [{b: {kind: noop}}, {b: {kind: noop}}]}\n",
-            "'b' is there",
+            "'b' is used twice",
         ),
         ("workflow:\n  - {step: a, tool: {kind: workbook, name: x}}\n", "no action 'x'"),
-        ("workflow:\n  - {step: a, tool: {kind: python, code: 'def ('}}\n", "is no Python"),
-        ("workflow:\n  - {step: a, when: 'x > 1'}\n", "is a text, which always holds"),
-        ("workflow:\n  - {step: a, when: '{{ ctx.x }} > 1'}\n", "is a text, which always holds"),
+        ("workflow:\n  - {step: a, tool: {kind: python, code: 'def ('}}\n", "is not valid Python"),
+        ("workflow:\n  - {step: a, when: 'x > 1'}\n", "is a text, which is always true"),
+        ("workflow:\n  - {step: a, when: '{{ ctx.x }} > 1'}\n", "is a text, which is always true"),
         ("workflow:\n  - {step: a, set: x}\n", "is a text, not a mapping"),
         ("workflow:\n  - {step: a, loop: {in: [1]}}\n", "a loop without a tool does nothing"),
         ("workflow: 5\n", "should be a list, not 5"),
@@ -142,8 +142,8 @@ def test_two_modes_that_differ_are_refused() -> None:
         ("[{else: {do: jump}}]", "jumps nowhere"),
         ("[{else: {do: jump, to: tusk}}]", "did you mean 'task'?"),
         ("[{else: {do: explode}}]", "there is no 'explode'"),
-        ("[{expr: 'outcome.ok', do: break}]", "is a text, which always holds"),
-        ("[{expr: '{{ outcome.ok }}'}]", "says nothing to do"),
+        ("[{expr: 'outcome.ok', do: break}]", "is a text, which is always true"),
+        ("[{expr: '{{ outcome.ok }}'}]", "has no action"),
         ("[{else: {do: break}}, {expr: '{{ outcome }}', do: fail}]", "comes after `else`"),
         ("[{else: {do: retry, attempts: none}}]", "should be a whole number from 1, not 'none'"),
         ("[{else: {do: jump, to: task}}]", "task 'task' jumps for ever"),

@@ -98,7 +98,7 @@ def test_rows_go_together_where_they_have_the_same_columns() -> None:
     assert group_by_columns([a, b, c], ["id"]) == [[a, c], [b]]
     again = {"id": 1, "v": 3, "w": 1}
     assert group_by_columns([a, again, c], ["id"]) == [[a], [again], [c]]
-    with pytest.raises(BadSink, match="'id' is no column of a row: v"):
+    with pytest.raises(BadSink, match="'id' is not a column of a row: v"):
         group_by_columns([a, {"v": 1}], ["id"])
 
 
@@ -224,15 +224,15 @@ def test_the_playbooks_own_sink_comes_last() -> None:
         ("{storage: duckdb, table: t, mode: upsert}", "mode upsert needs a key"),
         (
             "{storage: duckdb, table: t, mode: upsert, key: idd, data: {id: 1}}",
-            "the key 'idd' is no column of `data`",
+            "the key 'idd' is not a column of `data`",
         ),
         ("{storage: file, mode: upsert}", "file has no mode 'upsert'"),
         ("{storage: kv, format: csv}", "kv has no format"),
         ("{storage: graph, data: {a: 1}}", "a graph sink needs a statement"),
         ("{storage: s3, statement: SELECT 1}", "s3 takes no statement"),
-        ("{storage: file, data: 1, args: 2}", "'args' says again what 'data' says"),
+        ("{storage: file, data: 1, args: 2}", "'args' repeats 'data'"),
         ("{storage: duckdb, statement: 'SELECT :a', params: {}}", ":a has no value"),
-        ("{storage: duckdb, statement: SELECT 1, mode: append}", "means nothing beside"),
+        ("{storage: duckdb, statement: SELECT 1, mode: append}", "has no meaning beside"),
         ("{storage: duckdb, statement: 'SELECT {{ a }}'}", "values are never put into"),
         (
             "{storage: graph, spec: {dialect: gremlin}, statement: g.V()}",
@@ -264,7 +264,7 @@ def test_the_playbooks_own_sink_comes_last() -> None:
         ),
         ("{storage: kv, spec: {driver: dynamodb}}", "there is no driver 'dynamodb' for kv"),
         ("{storage: file, eval: [{else: {do: jump, to: sink}}]}", "a sink cannot jump"),
-        ("{storage: file, when: always}", "is a text, which always holds"),
+        ("{storage: file, when: always}", "is a text, which is always true"),
     ],
 )
 def test_what_is_wrong_with_a_sink_is_said(sink: str, expected: str) -> None:
@@ -352,9 +352,9 @@ def test_a_loop_that_fails_cannot_have_its_error_persisted_by_its_own_sink() -> 
 
 
 def test_names_of_a_sink_are_known_in_it_only() -> None:
-    assert not any("no name that is known" in one for one in said("{data: '{{ this.status }}'}"))
+    assert not any("is not a known name" in one for one in said("{data: '{{ this.status }}'}"))
     outside = said("{}", tool="{kind: noop, data: '{{ this.status }}'}")
-    assert any("'this' is no name that is known" in one for one in outside)
+    assert any("'this' is not a known name" in one for one in outside)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_rows_that_would_write_one_file_are_warned_of(sink: str) -> None:
     def warned(name: str) -> bool:
         tool = f"{{kind: noop, sink: {{{sink.replace('NAME', repr(name))}}}}}"
         problems = said("{}", tool=tool, more="    loop: {in: [1]}\n")
-        return any("the last one stays" in one for one in problems)
+        return any("only the last one remains" in one for one in problems)
 
     assert (warned("a.json"), warned("{{ iter.item }}.json")) == (True, False)
 

@@ -33,8 +33,16 @@ workflow:
         ("{storage: snowflake, table: t}", "", "a snowflake sink needs an account"),
         ("{storage: kv, auth: r, data: {key: a, valu: 1}}", ".data.valu", "did you mean 'value'?"),
         ("{storage: kv, auth: r, data: {key: a}}", ".data", "needs 'value' in `data`"),
-        ("{storage: file, spec: {path: ../x}}", ".spec.path", "is no name in the folder of sinks"),
-        ("{storage: s3, spec: {bucket: b, key: /x}}", ".spec.key", "is no name in the bucket"),
+        (
+            "{storage: file, spec: {path: ../x}}",
+            ".spec.path",
+            "is not a valid name in the folder of sinks",
+        ),
+        (
+            "{storage: s3, spec: {bucket: b, key: /x}}",
+            ".spec.key",
+            "is not a valid name in the bucket",
+        ),
         ("{storage: file, mode: append, format: parquet}", ".format", "nothing can be appended"),
     ],
 )
@@ -121,17 +129,17 @@ def test_whatever_does_nothing_is_warned_of(sink: str, where: str) -> None:
         (
             "{storage: vector, auth: a, table: t, mode: upsert, key: [tenant, id]}",
             ".key",
-            "tells rows apart by 'id' alone",
+            "identifies rows by 'id' alone",
         ),
         (
             "{storage: vector, auth: a, table: t, mode: update, key: other, spec: {id_column: u}}",
             ".key",
-            "tells rows apart by 'u' alone",
+            "identifies rows by 'u' alone",
         ),
         (
             "{storage: postgres, auth: a, table: t, spec: {table: u}}",
             ".spec.table",
-            "'u' is not written to: `table` says 't'",
+            "'u' is not written to: `table` is 't'",
         ),
         (
             "{storage: s3, auth: a, spec: {bucket: b, prefix: 2026/11, key: a.json}}",
@@ -151,7 +159,7 @@ def test_whatever_does_nothing_is_warned_of(sink: str, where: str) -> None:
         (
             "{storage: postgres, auth: a, table: t, spec: {dsn: 'postgresql://h/d'}}",
             ".spec.dsn",
-            "the credential says which database",
+            "the credential names the database",
         ),
     ],
 )

@@ -49,11 +49,11 @@ def test_aliases_and_merges_are_written_out() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [1", "no YAML"),
+        ("a: [1", "not YAML"),
         ("a: 1\nb: 2\na: 3\n", "3:1: error: a: 'a' is there twice"),
         ("a: &x [*x]", "an alias that contains itself"),
         ("a: !secret x", "the tag '!secret'"),
-        ("a: 1\n---\nb: 2", "no YAML"),
+        ("a: 1\n---\nb: 2", "not YAML"),
         ("? [a]\n: 1", "a key is a text"),
     ],
 )
