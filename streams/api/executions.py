@@ -25,7 +25,7 @@ from streams.results.oversized_events import (
     Expired,
     absence,
     read_data,
-    resolve_envelope,
+    resolve_event,
     without_data,
 )
 
@@ -128,7 +128,7 @@ async def _whole(runtime: ApiRuntime, request: web.Request, event: Event) -> Eve
         return event
     expired = await _expired(runtime, event.root, ref.sha256)
     try:
-        return await resolve_envelope(runtime.payloads, event, expired=expired)
+        return await resolve_event(runtime.payloads, event, expired=expired)
     except PayloadMissing:
         return without_data(event)
 

@@ -16,7 +16,7 @@ from streams.execution.lease import Lease
 from streams.log.port import Appended
 from streams.payload.port import Scope
 from streams.playbook.result_policy import INLINE_BYTES
-from streams.results.oversized_events import externalize_envelope
+from streams.results.oversized_events import spill_event
 
 
 class Entity(Protocol):
@@ -106,6 +106,6 @@ async def append(
         **fields,
     )
     room = min(runtime.inline_bytes, INLINE_BYTES)
-    event = await externalize_envelope(runtime.payloads, event, room)
+    event = await spill_event(runtime.payloads, event, room)
     receipt = await runtime.log.append([event])
     return receipt.events[0]

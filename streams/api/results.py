@@ -38,7 +38,7 @@ async def resolve(runtime: ApiRuntime, request: web.Request) -> web.StreamRespon
     results = Results(runtime.log, runtime.clock)
     found = await results.find(uri, owner)
     if form == "ref":
-        return json_response(found.ref)
+        return json_response(found.ref.to_json())
     payload = found.payload
     if payload.media_type == MANIFEST and ARROW in request.headers.get("Accept", ""):
         return await send(request, await _joined(runtime, payload, results.ends(owner)))
@@ -63,7 +63,7 @@ async def of_execution(runtime: ApiRuntime, request: web.Request) -> web.Respons
         step=request.query.get("step"),
         task=request.query.get("task"),
     )
-    return json_response({"results": found})
+    return json_response({"results": [one.to_json() for one in found]})
 
 
 def _wants_json(request: web.Request) -> bool:

@@ -9,7 +9,7 @@ from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response
 from streams.kafka.feed.port import Record, TopicPartition
 from streams.payload.port import Scope
-from streams.results.oversized_events import externalize_envelope
+from streams.results.oversized_events import spill_event
 from streams.trigger.core import initialized
 from streams.trigger.port import Entry, Origin, Playbook
 from streams.trigger.record import KEY_HEADER, BadTrigger, Request, read_json, understand
@@ -27,7 +27,7 @@ async def start(runtime: ApiRuntime, request: web.Request) -> web.Response:
     origin = Origin("http", execution_id % _LANES, execution_id, "http")
     playbook, now = Playbook(found.catalog_id, found.version), runtime.clock.now()
     event = initialized(wanted, playbook, origin, execution_id=execution_id, now=now)
-    event = await externalize_envelope(runtime.payloads, event, runtime.inline_bytes)
+    event = await spill_event(runtime.payloads, event, runtime.inline_bytes)
     (entered,) = await runtime.ledger.enter([Entry(origin, event, wanted.key)])
     shown = {"execution_id": str(entered.execution_id), "path": wanted.path}
     return json_response({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)

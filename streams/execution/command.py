@@ -12,6 +12,7 @@ from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
 from streams.execution.fast_replace import copied
 from streams.execution.lease import Lease, expiry, lease_of
+from streams.results.envelope import Envelope
 
 
 class CommandStatus(StrEnum):
@@ -47,7 +48,7 @@ class Command:
     lease: Lease | None = None
     document: dict[str, Any] | None = None
     document_ref: PayloadRef | None = None
-    result: dict[str, Any] | None = None
+    result: Envelope | None = None
     output: PayloadRef | None = None
     error: str | None = None
 
@@ -84,10 +85,10 @@ def absorb_command(command: Command | None, fact: Fact, at: datetime) -> Command
             change["lease"] = None
         case "command.completed":
             change |= {"status": CommandStatus.COMPLETED, "lease": None, "error": None}
-            change |= {"result": body(fact.result), "output": fact.payload_ref}
+            change |= {"result": Envelope.parse(fact.result), "output": fact.payload_ref}
         case "command.failed":
             change |= {"status": CommandStatus.FAILED, "lease": None, "error": fact.error}
-            change |= {"result": body(fact.result), "output": fact.payload_ref}
+            change |= {"result": Envelope.parse(fact.result), "output": fact.payload_ref}
         case "command.cancelled":
             change |= {"status": CommandStatus.CANCELLED, "lease": None}
     return copied(command, **change)

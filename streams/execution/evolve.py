@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +13,9 @@ from streams.execution.command import absorb_command
 from streams.execution.fast_replace import copied, settle
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
-from streams.payload.content import reference_json
-from streams.results.references import rows_reference
-from streams.results.spilled import merged
+from streams.results.envelope import Envelope
+from streams.results.reference import Reference
+from streams.results.spill import merged
 
 _CTX = ("ctx", "ctx_elsewhere")
 
@@ -125,32 +125,31 @@ def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
         activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
         last_step=step if fact.status != "skipped" else plan.last_step,
     )
-    plan = _changed(plan, changes)
+    plan = _changed(plan, Envelope(changes))
     if left is not None:
         plan = _forget(plan, left)
     if fact.status == "error":
         plan = _failed_step(plan, fact, changes)
     elif fact.status == "skipped":
-        skipped: dict[str, Any] = {"status": "skipped", "data": None, "meta": {}}
-        plan = copied(plan, results={**plan.results, step: skipped})
+        plan = copied(plan, results={**plan.results, step: Envelope.of("skipped")})
     return plan
 
 
-def _changed(plan: Plan, result: Mapping[str, Any]) -> Plan:
-    """Return the plan with the changes of `ctx` that an event's result tells."""
-    changes, moved = result.get("ctx") or {}, result.get("ctx_elsewhere") or []
-    if not changes and not moved:
+def _changed(plan: Plan, result: Envelope) -> Plan:
+    """Return the plan with the changes of `ctx` in an event's result."""
+    changes, spilled = result.ctx, result.spilled_ctx
+    if not changes and not spilled:
         return plan
-    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes, moved)
+    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes, spilled)
     return copied(plan, ctx=ctx, ctx_elsewhere=groups)
 
 
 def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
     step = fact.node_name or ""
-    known = plan.results.get(step, {})
-    if known.get("status") != "error":
-        told = {"status": "error", "data": None, "meta": {}, "error": {"message": fact.error}}
-        plan = copied(plan, results={**plan.results, step: told})
+    known = plan.results.get(step)
+    if known is None or known.status != "error":
+        failed = Envelope.of("error").with_fields(error={"message": fact.error})
+        plan = copied(plan, results={**plan.results, step: failed})
     match changes.get("then"):
         case "continue":
             why = fact.error or f"step {step} failed"
@@ -186,13 +185,13 @@ def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
     if known is None:
         plan = _attach_command(plan, command.step, command.activation, command_id, command.tool)
     if command.tool != "cursor.plan" and fact.type in ("command.completed", "command.failed"):
-        envelope = {k: v for k, v in (command.result or {}).items() if k not in _CTX}
-        envelope.setdefault("status", "success" if fact.type == "command.completed" else "error")
-        envelope.setdefault("meta", {})
-        if command.output is not None:
-            envelope["_ref"] = reference_json(command.output)
+        given = command.result or Envelope({})
+        fields = given.without(*_CTX).fields
+        fields.setdefault("status", "success" if fact.type == "command.completed" else "error")
+        fields.setdefault("meta", {})
+        envelope = Envelope(fields).with_payload(command.output)
         plan = copied(plan, results={**plan.results, command.step: envelope})
-        plan = _changed(plan, command.result or {})
+        plan = _changed(plan, given)
     return plan
 
 
@@ -230,17 +229,19 @@ def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
         "failed": stage.rows_failed,
         "frames": stage.frames_done,
     }
-    envelope: dict[str, Any] = {
-        "status": "error" if fact.status == "failed" else "success",
-        "meta": {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)},
-    }
-    if fact.payload_ref is None:
-        envelope["data"] = counts
+    envelope = Envelope(
+        {
+            "status": "error" if fact.status == "failed" else "success",
+            "meta": {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)},
+        }
+    )
+    if (ref := fact.payload_ref) is None:
+        envelope = envelope.with_fields(data=counts)
     else:
-        rows = rows_reference(plan.execution_id, stage.step, stage.loop_id, fact.payload_ref)
-        envelope |= {"counts": counts, "ref": rows, "_ref": reference_json(fact.payload_ref)}
+        rows = Reference.to_rows(plan.execution_id, stage.step, stage.loop_id, ref)
+        envelope = envelope.with_fields(counts=counts, ref=rows.to_json()).with_payload(ref)
     if fact.status == "failed":
-        envelope["error"] = {"message": fact.error, "rows": list(stage.errors)}
+        envelope = envelope.with_fields(error={"message": fact.error, "rows": list(stage.errors)})
     return copied(plan, results={**plan.results, stage.step: envelope})
 
 
@@ -254,7 +255,7 @@ def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
     changed = absorb_in_stage(stage, fact, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
     if fact.type == "frame.committed":
-        plan = _changed(plan, body(fact.result))
+        plan = _changed(plan, Envelope.parse(fact.result))
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":

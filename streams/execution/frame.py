@@ -12,7 +12,7 @@ from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
 from streams.execution.fast_replace import copied
 from streams.execution.lease import Lease, expiry, lease_of
-from streams.results.spilled import Group
+from streams.results.spill import Group
 
 
 class FrameStatus(StrEnum):

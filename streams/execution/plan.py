@@ -9,7 +9,8 @@ from typing import Any
 from streams.events.model import PayloadRef, Root
 from streams.execution.command import Command
 from streams.execution.stage import Stage
-from streams.results.spilled import Group
+from streams.results.envelope import Envelope
+from streams.results.spill import Group
 
 RUNNING, COMPLETED, PARTIAL, FAILED, CANCELLED = (
     "RUNNING",
@@ -67,8 +68,8 @@ class Plan:
     ctx: dict[str, Any] = field(default_factory=dict)
     ctx_elsewhere: list[Group] = field(default_factory=list)
     """The values of `ctx` that no event could carry."""
-    results: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The last result of each step: its envelope, with `_ref` where the data is elsewhere."""
+    results: dict[str, Envelope] = field(default_factory=dict)
+    """The last result of each step."""
     visits: dict[str, int] = field(default_factory=dict)
     activations: dict[str, Activation] = field(default_factory=dict)
     commands: dict[int, Command] = field(default_factory=dict)

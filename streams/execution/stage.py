@@ -10,7 +10,7 @@ from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
 from streams.execution.fast_replace import copied
 from streams.execution.frame import Frame, FrameStatus, absorb_frame
-from streams.results.spilled import Group, merged
+from streams.results.spill import Group, merged
 
 ERRORS_KEPT = 10
 

@@ -16,7 +16,6 @@ from streams.events.model import NewEvent, PayloadRef
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
-from streams.payload.content import reference_from
 from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, over
 from streams.planner.limits import Rules
@@ -32,7 +31,8 @@ from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.playbook.return_value import as_envelope
-from streams.results.inline import is_inline
+from streams.results.envelope import Envelope
+from streams.results.spill import is_inline
 
 _ROUNDS = 10_000
 _INSIDE = ("_ref", "tasks", "tasks_elsewhere")
@@ -226,11 +226,10 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
         for name in ("meta", "error") if given["status"] == "success" else ():
             _check_small(draft, given, name)
         return {**given, **({"data": inline} if ref is None else {})}, ref
-    nothing: dict[str, Any] = {"status": "success", "data": None, "meta": {}}
-    last = plan.results.get(_last_step(draft), nothing)
-    whole = {k: v for k, v in last.items() if k not in _INSIDE}
-    if (found := last.get("_ref")) is not None:
-        return whole, reference_from(found)
+    last = plan.results.get(_last_step(draft)) or Envelope.of("success")
+    whole = last.without(*_INSIDE).fields
+    if (found := last.payload) is not None:
+        return whole, found
     if "ref" in whole:
         return whole, None
     inline, ref = draft.externalize(whole.get("data"))

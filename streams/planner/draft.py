@@ -21,9 +21,9 @@ from streams.planner.limits import Rules
 from streams.planner.needs import Known
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
-from streams.results.inline import NAMES_BYTES, VALUES_BYTES, is_inline, leaving
-from streams.results.references import result_reference, result_uri
-from streams.results.spilled import group_of
+from streams.results.limits import VALUES_BYTES
+from streams.results.reference import Reference, result_uri
+from streams.results.spill import Spill, is_inline, spill
 
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
@@ -117,30 +117,29 @@ class Draft:
             return orjson.loads(data), None
         return None, self.attach(data, JSON)
 
-    def parted(self, name: str, values: dict[str, Any], step: str, visit: int) -> dict[str, Any]:
-        """Return the fields of an event that tell `values`: those it carries, where others are."""
-        moved = too_large(name, values)
-        if not moved:
+    def spill(self, name: str, values: dict[str, Any], step: str, visit: int) -> dict[str, Any]:
+        """Return the fields of an event for `values`: those it carries, and where others are."""
+        parts = split_values(name, values)
+        if not parts.spilled:
             return {name: values} if values else {}
-        ref = self.attach(encode(moved), JSON)
-        self.moment = replace(self.moment, known=self.moment.known.having(ref, moved))
-        self._tell_stored(
+        ref = self.attach(encode(parts.spilled), JSON)
+        self.moment = replace(self.moment, known=self.moment.known.having(ref, parts.spilled))
+        self._emit_stored(
             ref, name, step, derive_id(self.plan.execution_id, visit, f"{name}/{step}")
         )
-        kept = {key: value for key, value in values.items() if key not in moved}
-        return {name: kept, f"{name}_elsewhere": [group_of(moved, ref)]}
+        return parts.fields(name, ref)
 
-    def _tell_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
-        """Draft the event by which values live that their own event only names."""
+    def _emit_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
+        """Draft the event that makes a result of values that their own event only names."""
         uri = result_uri(self.plan.execution_id, step, name, result_id)
-        reference = result_reference(uri, ref, store="object", scope="permanent")
+        reference = Reference.to_payload(uri, ref, store="object", scope="permanent")
         meta = {"result_id": str(result_id), "store": "object", "scope": "permanent", "task": name}
         self.emit(
             "result.stored",
             str(result_id),
             node_name=step,
             meta=meta,
-            result=reference,
+            result=reference.to_json(),
             payload_ref=ref,
         )
 
@@ -152,16 +151,16 @@ class Draft:
         return ref
 
 
-def too_large(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return those of an author's named values that an event cannot carry.
+def split_values(name: str, values: dict[str, Any]) -> Spill:
+    """Split an author's named values into those an event carries and those it cannot.
 
     Raises:
         ExpressionFailed: they are not JSON, or too many.
     """
-    gone = leaving({key: encode(value) for key, value in values.items()}, VALUES_BYTES)
-    if sum(map(len, gone)) > NAMES_BYTES:
+    parts = spill(values, VALUES_BYTES, encode)
+    if parts.has_too_many_names:
         raise ExpressionFailed(name, f"has {len(values)} names, too many; keep them under one")
-    return {key: values[key] for key in gone}
+    return parts
 
 
 def encode(value: Any) -> bytes:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from streams.events.model import PayloadRef
 from streams.execution.plan import Activation, Plan
 from streams.payload.port import Scope
 from streams.planner.draft import Moment
 from streams.planner.needs import Unreadable
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import Template
-from streams.playbook.views import result_view
-from streams.results.references import data_of
 from streams.results.resolve import (
     Keys,
-    Missing,
-    filled,
+    NeededPayload,
+    Resolving,
     keys_from,
-    missing,
-    tasks_sought,
-    with_tasks,
+    names_read,
+    resolve,
+    resolve_groups,
+    run,
 )
-from streams.results.spilled import names_read, sought
+
+T = TypeVar("T")
 
 
 def render(
@@ -50,25 +48,20 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
     owner = Scope(plan.tenant_id, plan.organization_id)
-    elsewhere = dict(_elsewhere(steps, owner))
+    payloads = {
+        name if task is None else f"{name}.{task}": uri
+        for name, envelope in steps.items()
+        for task, uri in envelope.payloads(owner)
+    }
     return {
         "workload": workload_of(plan, moment) if "workload" in reads else {},
         "ctx": plan.ctx,
         "args": activation.args,
-        "steps": steps,
+        "steps": {name: envelope.to_json() for name, envelope in steps.items()},
         **({"ctx_elsewhere": plan.ctx_elsewhere} if plan.ctx_elsewhere else {}),
         **({"args_elsewhere": activation.args_elsewhere} if activation.args_elsewhere else {}),
-        **({"blobs_refs": elsewhere} if elsewhere else {}),
+        **({"blobs_refs": payloads} if payloads else {}),
     }
-
-
-def _elsewhere(steps: Mapping[str, Mapping[str, Any]], owner: Scope) -> Iterator[tuple[str, str]]:
-    """Yield the names of data that is elsewhere, by step, or by step and task."""
-    for name, envelope in steps.items():
-        tasks = {f"{name}.{label}": one for label, one in (envelope.get("tasks") or {}).items()}
-        for path, one in {name: envelope, **tasks}.items():
-            if one is not None and (ref := data_of(one, owner)) is not None:
-                yield path, (one.get("ref") or {}).get("ref") or ref.uri
 
 
 def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
@@ -86,39 +79,36 @@ def _scope(ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
     args: dict[str, Any] = {}
     if activation is not None:
         names = names_read("args", ways)
-        groups = sought(activation.args_elsewhere, None if names is None else names | wanted, owner)
-        args = {**activation.args, **_found("args", groups, moment)}
-    moved = sought(plan.ctx_elsewhere, names_read("ctx", ways), owner)
+        groups = resolve_groups(
+            activation.args_elsewhere, None if names is None else names | wanted, owner
+        )
+        args = {**activation.args, **_resolved("args", groups, moment)}
+    spilled = resolve_groups(plan.ctx_elsewhere, names_read("ctx", ways), owner)
     scope: dict[str, Any] = {**args, "args": dict(args)}
-    scope["ctx"] = {**plan.ctx, **_found("ctx", moved, moment)}
+    scope["ctx"] = {**plan.ctx, **_resolved("ctx", spilled, moment)}
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:
         scope["workload"] = workload_of(plan, moment)
     for name in wanted & plan.results.keys():
-        keys, found = keys_from(name, ways), {}
-        tasks = tasks_sought(plan.results[name], keys, owner)
-        envelope = with_tasks(plan.results[name], _found(name, tasks, moment))
-        for gap in missing(envelope, keys, owner):
-            found[gap.task] = _loaded(name, gap, moment)
-        scope[name] = result_view(filled(envelope, found))
+        whole = resolve(plan.results[name], keys_from(name, ways), owner)
+        scope[name] = _resolved(name, whole, moment).view()
     return scope
 
 
-def _found(
-    what: str, groups: Iterable[tuple[list[str], PayloadRef]], moment: Moment
-) -> dict[str, Any]:
-    """Return values that no event could carry."""
-    found: dict[str, Any] = {}
-    for names, ref in groups:
-        values = moment.known.result(ref)
-        if isinstance(values, Unreadable):
-            raise ExpressionFailed(f"{{{{ {what}.{names[0]} }}}}", values.why)
-        found |= {name: values[name] for name in names}
-    return found
+def _resolved(name: str, resolving: Resolving[T], moment: Moment) -> T:
+    """Return what `resolving` comes to, with the payloads that are known.
 
+    Raises:
+        ExpressionFailed: one of them cannot be read.
+        NeedsResult: one of them was not loaded yet.
+    """
 
-def _loaded(name: str, gap: Missing, moment: Moment) -> Any:
-    value = moment.known.result(gap.ref)
-    if isinstance(value, Unreadable):
+    def read(need: NeededPayload) -> Any:
+        value = moment.known.result(need.ref)
+        if not isinstance(value, Unreadable):
+            return value
+        if need.names:
+            raise ExpressionFailed(f"{{{{ {name}.{need.names[0]} }}}}", value.why)
         raise ExpressionFailed(f"{{{{ {name} }}}}", f"the result of step {name!r} {value.why}")
-    return value
+
+    return run(resolving, read)

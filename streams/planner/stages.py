@@ -20,7 +20,7 @@ from streams.planner.windows import has_more, windows
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Loop, Mode
 from streams.results.reading import MANIFEST
-from streams.results.references import rows_reference
+from streams.results.reference import Reference
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
 _LONGEST_DELAY = timedelta(seconds=30)
@@ -53,7 +53,7 @@ def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Co
     if command.output is not None:
         found = draft.moment.known.payload(command.output)
     else:
-        found = (command.result or {}).get("data") or {}
+        found = (None if command.result is None else command.result.data) or {}
     assert loop.cursor is not None
     name = "boundaries" if loop.cursor.form == "keyset" else "ranges"
     listed, ref = draft.externalize(found[name])
@@ -336,7 +336,7 @@ def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
             "scope": "permanent",
             "task": stage.step,
         },
-        result=rows_reference(draft.plan.execution_id, stage.step, stage.loop_id, ref),
+        result=Reference.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref).to_json(),
         payload_ref=ref,
     )
     return ref

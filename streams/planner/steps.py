@@ -9,11 +9,12 @@ from streams.events.model import NewEvent
 from streams.execution.command import Command, CommandStatus
 from streams.execution.plan import Activation
 from streams.ids import derive_id, derive_root_id
-from streams.planner.draft import Draft, execution_root, shortened, too_large
+from streams.planner.draft import Draft, execution_root, shortened, split_values
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
-from streams.results.spilled import merged
+from streams.results.envelope import Envelope
+from streams.results.spill import merged
 
 PLANNER_POOL = "planner"
 """Commands of this pool are the planner's own: no worker gets them."""
@@ -36,7 +37,7 @@ def enter(draft: Draft, step: str, args: dict[str, Any], from_step: str | None) 
     meta: dict[str, int | str] = {"activation": visit}
     if from_step is not None:
         meta["from_step"] = from_step
-    context = draft.parted("args", args, step, visit)
+    context = draft.spill("args", args, step, visit)
     draft.emit(
         "step.enter",
         f"{step}/{visit}",
@@ -168,20 +169,14 @@ def _judge(
     draft: Draft, activation: Activation, step: Step, ending: Ending, changes: dict[str, Any]
 ) -> tuple[list[tuple[str, dict[str, Any]]], str]:
     """Return the arcs taken with their arguments, and what an error leads to."""
-    known = draft.plan.results.get(step.name, {})
+    known = draft.plan.results.get(step.name)
     ctx, groups = merged(draft.plan.ctx, draft.plan.ctx_elsewhere, changes, ())
     plan = replace(draft.plan, ctx=ctx, ctx_elsewhere=groups)
-    if ending.status == "skipped" or (ending.status == "error" and not known):
-        told: dict[str, Any] = {
-            "status": ending.status,
-            "data": None,
-            "meta": {},
-            "error": ending.error,
-        }
-        plan = replace(plan, results={**plan.results, step.name: told})
-    elif step.name not in plan.results:
-        told = {"status": "success", "data": None, "meta": {}}
-        plan = replace(plan, results={**plan.results, step.name: told})
+    if ending.status == "skipped" or (ending.status == "error" and known is None):
+        ended = Envelope.of(ending.status).with_fields(error=ending.error)
+        plan = replace(plan, results={**plan.results, step.name: ended})
+    elif known is None:
+        plan = replace(plan, results={**plan.results, step.name: Envelope.of("success")})
     arcs, then = step.arcs, "go"
     if ending.status == "error":
         then = "continue" if step.on_error == "continue" else "handled"
@@ -207,7 +202,7 @@ def _arguments(arc: Arc, plan: Any, draft: Draft, activation: Activation) -> dic
 
 def _values(name: str, value: Any) -> dict[str, Any]:
     values = _mapping(name, value)
-    too_large(name, values)  # what cannot be told at all is refused where it is the step's error
+    split_values(name, values)  # what cannot be told at all is refused where it is the step's error
     return values
 
 
@@ -223,7 +218,7 @@ def _exit(
     meta: dict[str, int | str] = {"activation": activation.number}
     if ending.loop_id is not None:
         meta["loop_id"] = str(ending.loop_id)
-    result = draft.parted("ctx", changes, activation.step, activation.number)
+    result = draft.spill("ctx", changes, activation.step, activation.number)
     if ending.status == "error":
         result |= {"then": then, "failed_rows": ending.failed_rows, "errors": list(ending.errors)}
     draft.emit(

@@ -19,7 +19,7 @@ from streams.execution.frame import Frame
 from streams.execution.plan import Plan
 from streams.execution.stage import Stage
 
-FORMAT = b"plans/4"
+FORMAT = b"plans/5"
 """Changes with the shape of the values; tables of another format are made anew."""
 _PLANS, _STAGES, _FRAMES = TypeAdapter(Plan), TypeAdapter(Stage), TypeAdapter(Frame)
 _CACHE_BYTES = 8 * 2**20

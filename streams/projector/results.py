@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from streams.events.event_fields import body, number, text
 from streams.events.model import Event
 from streams.projector.rows import ResultEndRow, ResultRefRow, Row
-from streams.results.references import result_uri
+from streams.results.reference import Reference, result_uri
 
 
 def result_rows(event: Event) -> Iterator[Row]:
@@ -21,14 +21,14 @@ def result_rows(event: Event) -> Iterator[Row]:
 
 
 def _stored(event: Event) -> ResultRefRow:
-    told, payload = body(event.result), event.payload_ref
+    ref, payload = Reference(body(event.result)), event.payload_ref
     result_id, task = number(event, "result_id"), text(event, "task")
     parent = event.meta.get("parent_result_id")
     step = event.node_name or "step"
     name = result_uri(event.root.id, step, task or step, result_id)
     return ResultRefRow(
         ref_id=result_id,
-        ref=str(told.get("ref") or name),
+        ref=ref.uri or name,
         execution_id=event.root.id,
         tenant_id=event.tenant_id,
         organization_id=event.organization_id,
@@ -41,9 +41,9 @@ def _stored(event: Event) -> ResultRefRow:
         content_type=None if payload is None else payload.media_type,
         byte_length=None if payload is None else payload.byte_length,
         sha256=None if payload is None else payload.sha256,
-        compression=body(told.get("meta")).get("compression"),
-        extracted=told.get("extracted"),
-        preview=told.get("preview"),
+        compression=ref.compression,
+        extracted=ref.extracted,
+        preview=ref.preview,
         expires_at=text(event, "expires_at"),
         created_at=event.ingest_time,
         last_seq=event.seq,

@@ -22,7 +22,7 @@ from streams.events.model import Event, PayloadRef, Root
 from streams.log.port import EventStore
 from streams.payload.port import Scope
 from streams.results.reading import Look
-from streams.results.references import result_reference
+from streams.results.reference import Reference
 
 FRAME = "frame"
 """What the names of frames say for a task."""
@@ -52,10 +52,10 @@ class ResultExpired(Refused):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundResult:
     """A result: its reference, and the payload that has it."""
 
-    ref: Mapping[str, Any]
+    ref: Reference
     payload: PayloadRef
 
 
@@ -65,7 +65,7 @@ class Results:
     def __init__(self, log: EventStore, clock: Clock) -> None:
         self._log, self._clock = log, clock
 
-    async def find(self, uri: str, owner: Scope, execution_id: int | None = None) -> Found:
+    async def find(self, uri: str, owner: Scope, execution_id: int | None = None) -> FoundResult:
         """Return the result with this name.
 
         With an `execution_id` the name may also be that of a payload, which some result of this
@@ -89,14 +89,14 @@ class Results:
 
     async def of_execution(
         self, execution_id: int, owner: Scope, *, step: str | None = None, task: str | None = None
-    ) -> list[Mapping[str, Any]]:
+    ) -> list[Reference]:
         """Return the references of an execution's results that have not ended, the oldest first.
 
         Raises:
             ForeignResult: the execution is another tenant's.
             Unavailable: the log is down.
         """
-        found: dict[str, Mapping[str, Any]] = {}
+        found: dict[str, Reference] = {}
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, f"execution {execution_id}", owner)
             if event.type == "result.expired":
@@ -104,7 +104,7 @@ class Results:
             elif event.type == "result.stored" and self._end(event) is None:
                 is_wanted = step in (None, event.node_name) and task in (None, text(event, "task"))
                 if is_wanted:
-                    found[str(event.meta["result_id"])] = body(event.result)
+                    found[str(event.meta["result_id"])] = Reference(body(event.result))
         return list(found.values())
 
     def ends(self, owner: Scope) -> Look:
@@ -127,7 +127,7 @@ class Results:
 
         return look
 
-    async def _with_payload(self, uri: str, execution_id: int, owner: Scope) -> Found:
+    async def _with_payload(self, uri: str, execution_id: int, owner: Scope) -> FoundResult:
         """Return the newest result of an execution that has this payload and has not ended."""
         found: dict[str, Event] = {}
         gone: ResultExpired | None = None
@@ -140,11 +140,11 @@ class Results:
                 found[one] = event
         for event in reversed(found.values()):
             if (end := self._end(event)) is None and event.payload_ref is not None:
-                return Found(body(event.result), event.payload_ref)
+                return FoundResult(Reference(body(event.result)), event.payload_ref)
             gone = gone or ResultExpired(uri, str(end), "ttl")
         raise gone or NoSuchResult(uri)
 
-    async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> Found | None:
+    async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult | None:
         root = Root("execution", name.execution_id)
         stored: Event | None = None
         async for event in self._log.read_stream(root, f"{root}/result/{name.key}"):
@@ -155,19 +155,19 @@ class Results:
                 raise _expired(uri, event)
         if stored is None or stored.payload_ref is None:
             return None
-        ref = body(stored.result)
-        if (ref.get("ref") or uri) != uri:
+        ref = Reference(body(stored.result))
+        if (ref.uri or uri) != uri:
             raise NoSuchResult(uri)
         if (end := self._end(stored)) is not None:
             raise ResultExpired(uri, end, "ttl")
-        return Found(ref, stored.payload_ref)
+        return FoundResult(ref, stored.payload_ref)
 
     def _end(self, stored: Event) -> str | None:
         """Return when a result's time to live ended; None: it has not."""
         end = text(stored, "expires_at")
         return end if _is_over(end, self._clock.now()) else None
 
-    async def _frame(self, uri: str, name: ResultUri, owner: Scope) -> Found:
+    async def _frame(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult:
         """Return a frame's rows, which are part of its loop's result."""
         root = Root("execution", name.execution_id)
         async for event in self._log.read_stream(root, f"{root}/frame/{name.key}"):
@@ -176,8 +176,8 @@ class Results:
                 if (name.step, name.task) != (event.node_name, FRAME):
                     break
                 payload = event.payload_ref
-                ref = result_reference(uri, payload, store="object", scope="permanent")
-                return Found(ref, payload)
+                ref = Reference.to_payload(uri, payload, store="object", scope="permanent")
+                return FoundResult(ref, payload)
         raise NoSuchResult(uri)
 
 

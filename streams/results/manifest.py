@@ -7,7 +7,7 @@ from typing import Any
 
 from streams.events.event_fields import Fact, body, number
 from streams.results.reading import Part
-from streams.results.references import results_of
+from streams.results.reference import results_of
 
 EVENTS = ("frame.dispatched", "frame.committed")
 

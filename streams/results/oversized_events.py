@@ -38,7 +38,7 @@ class Expired:
     reason: str
 
 
-async def externalize_envelope(
+async def spill_event(
     store: PayloadStore, event: NewEvent, threshold: int = INLINE_MAX_BYTES
 ) -> NewEvent:
     """Return the event with its data behind a reference, where it is larger than `threshold`.
@@ -75,7 +75,7 @@ def is_elsewhere(event: Event) -> bool:
     return whole is None or (key is not None and isinstance(whole, dict) and key not in whole)
 
 
-async def resolve_envelope(
+async def resolve_event(
     store: PayloadStore, event: Event, *, expired: Mapping[str, Expired] | None = None
 ) -> Event:
     """Return the event as its writer had it before its data was put elsewhere.

@@ -17,7 +17,7 @@ from streams.payload.content import check_owner, reference_from, reference_json
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, Scope
-from streams.results.references import is_reference, payload_of
+from streams.results.reference import Reference, is_reference
 
 MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
@@ -209,7 +209,7 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
     A row that only looks like a reference, that names a whole loop, or whose name is that of
     another loop's or step's result (`of`) is the author's own value and is left as it is.
     """
-    if not isinstance(row, dict) or not is_reference(row):
+    if not is_reference(row):
         return None
     if of is not None and not str(row.get("ref")).startswith(of):
         return None
@@ -217,7 +217,7 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
     if not isinstance(meta, dict) or meta.get("content_type") == MANIFEST:
         return None
     is_whole = _is_count(meta.get("bytes")) and _DIGEST.fullmatch(str(meta.get("sha256")))
-    return payload_of(row, owner) if is_whole else None
+    return Reference(row).payload(owner) if is_whole else None
 
 
 def scope_of(ref: PayloadRef) -> Scope:

@@ -1,30 +1,100 @@
-"""Which data of a result that lives elsewhere is needed, and the result with it put in."""
+"""Resolving: which payloads templates need of a result, and the result with their values.
+
+`resolve` and `resolve_groups` read nothing themselves. They yield what they need and are sent
+its value, so the planner (which asks for it and decides again) and the worker (which awaits
+it) share them: `run` and `run_async` drive them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from streams.events.locator import Locator
 from streams.events.model import PayloadRef
-from streams.payload.port import Scope
+from streams.payload.port import JSON, Scope
 from streams.playbook.template_compiler import list_positions
-from streams.playbook.views import wants_data, wants_task
-from streams.results.references import data_of
-from streams.results.spilled import names_in, sought
+from streams.playbook.views import METHODS, wants_data, wants_task
+from streams.results.envelope import Envelope
+from streams.results.spill import Group
 
 Keys = Collection[Sequence[str]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """Data that is not at hand: of the step's own result, or of the task with this label."""
+class NeededPayload:
+    """A payload that templates read: data of a result, or values that were spilled."""
 
-    task: str | None
     ref: PayloadRef
-    store: str
+    store: str = "object"
+    """The tier that may have a copy."""
+    task: str | None = None
+    """Whose data it is: the task with this label, or the step itself."""
     places: frozenset[int] | None = None
     """Where rows of a loop are named by their places only: which. None: all of it is needed."""
+    names: tuple[str, ...] = ()
+    """The spilled values that are needed; none: the payload is the data of a result."""
+
+
+Resolving = Generator[NeededPayload, Any, T]
+
+
+def run(resolving: Resolving[T], read: Callable[[NeededPayload], Any]) -> T:
+    """Return what `resolving` comes to, with values from `read`."""
+    try:
+        need = next(resolving)
+        while True:
+            need = resolving.send(read(need))
+    except StopIteration as done:
+        found: T = done.value
+        return found
+
+
+async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awaitable[Any]]) -> T:
+    """Do what `run` does, awaiting the values."""
+    try:
+        need = next(resolving)
+        while True:
+            need = resolving.send(await read(need))
+    except StopIteration as done:
+        found: T = done.value
+        return found
+
+
+def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]:
+    """Return the envelope with all data that these keys lead to; the rest stays in payloads."""
+    inner = [key[1:] if key and key[0] == "result" else key for key in keys]
+    tasks = yield from resolve_groups(envelope.spilled_tasks, first_names(inner), owner)
+    whole = envelope.with_tasks(tasks)
+    found: dict[str | None, Any] = {}
+    for need in needed(whole, keys, owner):
+        found[need.task] = yield need
+    return whole.with_data(found)
+
+
+def resolve_groups(
+    groups: Sequence[Group], names: Collection[str] | None, owner: Scope
+) -> Resolving[dict[str, Any]]:
+    """Return those of the spilled values that have these names; None: all names."""
+    values: dict[str, Any] = {}
+    for group in groups:
+        found = tuple(one for one in group["names"] if names is None or one in names)
+        if found:
+            payload = yield NeededPayload(_payload(group, owner), names=found)
+            values |= {name: payload[name] for name in found}
+    return values
+
+
+def needed(envelope: Envelope, keys: Keys, owner: Scope) -> Iterator[NeededPayload]:
+    """Yield the payloads of the data that these keys of a result lead to."""
+    if any(wants_data(one, envelope.fields) for one in keys):
+        for need in _data_of(None, envelope, owner):
+            yield replace(need, places=_places(envelope, keys))
+    for label, one in envelope.tasks.items():
+        if one is not None and any(wants_task(key, label, one.fields) for key in keys):
+            yield from _data_of(label, one, owner)
 
 
 def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
@@ -32,49 +102,25 @@ def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
     return [way[1:] for way in ways if way[0] == name]
 
 
-def missing(envelope: Mapping[str, Any], keys: Keys, owner: Scope) -> Iterator[Missing]:
-    """Yield the data that these ways into a result lead to and that is not in it."""
-    if any(wants_data(one, envelope) for one in keys):
-        for gap in _elsewhere(None, envelope, owner):
-            yield replace(gap, places=_places(envelope, keys))
-    for label, one in (envelope.get("tasks") or {}).items():
-        if one is not None and any(wants_task(key, label, one) for key in keys):
-            yield from _elsewhere(label, one, owner)
+def names_read(name: str, ways: Keys) -> set[str] | None:
+    """Return which values under `name` templates read; None: any of them."""
+    return first_names(keys_from(name, ways))
 
 
-def tasks_sought(
-    envelope: Mapping[str, Any], keys: Keys, owner: Scope
-) -> Iterator[tuple[list[str], PayloadRef]]:
-    """Yield the payloads that hold what a result tells of tasks which these ways lead to."""
-    groups = envelope.get("tasks_elsewhere") or ()
-    inner = [key[1:] if key and key[0] == "result" else key for key in keys]
-    return sought(groups, names_in(inner), owner)
+def first_names(keys: Keys) -> set[str] | None:
+    """Return the names that these keys of a mapping begin with; None: it may be any."""
+    if any(not key or key[0] in METHODS for key in keys):
+        return None
+    return {key[0] for key in keys}
 
 
-def with_tasks(envelope: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with what it tells of these tasks put in."""
-    whole = {k: v for k, v in envelope.items() if k != "tasks_elsewhere"}
-    return {**whole, "tasks": {**(envelope.get("tasks") or {}), **found}} if found else whole
-
-
-def filled(envelope: Mapping[str, Any], found: Mapping[str | None, Any]) -> dict[str, Any]:
-    """Return a result with data put in, by the task it is of; None is the step's own."""
-    whole = {k: v for k, v in envelope.items() if k != "_ref"}
-    for task, data in found.items():
-        if task is None:
-            whole["data"] = data
-        else:
-            whole["tasks"] = {**whole["tasks"], task: {**whole["tasks"][task], "data": data}}
-    return whole
-
-
-def _places(envelope: Mapping[str, Any], keys: Keys) -> frozenset[int] | None:
-    """Return the places of a loop's rows that templates name; None: they do not say."""
-    if "counts" not in envelope:
+def _places(envelope: Envelope, keys: Keys) -> frozenset[int] | None:
+    """Return the places of a loop's rows that templates name; None: they may read any."""
+    if "counts" not in envelope.fields:
         return None
     places: set[int] = set()
     for key in keys:
-        if not wants_data(key, envelope):
+        if not wants_data(key, envelope.fields):
             continue
         found = list_positions(key[1]) if len(key) > 1 and key[0] in ("data", "result") else None
         if found is None:
@@ -83,7 +129,17 @@ def _places(envelope: Mapping[str, Any], keys: Keys) -> frozenset[int] | None:
     return frozenset(places)
 
 
-def _elsewhere(task: str | None, envelope: Mapping[str, Any], owner: Scope) -> Iterator[Missing]:
-    ref = data_of(envelope, owner)
+def _data_of(task: str | None, envelope: Envelope, owner: Scope) -> Iterator[NeededPayload]:
+    ref, reference = envelope.data_payload(owner), envelope.reference
     if ref is not None:
-        yield Missing(task, ref, str((envelope.get("ref") or {}).get("store", "object")))
+        yield NeededPayload(ref, "object" if reference is None else reference.store, task)
+
+
+def _payload(group: Group, owner: Scope) -> PayloadRef:
+    digest = str(group["sha256"])
+    return PayloadRef(
+        uri=str(Locator.payload(owner.tenant_id, owner.organization_id, digest)),
+        sha256=digest,
+        media_type=JSON,
+        byte_length=int(group["bytes"]),
+    )

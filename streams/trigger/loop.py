@@ -16,7 +16,7 @@ from streams.events.seal import INLINE_MAX_BYTES
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.payload.port import JSON, PayloadStore, Scope
-from streams.results.oversized_events import externalize_envelope
+from streams.results.oversized_events import spill_event
 from streams.trigger.core import initialized, record_bytes, rejected
 from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
 from streams.trigger.record import BadTrigger, Request, understand
@@ -186,7 +186,7 @@ class Trigger:
             raise BadTrigger((why,), tenant=scope.tenant_id, organization=scope.organization_id)
         now = self._ports.clock.now()
         event = initialized(request, playbook, origin, execution_id=execution_id, now=now)
-        event = await externalize_envelope(self._ports.payloads, event, self._inline_bytes)
+        event = await spill_event(self._ports.payloads, event, self._inline_bytes)
         check(event, catalogue())
         return Entry(origin, event, request.key)
 

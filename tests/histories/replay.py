@@ -21,6 +21,7 @@ from streams.events.catalogue import catalogue
 from streams.events.model import Assigned, Event
 from streams.events.upcast import upcast
 from streams.projector.core import View, absorb
+from streams.results.envelope import Envelope
 from tests.support.events.examples import codec
 
 FOLDER = Path(__file__).with_name("executions")
@@ -81,6 +82,8 @@ def leaves(value: Any, path: str = "") -> Leaves:
             return {path: value.value}
         case datetime():
             return {path: value.isoformat()}
+        case Envelope():
+            return leaves(value.to_json(), path)
         case Mapping():
             inner = {str(key): one for key, one in value.items()}
         case frozenset() | set():

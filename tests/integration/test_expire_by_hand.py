@@ -20,7 +20,7 @@ from streams.events.locator import BadLocator
 from streams.events.model import Root
 from streams.payload.content import key_of, trash_key
 from streams.results.lookup import NoSuchResult, ResultExpired, Results
-from streams.results.references import result_uri
+from streams.results.reference import result_uri
 from streams.settings import Settings
 from tests.integration.test_collector import ACME, House, _as_config, completed, open_house
 

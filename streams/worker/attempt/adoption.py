@@ -8,7 +8,7 @@ from typing import Any
 from streams.errors import Refused
 from streams.playbook.model import Step
 from streams.worker.attempt.deferred import Deferral, last_of
-from streams.worker.attempt.pipeline import saver_of
+from streams.worker.attempt.task_call import saver_of
 from streams.worker.port import Config, Saved, Tool
 
 

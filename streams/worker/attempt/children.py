@@ -18,7 +18,7 @@ from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 from streams.log.errors import ForeignRoot, IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
-from streams.results.oversized_events import externalize_envelope
+from streams.results.oversized_events import spill_event
 from streams.worker.port import Call
 
 _TAKEN = (VersionConflict, IdempotencyConflict, RootEnded, ForeignRoot)
@@ -129,7 +129,7 @@ class Children:
             context=orjson.loads(workload),
             expected_version=0,
         )
-        event = await externalize_envelope(self._payloads, event, self._inline_bytes)
+        event = await spill_event(self._payloads, event, self._inline_bytes)
         try:
             await self._log.append([event])
         except _TAKEN:

@@ -12,7 +12,7 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.completion import completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.lease import Lease, LeaseLost
-from streams.worker.attempt.pipeline import Ran, Row
+from streams.worker.attempt.row import Row, RowOutcome
 from streams.worker.attempt.secrets import holding
 from streams.worker.options import Options, Ports
 from streams.worker.port import Aside
@@ -73,7 +73,7 @@ async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
     return what, await attempt.insist(lambda: tell(attempt, ran, row))
 
 
-async def _plan(attempt: Attempt) -> Ran:
+async def _plan(attempt: Attempt) -> RowOutcome:
     """Find the frames of the step's cursor."""
     loop = attempt.step.loop
     if loop is None or loop.cursor is None:
@@ -82,4 +82,4 @@ async def _plan(attempt: Attempt) -> Ran:
     data = await attempt.insist(
         lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
     )
-    return Ran("success", data, {})
+    return RowOutcome("success", data, {})

@@ -11,9 +11,10 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.lease import Lease
-from streams.worker.attempt.pipeline import Caller, Pipeline
-from streams.worker.attempt.results import Keeper
+from streams.worker.attempt.pipeline import Pipeline
+from streams.worker.attempt.result_writer import ResultWriter
 from streams.worker.attempt.secrets import name_credentials
+from streams.worker.attempt.task_call import Caller
 from streams.worker.options import Options, Ports
 from streams.worker.port import Aside
 from streams.worker.retry import patiently
@@ -32,11 +33,11 @@ class Attempt:
     document: Mapping[str, Any]
     scope: dict[str, Any]
     aside: Aside = nullcontext
-    results: Keeper = field(init=False)
+    results: ResultWriter = field(init=False)
 
     def __post_init__(self) -> None:
         ports = self.ports
-        keeper = Keeper(
+        writer = ResultWriter(
             self.item,
             ports.payloads,
             ports.copies,
@@ -46,7 +47,7 @@ class Attempt:
             self.options.inline_bytes,
             self.options.large_store,
         )
-        object.__setattr__(self, "results", keeper)
+        object.__setattr__(self, "results", writer)
 
     @property
     def item(self) -> WorkItem:

@@ -1,4 +1,4 @@
-"""What the event of a frame or a command tells of its changes of `ctx`."""
+"""Changes of `ctx` in the event of a frame or a command."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ from typing import Any
 
 from streams.errors import Refused
 from streams.events.model import Json
-from streams.results.inline import NAMES_BYTES, leaving
+from streams.results.limits import CTX_BYTES
+from streams.results.spill import encode_result, normalized, spill
 from streams.worker.attempt.context import Attempt
-from streams.worker.attempt.results import encode, plain
-
-CTX_BYTES = 8 * 1024
-"""What an event carries of changed values; the others are a payload."""
 
 
 class TooManyChanges(Refused):
-    """Changes of `ctx` under more names than an event can tell."""
+    """Changes of `ctx` under more names than an event can carry."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"set_ctx: {count} names are too many; keep them under one")
+        super().__init__(f"set_ctx: {count} names are too many; put them under one")
 
 
-async def told_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the fields that tell the changes; what they refer to is durable by then.
+async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the fields of the event for the changes; what they refer to is durable by then.
 
     Raises:
         TooManyChanges: not even their names fit.
     """
     if not changes:
         return {}
-    gone = leaving({name: encode(value) for name, value in changes.items()}, CTX_BYTES)
-    kept = {name: value for name, value in changes.items() if name not in set(gone)}
-    if not gone:
-        return {"ctx": plain(kept)}
-    if sum(map(len, gone)) > NAMES_BYTES:
+    parts = spill(changes, CTX_BYTES, encode_result)
+    inline = normalized(parts.inline)
+    if not parts.spilled:
+        return {"ctx": inline}
+    if parts.has_too_many_names:
         raise TooManyChanges(len(changes))
-    group = await attempt.results.group("ctx", {name: changes[name] for name in gone})
-    return {"ctx": plain(kept), "ctx_elsewhere": [group]}
+    return {"ctx": inline, "ctx_elsewhere": [await attempt.results.spill("ctx", parts.spilled)]}

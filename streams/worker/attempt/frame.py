@@ -11,7 +11,7 @@ from streams.kafka.work.item import WorkItem
 from streams.worker.attempt.adoption import find_saved
 from streams.worker.attempt.commit import Commit, adopt
 from streams.worker.attempt.context import Attempt, begin
-from streams.worker.attempt.ctx_changes import told_changes
+from streams.worker.attempt.ctx_changes import serialize_ctx_changes
 from streams.worker.attempt.deferred import Deferral, RowsRefused
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.lease import Lease, LeaseLost
@@ -92,12 +92,12 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
             lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
         )
         try:
-            changes = await told_changes(attempt, run.changes)
+            changes = await serialize_ctx_changes(attempt, run.changes)
         except Refused as refused:
             # No other attempt would fare better, and its rows' effects would be there twice.
             run.fail(run.changing, "set_ctx", str(refused))
             continue
-        await attempt.results.tell()
+        await attempt.results.publish()
         commit = run.commit(output, changes)
         saved = commit.saved()
         try:

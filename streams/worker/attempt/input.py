@@ -1,26 +1,36 @@
-"""What a worker's templates can see: the document of a frame or command, made into a scope."""
+"""The scope of a worker's templates, made of the document of a frame or command."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from streams.events.model import PayloadRef
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.payload.port import PayloadStore, Scope
-from streams.playbook.views import result_view
 from streams.results.copies.port import Copies
-from streams.results.resolve import filled, keys_from, missing, tasks_sought, with_tasks
-from streams.results.spilled import merged, names_read, sought
+from streams.results.envelope import Envelope
+from streams.results.resolve import (
+    NeededPayload,
+    Resolving,
+    keys_from,
+    names_read,
+    resolve,
+    resolve_groups,
+    run_async,
+)
+from streams.results.spill import merged
 from streams.worker.attempt.reading import handed
 from streams.worker.errors import VALUE_BYTES
 
 CACHE_BYTES = 128 * 1024 * 1024
+T = TypeVar("T")
+_ReadPayloads = dict[tuple[PayloadRef, frozenset[int] | None], Any]
 
 
 class Documents:
-    """Reads payloads as values, and keeps the last ones: the frames of a stage share theirs.
+    """Reads payloads as values and caches the last ones: the frames of a stage share theirs.
 
     What it returns is shared; nobody may change it.
     """
@@ -35,7 +45,7 @@ class Documents:
     ) -> None:
         self._payloads, self._room, self._value_bytes = payloads, cache_bytes, value_bytes
         self._copies = copies or Copies()
-        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
     async def read(
@@ -51,23 +61,23 @@ class Documents:
             PayloadUnavailable: the store is down.
         """
         name = f"{ref.media_type} {ref.uri}"
-        if places is not None and name not in self._kept:
+        if places is not None and name not in self._cached:
             name += f" {sorted(places)}"
-        if (kept := self._kept.get(name)) is not None:
-            self._kept.move_to_end(name)
-            return kept[0]
+        if (cached := self._cached.get(name)) is not None:
+            self._cached.move_to_end(name)
+            return cached[0]
         counted = _Counted(self._payloads, self._copies, store)
         value = await handed(counted, ref, self._value_bytes, places)
-        self._keep(name, value, counted.byte_count)
+        self._cache(name, value, counted.byte_count)
         return value
 
-    def _keep(self, name: str, value: Any, size: int) -> None:
-        if size > self._room or name in self._kept:
+    def _cache(self, name: str, value: Any, size: int) -> None:
+        if size > self._room or name in self._cached:
             return
-        self._kept[name] = (value, size)
+        self._cached[name] = (value, size)
         self._bytes += size
         while self._bytes > self._room:
-            _, (_, freed) = self._kept.popitem(last=False)
+            _, (_, freed) = self._cached.popitem(last=False)
             self._bytes -= freed
 
     async def document(self, item: WorkItem) -> Mapping[str, Any]:
@@ -98,21 +108,14 @@ class Documents:
         owner = Scope(item.tenant_id, item.organization_id)
         names = names_read("args", ways)
         names = None if names is None else names | {way[0] for way in ways}
-        moved = sought(given.get("args_elsewhere") or (), names, owner)
-        args = {**(given.get("args") or {}), **await self._found(moved)}
+        spilled = resolve_groups(given.get("args_elsewhere") or (), names, owner)
+        args = {**(given.get("args") or {}), **await self._resolved(spilled)}
         scope: dict[str, Any] = dict(args)
-        read: dict[tuple[PayloadRef, frozenset[int] | None], Any] = {}
-        for name, told in (given.get("steps") or {}).items():
-            if isinstance(told, dict):
-                found: dict[str | None, Any] = {}
-                keys = keys_from(name, ways)
-                tasks = await self._found(tasks_sought(told, keys, owner))
-                envelope = with_tasks(told, tasks)
-                for gap in missing(envelope, keys, owner):
-                    if (what := (gap.ref, gap.places)) not in read:
-                        read[what] = await self.read(gap.ref, gap.store, gap.places)
-                    found[gap.task] = read[what]
-                scope[name] = result_view(filled(envelope, found))
+        read: _ReadPayloads = {}
+        for name, fields in (given.get("steps") or {}).items():
+            if isinstance(fields, dict):
+                whole = resolve(Envelope(fields), keys_from(name, ways), owner)
+                scope[name] = (await self._resolved(whole, read)).view()
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
         ctx, groups = merged(
@@ -121,20 +124,25 @@ class Documents:
             later or {},
             item.ctx_elsewhere or (),
         )
-        scope["ctx"] = ctx | await self._found(sought(groups, names_read("ctx", ways), owner))
+        spilled = resolve_groups(groups, names_read("ctx", ways), owner)
+        scope["ctx"] = ctx | await self._resolved(spilled)
         scope["args"] = args
         scope["vars"] = {}
         scope["iter"] = {}
         scope["execution_id"] = str(item.execution_id)
         return scope
 
-    async def _found(self, groups: Iterable[tuple[list[str], PayloadRef]]) -> dict[str, Any]:
-        """Return values that no event could carry."""
-        found: dict[str, Any] = {}
-        for names, ref in groups:
-            values = await self.read(ref)
-            found |= {name: values[name] for name in names}
-        return found
+    async def _resolved(self, resolving: Resolving[T], known: _ReadPayloads | None = None) -> T:
+        """Return what `resolving` comes to; what is in `known` is not read again."""
+        found = {} if known is None else known
+
+        async def read(need: NeededPayload) -> Any:
+            what = (need.ref, need.places)
+            if what not in found:
+                found[what] = await self.read(need.ref, need.store, need.places)
+            return found[what]
+
+        return await run_async(resolving, read)
 
 
 class _Counted:

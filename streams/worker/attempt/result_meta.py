@@ -1,4 +1,4 @@
-"""What an event tells of a result's `meta`: text that a log can take, and not too much of it."""
+"""The `meta` of a result as an event carries it: valid text, of limited size."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from streams.events.model import Json
-from streams.results.inline import leaving
-from streams.worker.attempt.results import encode, plain
+from streams.results.limits import META_BYTES
+from streams.results.spill import encode_result, normalized, oversized
 
-META_BYTES = 12 * 1024
 TEXT_CHARS = 1_000
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
-def told_meta(meta: Mapping[str, Json]) -> dict[str, Json]:
+def serialize_meta(meta: Mapping[str, Json]) -> dict[str, Json]:
     """Return `meta` as an event can carry it; of values that are too large, the beginning."""
     if not meta:
         return {}
-    clean: dict[str, Json] = plain(_clean(dict(meta)))
-    encoded = {name: encode(value) for name, value in clean.items()}
-    gone = leaving(encoded, META_BYTES)
-    if not gone:
+    clean: dict[str, Json] = normalized(_clean(dict(meta)))
+    encoded = _encoded(clean)
+    large = oversized(encoded, META_BYTES)
+    if not large:
         return clean
-    short: dict[str, Json] = {name: _beginning(clean[name], encoded[name]) for name in gone[:10]}
-    kept = {name: value for name, value in clean.items() if name not in set(gone)}
-    if leaving({name: encode(value) for name, value in {**kept, **short}.items()}, 2 * META_BYTES):
-        return {"left_out": f"{len(clean)} values, {len(encode(clean))} bytes"}
-    return {**kept, **short}
+    short: dict[str, Json] = {name: _beginning(clean[name], encoded[name]) for name in large[:10]}
+    small = {name: value for name, value in clean.items() if name not in set(large)}
+    if oversized(_encoded({**small, **short}), 2 * META_BYTES):
+        return {"left_out": f"{len(clean)} values, {len(encode_result(clean))} bytes"}
+    return {**small, **short}
+
+
+def _encoded(values: Mapping[str, Json]) -> dict[str, bytes]:
+    return {name: encode_result(value) for name, value in values.items()}
 
 
 def _beginning(value: Json, encoded: bytes) -> Json:

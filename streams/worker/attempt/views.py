@@ -1,4 +1,4 @@
-"""How templates see results: an envelope, with its data's own keys within reach."""
+"""What templates and rules of a pipeline see of its tasks' outcomes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from typing import Any
 
 from streams.events.model import Json
 from streams.playbook.views import IN_EVENT, reference_view, result_view
+from streams.results.reference import Reference
 from streams.worker.port import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What `spec.result` made of an outcome: its selected fields, and where it is kept."""
+class Placement:
+    """Where `spec.result` puts an outcome's data, and the fields it selects."""
 
     extracted: Mapping[str, Json]
-    ref: Mapping[str, Any] | None = None
-    """The result reference; None: the result stays where it is."""
+    reference: Reference | None = None
+    """None: the data stays in its event."""
+
+    def view(self) -> dict[str, Any]:
+        """Return the names of the reference, as templates see them."""
+        return reference_view(None if self.reference is None else self.reference.fields)
 
 
-def task_view(outcome: Outcome, kept: Kept | None) -> dict[str, Any]:
+def task_view(outcome: Outcome, placed: Placement | None) -> dict[str, Any]:
     """Return what later templates see under a task's label, and as `_prev`."""
+    # A plain mapping, not an Envelope: this is done for every task of every row.
     envelope: dict[str, Any] = {
         "status": outcome.status,
         "data": outcome.data,
@@ -29,31 +35,33 @@ def task_view(outcome: Outcome, kept: Kept | None) -> dict[str, Any]:
     }
     if outcome.error is not None:
         envelope["error"] = outcome.error
-    if kept is None:
+    if placed is None:
         return result_view(envelope)
-    envelope["extracted"] = kept.extracted
-    return {**result_view(envelope), **reference_view(kept.ref)}
+    envelope["extracted"] = placed.extracted
+    return {**result_view(envelope), **placed.view()}
 
 
-def outcome_view(kind: str, outcome: Outcome, kept: Kept | None, attempt: int) -> dict[str, Any]:
+def outcome_view(
+    kind: str, outcome: Outcome, placed: Placement | None, attempt: int
+) -> dict[str, Any]:
     """Return what the rules of `eval` see as `outcome`."""
-    shown: dict[str, Any] = {**_BLANK.get(kind, {}), **outcome.detail}
-    shown["status"] = outcome.status
-    shown["data"] = outcome.data
-    shown["meta"] = outcome.meta
-    shown["error"] = outcome.error
-    shown["attempt"] = attempt
-    shown["result"] = outcome.data
-    if kept is not None:
-        shown["result"] = {
+    view: dict[str, Any] = {**_BLANK.get(kind, {}), **outcome.detail}
+    view["status"] = outcome.status
+    view["data"] = outcome.data
+    view["meta"] = outcome.meta
+    view["error"] = outcome.error
+    view["attempt"] = attempt
+    view["result"] = outcome.data
+    if placed is not None:
+        view["result"] = {
             "status": outcome.status,
             "data": outcome.data,
             "meta": outcome.meta,
-            "extracted": kept.extracted,
+            "extracted": placed.extracted,
             **IN_EVENT,
-            **reference_view(kept.ref),
+            **placed.view(),
         }
-    return shown
+    return view
 
 
 # A rule may ask for a status even of a call that got no answer at all.

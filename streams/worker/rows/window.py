@@ -16,7 +16,8 @@ from streams.playbook.model import Step
 from streams.worker.attempt.commit import Commit
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.events import fit
-from streams.worker.attempt.pipeline import Left, Pipeline, Ran, Row
+from streams.worker.attempt.pipeline import Pipeline
+from streams.worker.attempt.row import Row, RowOutcome, TaskOutcome
 from streams.worker.options import Options
 from streams.worker.rows.cursors import Rows
 
@@ -119,13 +120,13 @@ class WindowRun:
             return False
         return self._clock.monotonic() - self._began >= bounds.duration_s
 
-    def _finish(self, row: Row, ran: Ran) -> None:
+    def _finish(self, row: Row, ran: RowOutcome) -> None:
         self._retries += row.retries
         if ran.status == "error":
             error = ran.error or {}
             self._failed[row.number] = (str(error.get("task")), _said(error))
             return
-        data = ran.data if row.left is None else _output(row.left, ran)
+        data = ran.data if row.outcomes is None else _output(row.outcomes, ran)
         self._done[row.number] = data
         self._bytes += _size(data)
         if row.ctx:
@@ -197,12 +198,12 @@ class WindowRun:
         ]
 
 
-def _output(left: Mapping[str, Left], ran: Ran) -> Json:
-    """Return a row's output: the reference of a last result that is kept elsewhere."""
-    last = left.get(ran.task)
-    if last is None or last.kept is None or last.kept.ref is None:
+def _output(outcomes: Mapping[str, TaskOutcome], ran: RowOutcome) -> Json:
+    """Return a row's output: the reference of a last result that is stored on its own."""
+    last = outcomes.get(ran.task)
+    if last is None or last.placed is None or last.placed.reference is None:
         return ran.data
-    return dict(last.kept.ref)
+    return last.placed.reference.to_json()
 
 
 def _said(error: Mapping[str, Any]) -> str:

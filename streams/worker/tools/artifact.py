@@ -163,7 +163,7 @@ class ArtifactTool:
         found = await self._results.of_execution(
             execution_id, scope, step=given.get("step"), task=given.get("task")
         )
-        return Outcome(status="success", data=[dict(one) for one in found])
+        return Outcome(status="success", data=[one.to_json() for one in found])
 
     async def _payload(self, given: Mapping[str, Any], scope: Scope, call: Call) -> PayloadRef:
         ref = find_reference(given.get("ref"))

@@ -13,7 +13,7 @@ from streams.payload.content import check_owner
 from streams.payload.media import is_json, kind_of
 from streams.payload.port import ARROW, Compression, Scope
 from streams.playbook.result_policy import CODECS
-from streams.results.references import is_reference
+from streams.results.reference import is_reference
 from streams.worker.errors import BadConfig
 from streams.worker.port import Config
 from streams.worker.tools.download import OCTETS

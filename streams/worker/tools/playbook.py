@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from streams.errors import Refused
 from streams.events.model import Event, Json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.port import PayloadStore, Scope
-from streams.results.references import data_of
+from streams.results.envelope import Envelope
 from streams.worker.attempt.children import Called, Children
 from streams.worker.attempt.reading import handed
 from streams.worker.await_executions import Endings
@@ -77,9 +76,9 @@ class PlaybookTool:
         if status not in _WELL:
             why = f"{_named(called, child)} ended {status}: {end.error or 'no reason was given'}"
             return failed(f"playbook.{status.lower()}", why, detail=_detail(child, status))
-        result: Any = end.result if isinstance(end.result, dict) else {}
-        data = result.get("data")
-        ref = end.payload_ref or data_of(result, Scope(end.tenant_id, end.organization_id))
+        result = Envelope.parse(end.result)
+        data = result.data
+        ref = end.payload_ref or result.data_payload(Scope(end.tenant_id, end.organization_id))
         if ref is not None:
             try:
                 data = await handed(self._payloads, ref, self._value_bytes)

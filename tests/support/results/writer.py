@@ -15,7 +15,7 @@ from streams.clock import SystemClock
 from streams.kafka.work.item import WorkItem
 from streams.playbook.result_policy import ResultPolicy
 from streams.settings import Settings
-from streams.worker.attempt.results import Keeper
+from streams.worker.attempt.result_writer import ResultWriter
 from tests.support.log.databases import dsn
 
 
@@ -54,12 +54,12 @@ async def _write(
         open_payloads(settings) as payloads,
         open_copies(settings, pool, folder) as copies,
     ):
-        keeper = Keeper(item, payloads, copies, log.store, SystemClock(), _once)
+        writer = ResultWriter(item, payloads, copies, log.store, SystemClock(), _once)
         kept = {
-            kind: await keeper.store(kind, ResultPolicy(kind=kind), value_of(kind), "")
+            kind: await writer.store(kind, ResultPolicy(kind=kind), value_of(kind), "")
             for kind in kinds
         }
-        await keeper.tell()
+        await writer.publish()
     return {kind: one.ref for kind, one in kept.items()}
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from streams.execution.plan import COMPLETED, FAILED, Plan
-from streams.results.inline import leaving
 from streams.results.reading import read_value
-from streams.results.spilled import merged
+from streams.results.spill import merged, oversized
 from tests.support.planner.with_worker import Whole, whole
 from tests.support.worker.memory import FakeTool, ok
 
@@ -221,9 +220,9 @@ async def test_a_called_playbook_is_given_a_mapping_and_a_number() -> None:
 
 def test_the_largest_values_leave_first_until_the_others_fit() -> None:
     encoded = {"a": b"1" * 50, "b": b"1" * 20, "c": b"1" * 70, "nul": b'"\\u0000"'}
-    assert leaving(encoded, 1_000) == ["nul"]
-    assert leaving(encoded, 100) == ["nul", "c"]
-    assert leaving(encoded, 10) == ["nul", "c", "a", "b"]
+    assert oversized(encoded, 1_000) == ["nul"]
+    assert oversized(encoded, 100) == ["nul", "c"]
+    assert oversized(encoded, 10) == ["nul", "c", "a", "b"]
 
 
 def test_a_name_is_in_one_place_only() -> None:

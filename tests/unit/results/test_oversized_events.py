@@ -18,9 +18,9 @@ from streams.payload.port import ARROW, JSON, Scope
 from streams.results.oversized_events import (
     PLACES,
     Expired,
-    externalize_envelope,
     is_tombstone,
-    resolve_envelope,
+    resolve_event,
+    spill_event,
     without_data,
 )
 from streams.settings.payload_store import EVENT_BYTES
@@ -57,19 +57,19 @@ def appended(event: NewEvent) -> Event:
 
 async def test_a_large_event_goes_and_comes_back_unseen() -> None:
     store, event = MemoryPayloadStore(compression="zstd"), ended(result={**LARGE, "status": "ok"})
-    small = await externalize_envelope(store, event)
+    small = await spill_event(store, event)
     assert (small.result, small.context) == ({"status": "ok"}, {"small": True})
     assert small.payload_ref is not None
-    assert await externalize_envelope(store, event) == small
-    back = await resolve_envelope(store, appended(small))
+    assert await spill_event(store, event) == small
+    back = await resolve_event(store, appended(small))
     assert (back.result, back.payload_ref) == ({**LARGE, "status": "ok"}, None)
 
 
 async def test_a_whole_field_goes_and_comes_back() -> None:
     store = MemoryPayloadStore()
-    small = await externalize_envelope(store, begun())
+    small = await spill_event(store, begun())
     assert (small.type, small.context) == ("playbook.initialized", None)
-    back = await resolve_envelope(store, appended(small))
+    back = await resolve_event(store, appended(small))
     assert (back.context, back.payload_ref) == ({"workload": LARGE}, None)
 
 
@@ -95,25 +95,25 @@ def test_every_place_is_one_of_the_catalogue() -> None:
 )
 async def test_other_events_stay_as_they_are(event: NewEvent) -> None:
     store = MemoryPayloadStore()
-    assert await externalize_envelope(store, event) == event
+    assert await spill_event(store, event) == event
     assert store.objects == {}
-    assert await resolve_envelope(store, appended(event)) == appended(event)
+    assert await resolve_event(store, appended(event)) == appended(event)
 
 
 async def test_a_lower_threshold_takes_more_out() -> None:
     event = ended(result={"data": "not so small"})
-    assert (await externalize_envelope(MemoryPayloadStore(), event, 10)).payload_ref is not None
+    assert (await spill_event(MemoryPayloadStore(), event, 10)).payload_ref is not None
 
 
 async def test_expired_data_comes_back_as_a_tombstone() -> None:
     store = MemoryPayloadStore()
-    event = appended(await externalize_envelope(store, ended()))
+    event = appended(await spill_event(store, ended()))
     assert event.payload_ref is not None
     store.objects.clear()
     with pytest.raises(PayloadMissing):
-        await resolve_envelope(store, event)
+        await resolve_event(store, event)
     end = Expired(datetime(2026, 5, 16, tzinfo=UTC), "retention")
-    back = await resolve_envelope(store, event, expired={event.payload_ref.sha256: end})
+    back = await resolve_event(store, event, expired={event.payload_ref.sha256: end})
     assert isinstance(back.result, dict)
     assert is_tombstone(stone := back.result["data"])
     assert (stone["expired_at"], stone["reason"]) == ("2026-05-16T00:00:00+00:00", "retention")
@@ -121,7 +121,7 @@ async def test_expired_data_comes_back_as_a_tombstone() -> None:
 
 
 async def test_data_that_is_missing_is_not_said_to_have_expired() -> None:
-    event = appended(await externalize_envelope(MemoryPayloadStore(), ended()))
+    event = appended(await spill_event(MemoryPayloadStore(), ended()))
     told = without_data(event)
     assert isinstance(told.result, dict)
     assert told.result["data"]["kind"] == "missing"
@@ -131,13 +131,13 @@ async def test_data_that_is_missing_is_not_said_to_have_expired() -> None:
 
 async def test_data_of_another_tenant_is_refused() -> None:
     store = MemoryPayloadStore()
-    event = appended(await externalize_envelope(store, ended()))
+    event = appended(await spill_event(store, ended()))
     with pytest.raises(PayloadForeign, match="other"):
-        await resolve_envelope(store, replace(event, tenant_id="other"))
+        await resolve_event(store, replace(event, tenant_id="other"))
 
 
 async def test_other_data_is_not_taken_for_an_event_s() -> None:
     store = MemoryPayloadStore()
     ref = await store.put(CARE, b"no json", media_type=JSON)
     with pytest.raises(PayloadCorrupt, match="not the data of an event"):
-        await resolve_envelope(store, appended(ended(result=None, payload_ref=ref)))
+        await resolve_event(store, appended(ended(result=None, payload_ref=ref)))

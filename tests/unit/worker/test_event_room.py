@@ -16,9 +16,10 @@ from streams.playbook.problem import Severity
 from streams.playbook.result_policy import MOST_PREVIEW_BYTES, policy_of
 from streams.playbook.views import result_view
 from streams.playbook.yaml_document import Document
+from streams.results.limits import META_BYTES
+from streams.results.spill import encode_result
 from streams.worker.attempt.command import CommandRunner
-from streams.worker.attempt.result_meta import META_BYTES, told_meta
-from streams.worker.attempt.results import encode
+from streams.worker.attempt.result_meta import serialize_meta
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.python.tool import PythonTool
 from tests.support.planner.with_worker import whole
@@ -63,7 +64,7 @@ async def test_selected_fields_of_many_tasks_are_read_wherever_they_are(count: i
         (told,) = [e for e in await made.events("command.completed") if e.node_name == "fetch"]
     assert (plan.status, plan.result["data"]) == ("COMPLETED", [7_000 * count, 40_000]), plan.error
     assert ("tasks_elsewhere" in told.result) is (count > 7)
-    assert len(encode(told.result)) <= INLINE_MAX_BYTES
+    assert len(encode_result(told.result)) <= INLINE_MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ async def test_a_first_look_is_bounded_whoever_asks_for_more() -> None:
         last = await ran(here)
         assert last.type == "command.completed"
         assert last.result["ref"]["preview"] is not None
-        assert len(encode(last.result["ref"]["preview"])) <= MOST_PREVIEW_BYTES
+        assert len(encode_result(last.result["ref"]["preview"])) <= MOST_PREVIEW_BYTES
 
 
 async def test_meta_is_told_as_far_as_an_event_can() -> None:
@@ -167,9 +168,9 @@ async def test_meta_is_told_as_far_as_an_event_can() -> None:
         here = world(task("page", "t"), t=FakeTool(lambda *_, meta=meta: ok(1, meta=meta)))
         last = await ran(here)
         assert last.type == "command.completed", last.error
-        assert len(encode(last.result["meta"])) <= 2 * META_BYTES
-    assert told_meta({"log": "a\0b", "n": 1}) == {"log": "a\N{REPLACEMENT CHARACTER}b", "n": 1}
-    assert str(told_meta({"x": "y" * 100_000})["x"]).endswith("… (100000 characters)")
+        assert len(encode_result(last.result["meta"])) <= 2 * META_BYTES
+    assert serialize_meta({"log": "a\0b", "n": 1}) == {"log": "a\N{REPLACEMENT CHARACTER}b", "n": 1}
+    assert str(serialize_meta({"x": "y" * 100_000})["x"]).endswith("… (100000 characters)")
 
 
 @pytest.mark.parametrize(

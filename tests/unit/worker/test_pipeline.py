@@ -7,8 +7,10 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
 from streams.playbook.model import Task
-from streams.worker.attempt.pipeline import Caller, Pipeline, Ran, Row
+from streams.worker.attempt.pipeline import Pipeline
+from streams.worker.attempt.row import Row, RowOutcome
 from streams.worker.attempt.secrets import holding
+from streams.worker.attempt.task_call import Caller
 from streams.worker.errors import CredentialRefused
 from streams.worker.port import Outcome
 from tests.support.worker.memory import FakeTool, http_error, ok, rule, task
@@ -29,7 +31,7 @@ def scope(**more: Any) -> dict[str, Any]:
     return {"workload": {}, "ctx": {}, "vars": {}, "iter": {}, "args": {}, **more}
 
 
-async def run(tasks: list[Task], row: Row | None = None, **tools: Any) -> Ran:
+async def run(tasks: list[Task], row: Row | None = None, **tools: Any) -> RowOutcome:
     tools.setdefault("noop", FakeTool(lambda config, call: ok()))
     pipeline = Pipeline(tasks, tools, CALLER, clock=SettableClock(), patience_s=1.0)
     return await pipeline.run(row or Row(0, scope()))

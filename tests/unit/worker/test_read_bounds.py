@@ -15,7 +15,7 @@ from streams.payload.port import ARROW, JSON, Scope
 from streams.planner import finding
 from streams.planner.needs import Unreadable
 from streams.results.reading import MANIFEST, Part, TooLargeToRead, encode_manifest, read_value
-from streams.results.references import result_reference
+from streams.results.reference import Reference
 from streams.results.stage_rows import TooLargeToJoin, read_stage
 from streams.worker.attempt.input import Documents
 from streams.worker.errors import TooLargeAValue
@@ -56,7 +56,7 @@ async def deep(store: MemoryPayloadStore) -> PayloadRef:
     for n in range(3):
         payload = await store.put(SCOPE, orjson.dumps(f"{n}" + "x" * 60_000), media_type=JSON)
         name = f"noetl://execution/1/step/a/task/b/{n}"
-        rows.append(result_reference(name, payload, store="s3", scope="permanent"))
+        rows.append(Reference.to_payload(name, payload, store="s3", scope="permanent").to_json())
     return await manifest(store, rows)
 
 

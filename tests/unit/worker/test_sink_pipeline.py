@@ -9,7 +9,8 @@ import pytest
 from streams.clock import SettableClock
 from streams.playbook.parse import parse
 from streams.worker.attempt.deferred import Deferral, RowsRefused
-from streams.worker.attempt.pipeline import Pipeline, Ran, Row
+from streams.worker.attempt.pipeline import Pipeline
+from streams.worker.attempt.row import Row, RowOutcome
 from streams.worker.errors import SaveFailed
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
 from tests.support.worker.memory import FakeTool, ok
@@ -23,7 +24,9 @@ def failing(config: Config, call: Call) -> Outcome:
     return Outcome(status="error", error={"kind": "boom", "message": "no"}, data={"a": 1})
 
 
-async def run(body: str, row: Row | None = None, *, deferral: Any = None, **tools: Any) -> Ran:
+async def run(
+    body: str, row: Row | None = None, *, deferral: Any = None, **tools: Any
+) -> RowOutcome:
     tasks = parse(HEAD + body).steps["load"].tasks
     tools.setdefault("sink", FakeTool(lambda config, call: ok(REFERENCE)))
     tools.setdefault("noop", FakeTool(lambda config, call: ok({"a": 1})))

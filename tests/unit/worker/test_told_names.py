@@ -78,7 +78,7 @@ async def test_whoever_is_handed_a_name_can_resolve_it(config: Any) -> None:
     here = world(Step(name="once", tasks=(stored("object"), task("h", "h", config))), h=Server())
     await CommandRunner(here.ports, here.options()).run(await here.command())
     (name,) = seen
-    assert (await Results(here.log, here.clock).find(name, SCOPE)).ref["ref"] == name
+    assert (await Results(here.log, here.clock).find(name, SCOPE)).ref.uri == name
 
 
 async def test_a_row_gets_what_it_stored() -> None:

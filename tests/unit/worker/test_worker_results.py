@@ -21,11 +21,11 @@ from streams.playbook.result_policy import ResultPolicy, policy_of
 from streams.playbook.views import result_view
 from streams.playbook.yaml_document import Document
 from streams.results.copies.port import Copies, Copy
-from streams.results.references import payload_of
+from streams.results.reference import Reference
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.attempt.input import Documents
-from streams.worker.attempt.results import IN_A_THREAD_BYTES, Keeper
+from streams.worker.attempt.result_writer import IN_A_THREAD_BYTES, ResultWriter
 from tests.support.worker.memory import FakeTool, World, loop_step, ok, rule, task
 
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}
@@ -54,7 +54,7 @@ async def ran(here: World, **changes: Any) -> Any:
 
 
 async def read(here: World, ref: Mapping[str, Any]) -> Any:
-    return orjson.loads(await here.payloads.get(payload_of(ref, SCOPE)))
+    return orjson.loads(await here.payloads.get(Reference(ref).payload(SCOPE)))
 
 
 async def test_a_stored_result_is_told_before_the_command_ends() -> None:
@@ -205,9 +205,11 @@ async def test_paths_into_a_large_result_are_followed_aside(size: int, is_aside:
     async def at_once(call: Any) -> Any:
         return await call()
 
-    keeper = Keeper(await here.command(), here.payloads, Copies(), here.log, here.clock, at_once)
+    writer = ResultWriter(
+        await here.command(), here.payloads, Copies(), here.log, here.clock, at_once
+    )
     page = {"paging": {"more": True}, "text": "x" * size}
-    kept = await keeper.store("page", Watched(select=selected.select), page, "0.1")
+    kept = await writer.store("page", Watched(select=selected.select), page, "0.1")
     assert kept.extracted == {"more": True}
     assert (threads != [get_ident()]) is is_aside
 
@@ -292,7 +294,7 @@ async def test_a_copy_is_read_first_and_never_needed(fate: str) -> None:
     else:
         here.payloads.objects.clear()
     documents = Documents(here.payloads, copies=copies)
-    assert await documents.read(payload_of(ref, SCOPE), "kv") == PAGE
+    assert await documents.read(Reference(ref).payload(SCOPE), "kv") == PAGE
     assert shelf.given == 1
 
 
