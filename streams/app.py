@@ -27,7 +27,6 @@ from streams.credential.postgres import PostgresCredentials
 from streams.events.codec import Codec
 from streams.events.locator import Locator
 from streams.ids import Snowflakes
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
 from streams.log.postgres import PostgresEventStore
@@ -40,6 +39,7 @@ from streams.payload.tiers.counts import TierCounts
 from streams.payload.tiers.disk import open_disk_cache
 from streams.payload.tiers.process_cache import ByteLru
 from streams.payload.tiers.tiered_store import Caches, TieredPayloads
+from streams.postgres import connecting
 from streams.resources import folder
 from streams.results.copies.disk import DiskTier
 from streams.results.copies.kafka import KafkaTier
@@ -229,12 +229,9 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
     Raises:
         LogUnavailable: Postgres cannot be reached.
     """
-    try:
+    with connecting(LogUnavailable):
         # Two: every role keeps one, and all of them together must fit a small server.
         pool = await asyncpg.create_pool(dsn, min_size=1, max_size=2, timeout=10)
-    except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError) as error:
-        why = f"Postgres does not let us in: {error or type(error).__name__}"
-        raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
     async with pool:
         yield pool
 

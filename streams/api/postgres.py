@@ -8,11 +8,12 @@ from typing import Any
 import asyncpg
 
 from streams.api.port import Head, Row
-from streams.api.queries import query
 from streams.events.model import Root
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
 from streams.payload.port import Scope
+from streams.postgres import queries, translated
+
+query = queries("streams.api")
 
 
 class PostgresProjectionReader:
@@ -80,10 +81,5 @@ class PostgresProjectionReader:
         return rows[0] if rows else None
 
     async def _rows(self, name: str, *arguments: object) -> list[Any]:
-        try:
+        with translated(LogUnavailable, "read the projections"):
             return [dict(row) for row in await self._pool.fetch(query(name), *arguments)]
-        except (*CONNECTION_LOST, TimeoutError) as error:
-            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres cannot read the projections: {error}"
-            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

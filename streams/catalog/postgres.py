@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 
 from streams.events.codec import Codec
 from streams.events.model import Event
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
 from streams.log.rows import assigned
 from streams.payload.port import Scope
+from streams.postgres import CONNECTION_LOST, translated
 
 WAIT_S = 30.0
 
@@ -54,10 +54,10 @@ class PostgresCatalogEvents:
         """Hold a path in this database while looking it up and appending to it."""
         name = f"{scope.tenant_id}/{scope.organization_id}/{path}"
         async with self._one:
-            with _translated():
+            with translated(LogUnavailable, "read the catalog"):
                 connection = await self._pool.acquire(timeout=WAIT_S)
             try:
-                with _translated():
+                with translated(LogUnavailable, "read the catalog"):
                     await connection.execute("BEGIN")
                     await connection.execute(_ALONE, name, timeout=WAIT_S)
                 yield
@@ -68,21 +68,10 @@ class PostgresCatalogEvents:
                 await self._pool.release(connection)
 
     async def _read(self, sql: str, *arguments: str) -> Sequence[Event]:
-        with _translated():
+        with translated(LogUnavailable, "read the catalog"):
             rows = await self._pool.fetch(sql, *arguments)
         found = []
         for row in rows:
             await self._codec.learn(row["envelope"])
             found.append(self._codec.decode(row["envelope"], assigned(row)))
         return found
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (*CONNECTION_LOST, TimeoutError) as error:
-        raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-    except asyncpg.PostgresError as error:
-        why = f"Postgres cannot read the catalog: {error}"
-        raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 import asyncpg
@@ -26,9 +24,10 @@ from streams.collector.core import (
 from streams.collector.errors import CollectorBusy, LockLost
 from streams.collector.port import NO_ENDS, Ends
 from streams.events.catalogue import catalogue
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
+from streams.postgres import CONNECTION_LOST, connecting, queries, translated
 
+_query = queries("streams.collector")
 _AT_ONCE = 1000
 _PATIENCE_S = 10
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('noetl.collector'))"
@@ -46,11 +45,6 @@ _REMEMBER = (
     "ON CONFLICT DO NOTHING"
 )
 _FORGET = "DELETE FROM noetl.payload_link WHERE key = ANY($1)"
-
-
-@lru_cache
-def _query(name: str) -> str:
-    return files("streams.collector").joinpath(f"sql/{name}.sql").read_text("utf-8")
 
 
 def _endings() -> list[str]:
@@ -128,7 +122,7 @@ class PostgresLedger:
         """Look for the lock; it is gone with the connection that took it."""
         try:
             held = await self._connection.fetchval(_ALONE, timeout=_PATIENCE_S)
-        except (*CONNECTION_LOST, TimeoutError) as error:
+        except CONNECTION_LOST as error:
             raise LockLost from error
         if not held:
             raise LockLost
@@ -182,18 +176,11 @@ async def open_ledger(dsn: str) -> AsyncIterator[PostgresLedger]:
     Raises:
         LogUnavailable: Postgres cannot be reached, or is not migrated.
     """
-    try:
+    with connecting(LogUnavailable):
         connection = await asyncpg.connect(dsn, timeout=10)
-    except (*CONNECTION_LOST, asyncpg.PostgresError, TimeoutError) as error:
-        why = f"Postgres does not let us in: {error or type(error).__name__}"
-        raise LogUnavailable(f"{why}; is it up (`streams status`)?") from error
     try:
-        yield PostgresLedger(connection)
-    except CONNECTION_LOST as error:
-        raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-    except asyncpg.PostgresError as error:
-        why = f"Postgres cannot read the log: {error}"
-        raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
+        with translated(LogUnavailable, "read the log"):
+            yield PostgresLedger(connection)
     finally:
         await connection.close(timeout=10)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -11,19 +11,20 @@ import asyncpg
 
 from streams.credential.errors import NoCredential
 from streams.credential.port import Claim, Entry, Held, Row
-from streams.credential.queries import query
 from streams.credential.seal import Sealed
 from streams.events.catalogue import catalogue
 from streams.events.codec import Codec
 from streams.events.model import NewEvent, Root, Routing
 from streams.events.seal import seal as seal_event
-from streams.log.append_connection import APPEND, CONNECTION_LOST
+from streams.log.append_connection import APPEND
 from streams.log.errors import LogUnavailable
 from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
 from streams.payload.port import Scope
+from streams.postgres import queries, translated
 
 WAIT_S = 30.0
+query = queries("streams.credential")
 
 
 class PostgresCredentials:
@@ -131,16 +132,16 @@ class PostgresCredentials:
     async def _alone(self, scope: Scope, name: str) -> AsyncIterator[Any]:
         """Open a transaction that holds the name."""
         whose = f"{scope.tenant_id}/{scope.organization_id}/{name}"
-        async with (
-            _translated(),
-            self._pool.acquire(timeout=WAIT_S) as connection,
-            connection.transaction(),
-        ):
-            await connection.execute(query("alone"), whose, timeout=WAIT_S)
-            yield connection
+        with _translated():
+            async with (
+                self._pool.acquire(timeout=WAIT_S) as connection,
+                connection.transaction(),
+            ):
+                await connection.execute(query("alone"), whose, timeout=WAIT_S)
+                yield connection
 
     async def _fetch(self, sql: str, *arguments: object) -> Sequence[Any]:
-        async with _translated():
+        with _translated():
             found: Sequence[Any] = await self._pool.fetch(sql, *arguments)
             return found
 
@@ -153,7 +154,7 @@ class PostgresVault:
 
     async def rows(self) -> Sequence[Row]:
         """Return every credential, sealed."""
-        async with _translated():
+        with _translated():
             found = await self._pool.fetch(query("rows"))
         return [
             Row(
@@ -168,7 +169,7 @@ class PostgresVault:
 
     async def reseal(self, row: Row, sealed: Sealed) -> bool:
         """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
-        async with _translated():
+        with _translated():
             done = await self._pool.execute(
                 query("reseal"),
                 row.credential_id,
@@ -189,14 +190,5 @@ def _entry(row: Any) -> Entry:
     return Entry(**{**row, "fields": tuple(row["fields"])})
 
 
-@asynccontextmanager
-async def _translated() -> AsyncIterator[None]:
-    try:
-        yield
-    except (*CONNECTION_LOST, TimeoutError) as error:
-        why = type(error).__name__
-        raise LogUnavailable(f"Postgres does not answer ({why}); try again") from error
-    except asyncpg.PostgresError as error:
-        # Without the detail: it would quote the row.
-        why = f"Postgres cannot use the credentials: {error.args[0] if error.args else error}"
-        raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
+def _translated() -> AbstractContextManager[None]:
+    return translated(LogUnavailable, "use the credentials", with_values=False)

@@ -13,17 +13,9 @@ from streams.events.seal import Sealed
 from streams.log.errors import LogUnavailable
 from streams.log.raw_rows import RawRows
 from streams.log.rows import new_event_rows
+from streams.postgres import CONNECTION_LOST
 
 APPEND = "SELECT * FROM noetl.append($1)"
-CONNECTION_LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what a call gets while the goodbye of the server is read
-    asyncpg.OperatorInterventionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-)
 
 
 class Lane:
@@ -66,7 +58,7 @@ class Lane:
         """Let go of the connection; the next call opens another."""
         connection, self._connection, self._append = self._connection, None, None
         if connection is not None:
-            with contextlib.suppress(*CONNECTION_LOST, TimeoutError):
+            with contextlib.suppress(*CONNECTION_LOST):
                 await connection.close(timeout=1)
 
     async def _connect(self) -> None:

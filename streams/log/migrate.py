@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 
 import asyncpg
 
 from streams.errors import Inconsistent, Refused
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
+from streams.postgres import CONNECTION_LOST, connecting, translated
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.up\.sql")
 _LOCK = "SELECT pg_advisory_lock(hashtext('noetl.migrate'))"
@@ -94,13 +94,10 @@ async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> 
         ChangedMigration, NewerDatabase: the database is not one this program may change.
         FailedMigration: Postgres refused a step.
     """
-    try:
+    with connecting(LogUnavailable):
         connection = await asyncpg.connect(dsn, timeout=10)
-    except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
-        why = f"cannot connect to Postgres: {error or type(error).__name__}"
-        raise LogUnavailable(f"{why}; is it up, and are login and database right?") from error
     try:
-        async with _step("taking turns with others that migrate"):
+        with _step("taking turns with others that migrate"):
             await connection.execute(_LOCK)
         return await _migrate(connection, migrations(), to, dry_run)
     finally:
@@ -127,7 +124,7 @@ async def _migrate(
             if not dry_run:
                 await _down(connection, migration)
     if not dry_run and target > 0:
-        async with _step("making partitions ahead of need"):
+        with _step("making partitions ahead of need"):
             made = await connection.fetchval("SELECT noetl.ensure_partitions()")
         if made:
             done.append(f"made {made} partitions ahead of need")
@@ -136,7 +133,7 @@ async def _migrate(
 
 async def _applied(connection: asyncpg.Connection, dry_run: bool) -> dict[int, str]:
     """Return the digest of every step that was taken here; a dry run leaves no ledger behind."""
-    async with _step("looking into the ledger, noetl.migration,"):
+    with _step("looking into the ledger, noetl.migration,"):
         if not dry_run:
             await connection.execute(_LEDGER)
         elif await connection.fetchval("SELECT to_regclass('noetl.migration')") is None:
@@ -153,29 +150,27 @@ def _check(known: Sequence[Migration], applied: dict[int, str]) -> None:
             raise ChangedMigration(migration)
 
 
-@asynccontextmanager
-async def _step(what: str) -> AsyncIterator[None]:
-    """Say in our words why Postgres did not do `what`."""
-    try:
-        yield
-    except CONNECTION_LOST as error:
-        raise LogUnavailable(f"Postgres went away: {error!r}; migrate again") from error
-    except asyncpg.PostgresError as error:
-        raise FailedMigration(what, error) from error
+def _step(what: str) -> AbstractContextManager[None]:
+    """Translate the errors of a step."""
+    return translated(LogUnavailable, what, refused=lambda error: FailedMigration(what, error))
 
 
 async def _up(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with _step(f"migration {migration}"), connection.transaction():
-        await connection.execute(migration.up)
-        await connection.execute(
-            "INSERT INTO noetl.migration (number, name, sha256) VALUES ($1, $2, $3)",
-            migration.number,
-            migration.name,
-            migration.sha256,
-        )
+    with _step(f"migration {migration}"):
+        async with connection.transaction():
+            await connection.execute(migration.up)
+            await connection.execute(
+                "INSERT INTO noetl.migration (number, name, sha256) VALUES ($1, $2, $3)",
+                migration.number,
+                migration.name,
+                migration.sha256,
+            )
 
 
 async def _down(connection: asyncpg.Connection, migration: Migration) -> None:
-    async with _step(f"migration {migration}"), connection.transaction():
-        await connection.execute(migration.down)
-        await connection.execute("DELETE FROM noetl.migration WHERE number = $1", migration.number)
+    with _step(f"migration {migration}"):
+        async with connection.transaction():
+            await connection.execute(migration.down)
+            await connection.execute(
+                "DELETE FROM noetl.migration WHERE number = $1", migration.number
+            )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncpg
 
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
+from streams.postgres import translated
 
 
 async def make_ahead(dsn: str) -> int:
@@ -14,11 +14,9 @@ async def make_ahead(dsn: str) -> int:
     Raises:
         LogUnavailable: the database cannot be reached, or was never migrated.
     """
-    try:
+    with translated(LogUnavailable, "make partitions ahead"):
         connection = await asyncpg.connect(dsn, timeout=10)
         try:
             return int(await connection.fetchval("SELECT noetl.ensure_partitions()"))
         finally:
             await connection.close()
-    except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
-        raise LogUnavailable(f"no partitions could be made ahead: {error!r}") from error

@@ -12,15 +12,15 @@ from streams.events.catalogue import catalogue
 from streams.events.codec import Codec
 from streams.events.model import Event, NewEvent, Root
 from streams.ids import siblings_of
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.appender import Appender
 from streams.log.errors import LogUnavailable
 from streams.log.port import Frontier, Receipt
-from streams.log.queries import query
 from streams.log.rows import assigned
+from streams.postgres import queries, translated
 
 PAGE = 1000
 FOLLOW_PAUSE_S = 0.05
+query = queries("streams.log")
 
 
 class PostgresEventStore:
@@ -109,10 +109,5 @@ class PostgresEventStore:
         return self._codec.decode(row["envelope"], assigned(row))
 
     async def _fetch(self, sql: str, *arguments: object) -> list[Any]:
-        try:
+        with translated(LogUnavailable, "read the log"):
             return list(await self._pool.fetch(sql, *arguments))
-        except (*CONNECTION_LOST, TimeoutError) as error:
-            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres cannot read the log: {error}"
-            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

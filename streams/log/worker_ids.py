@@ -15,11 +15,11 @@ from streams.clock import Clock
 from streams.errors import Unavailable
 from streams.ids import ClockSkew, WorkerIdLost
 from streams.log.errors import LogUnavailable
+from streams.postgres import CONNECTION_LOST, translated
 
 LEASE_SECONDS = 60
 ALLOWED_SKEW = timedelta(seconds=5)
 _log = logging.getLogger(__name__)
-_DOWN = (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)
 
 
 class NoWorkerIdFree(Unavailable):
@@ -66,8 +66,6 @@ class LeasedWorkerId:
             await self._ask(
                 "SELECT * FROM noetl.claim_worker_id($1, $2)", self._holder, self._lease_seconds
             )
-        except asyncpg.ConfigurationLimitExceededError as error:
-            raise NoWorkerIdFree(str(error)) from None
         except ClockSkew:
             await self.release()
             raise
@@ -89,7 +87,7 @@ class LeasedWorkerId:
     async def release(self) -> None:
         """Give the worker id back; without Postgres, its lease simply runs out."""
         self._ends_at = float("-inf")
-        with suppress(*_DOWN):
+        with suppress(*CONNECTION_LOST):
             await self._pool.execute(
                 "SELECT noetl.release_worker_id($1, $2)", self._worker_id, self._holder
             )
@@ -97,12 +95,8 @@ class LeasedWorkerId:
     async def _ask(self, query: str, *arguments: object) -> None:
         """Put the question and take the answer as the new lease."""
         asked_at, started_at = self._clock.now(), self._clock.monotonic()
-        try:
+        with translated(LogUnavailable, "lease worker ids", refused=_none_free):
             row: Mapping[str, Any] | None = await self._pool.fetchrow(query, *arguments)
-        except _DOWN as error:
-            raise LogUnavailable(
-                f"no worker id without Postgres: {error or type(error).__name__}"
-            ) from error
         if row is None:
             self._ends_at = float("-inf")
             raise WorkerIdLost(self.worker_id)
@@ -113,6 +107,11 @@ class LeasedWorkerId:
             self._ends_at = float("-inf")  # no more ids from a clock that is wrong
             raise
         self._ends_at = started_at + self._lease_seconds
+
+
+def _none_free(error: asyncpg.PostgresError) -> NoWorkerIdFree | None:
+    full = isinstance(error, asyncpg.ConfigurationLimitExceededError)
+    return NoWorkerIdFree(str(error)) if full else None
 
 
 def check_skew(asked_at: datetime, db_time: datetime, answered_at: datetime) -> None:

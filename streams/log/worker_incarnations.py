@@ -9,11 +9,10 @@ from typing import Protocol
 import asyncpg
 
 from streams.errors import Inconsistent
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
-from streams.log.queries import query
+from streams.postgres import queries, translated
 
-_DOWN = (*CONNECTION_LOST, TimeoutError)
+query = queries("streams.log")
 
 
 class Superseded(Inconsistent):
@@ -71,13 +70,8 @@ class PostgresLives:
         return {row["worker"]: row["life"] for row in await self._ask("lives")}
 
     async def _ask(self, name: str, *arguments: object) -> list[asyncpg.Record]:
-        try:
+        with translated(LogUnavailable, "use noetl.worker_life"):
             return list(await self._pool.fetch(query(name), *arguments))
-        except _DOWN as error:
-            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres does not keep the lives of workers: {error}"
-            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
 
 
 class MemoryLives:

@@ -28,6 +28,7 @@ from streams.mirror.guard import REBUILD_LOCK, SLOT
 from streams.mirror.setup import MIRROR, mirror_config
 from streams.mirror.tally import Tally, Verdict
 from streams.mirror.watermark import MirrorBehind, Watermark
+from streams.postgres import connecting
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import Topology, load
@@ -341,10 +342,8 @@ def delete_topics(bootstrap: str, topics: tuple[str, ...], *, timeout_s: float =
 @asynccontextmanager
 async def _database(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
     dsn = settings.event_store.canonical_connection.dsn("mirror")
-    try:
+    with connecting(Unavailable):
         connection = await asyncpg.connect(dsn, timeout=10)
-    except (OSError, asyncpg.PostgresError, TimeoutError) as error:
-        raise Unavailable(f"Postgres does not let us in: {error}; is it up?") from error
     try:
         yield connection
     finally:

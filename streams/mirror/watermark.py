@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from streams.errors import Unavailable
 from streams.kafka.clients import reason, tail_consumer
+from streams.postgres import connecting
 
 TOPIC = "noetl.mirror.message"
 PREFIX = "noetl.mirror.watermark"
@@ -67,10 +68,8 @@ class Watermark:
         Raises:
             MirrorBehind: it took longer than `timeout_s`.
         """
-        try:
+        with connecting(Unavailable):
             connection = await asyncpg.connect(self._dsn, timeout=10)
-        except (OSError, asyncpg.PostgresError) as error:
-            raise Unavailable(f"cannot write a watermark into Postgres: {error}") from error
         try:
             lsn = int(await connection.fetchval(_EMIT, PREFIX, uuid4().hex))
         finally:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import asyncpg
 import orjson
 
-from streams.log.append_connection import CONNECTION_LOST
+from streams.postgres import queries, translated
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
-from streams.projector.queries import query
 from streams.projector.rows import (
     CatalogRow,
     Changes,
@@ -23,6 +22,7 @@ from streams.projector.rows import (
     StageRow,
 )
 
+query = queries("streams.projector")
 _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (CatalogRow, "save_catalog"),
     (ExecutionRow, "save_execution"),
@@ -57,13 +57,7 @@ class PostgresProjections:
         await self._transact([(query("clear"), None)])
 
     async def _transact(self, statements: Sequence[tuple[str, str | None]]) -> None:
-        try:
+        with translated(ProjectionsUnavailable, "write projections"):
             async with self._pool.acquire() as connection, connection.transaction():
                 for sql, rows in statements:
                     await connection.execute(sql, *(() if rows is None else (rows,)))
-        except (*CONNECTION_LOST, TimeoutError) as error:
-            why = f"Postgres does not take projections: {error!r}"
-            raise ProjectionsUnavailable(f"{why}; is it up?") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres cannot write projections: {error}"
-            raise ProjectionsUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

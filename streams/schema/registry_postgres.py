@@ -6,12 +6,13 @@ wrong backend finds no schema at all instead of a wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import asyncpg
 
 from streams.errors import Refused, Unavailable
+from streams.postgres import translated
 from streams.schema.registry import RegisteredSchema, UnknownSchemaId
 from streams.schema.released import canonical, fingerprint
 
@@ -27,17 +28,6 @@ _LIST = """
     FROM noetl.schema JOIN noetl.schema_subject USING (schema_id)
     ORDER BY schema_id, subject
 """
-
-_DOWN = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-)
 
 
 class DatabaseRegistry:
@@ -69,16 +59,12 @@ class DatabaseRegistry:
         return [RegisteredSchema(*row) for row in rows]
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except _DOWN as error:
-        raise Unavailable(
-            f"schema registry in Postgres: no answer ({error}); check that the database runs"
-        ) from error
-    except asyncpg.PostgresError as error:
-        raise Refused(f"schema registry in Postgres: {_advice(error)}") from error
+def _translated() -> AbstractContextManager[None]:
+    return translated(Unavailable, "use the schema registry", refused=_refused)
+
+
+def _refused(error: asyncpg.PostgresError) -> Refused:
+    return Refused(f"schema registry in Postgres: {_advice(error)}")
 
 
 def _advice(error: asyncpg.PostgresError) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 import asyncpg
 
-from streams.log.append_connection import CONNECTION_LOST
 from streams.log.errors import LogUnavailable
+from streams.postgres import queries, translated
 from streams.trigger.port import Entered, Origin
-from streams.trigger.queries import query
+
+query = queries("streams.trigger")
 
 Range = tuple[int, int]
 """Offsets from the first up to, not including, the second."""
@@ -38,10 +39,5 @@ class LedgerReader:
         return row["entered"], row["beyond"]
 
     async def _fetch(self, name: str, *arguments: object) -> list[Any]:
-        try:
+        with translated(LogUnavailable, "read the ledger of triggers"):
             return list(await self._pool.fetch(query(name), *arguments))
-        except (*CONNECTION_LOST, TimeoutError) as error:
-            raise LogUnavailable(f"Postgres does not answer: {error!r}; try again") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres cannot read the ledger of triggers: {error}"
-            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error

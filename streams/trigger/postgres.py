@@ -10,13 +10,15 @@ import asyncpg
 from streams.events.catalogue import catalogue
 from streams.events.codec import Codec
 from streams.events.seal import Sealed, seal
-from streams.log.append_connection import APPEND, CONNECTION_LOST
+from streams.log.append_connection import APPEND
 from streams.log.errors import BadBatch, LogUnavailable
 from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
+from streams.postgres import queries, translated
 from streams.trigger.port import Entered, Entry, Origin
-from streams.trigger.queries import query
 from streams.trigger.settle import Key, settle, wanted_keys
+
+query = queries("streams.trigger")
 
 
 class PostgresLedger:
@@ -36,19 +38,9 @@ class PostgresLedger:
     async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
         """Enter a batch; answer in its order, once it is durable."""
         sealed = self._seal(entries)
-        try:
+        with translated(LogUnavailable, "enter triggers", refused=_bad_batch):
             async with self._pool.acquire(timeout=30) as connection, connection.transaction():
                 return await _enter(connection, entries, sealed)
-        except (*CONNECTION_LOST, TimeoutError) as error:
-            why = f"Postgres does not answer: {error or type(error).__name__}"
-            raise LogUnavailable(f"{why}; entering the triggers again is safe") from error
-        except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
-            if "no partition" in str(error):
-                raise LogUnavailable(f"{error}; run `streams migrate`") from error
-            raise BadBatch(f"the database cannot take the trigger: {error}") from error
-        except asyncpg.PostgresError as error:
-            why = f"Postgres cannot enter triggers: {error}"
-            raise LogUnavailable(f"{why}; is it migrated (`streams migrate`)?") from error
 
     def _seal(self, entries: Sequence[Entry]) -> dict[int, Sealed]:
         ids = self._take_ids(len(entries))
@@ -62,6 +54,13 @@ class PostgresLedger:
             )
             for entry, event_id in zip(entries, ids, strict=True)
         }
+
+
+def _bad_batch(error: asyncpg.PostgresError) -> BadBatch | None:
+    bad = isinstance(error, asyncpg.IntegrityConstraintViolationError | asyncpg.DataError)
+    if not bad or "no partition" in str(error):
+        return None
+    return BadBatch(f"the database cannot take the trigger: {error}")
 
 
 async def _enter(

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 
 from streams.events.model import PayloadRef
+from streams.postgres import translated
 from streams.results.copies.port import Copy, CopyFailed
 
 # `json` and not `jsonb`: it keeps the text, and so the digest, as it was.
@@ -55,10 +56,8 @@ class PostgresTier:
         await self._ask(self._pool.execute, _SWEEP)
 
     async def _ask(self, call: Any, sql: str, *values: object) -> Any:
-        try:
+        with translated(CopyFailed, "use noetl.result_data"):
             return await call(sql, *values)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise CopyFailed(f"noetl.result_data: {error!r}") from error
 
 
 def _without_nul(text: str) -> str:

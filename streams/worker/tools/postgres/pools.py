@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import asyncpg
 
-from streams.log.append_connection import CONNECTION_LOST
+from streams.postgres import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
 from streams.worker.tools import exact_json

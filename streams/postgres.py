@@ -1,0 +1,70 @@
+"""Errors of Postgres translated for callers, and SQL read from the files of a package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.resources import files
+
+import asyncpg
+
+# A timeout is an OSError as well.
+CONNECTION_LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # raised while the server's last message is read
+    asyncpg.OperatorInterventionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
+
+
+@contextmanager
+def translated(
+    unavailable: Callable[[str], Exception],
+    action: str,
+    *,
+    refused: Callable[[asyncpg.PostgresError], Exception | None] | None = None,
+    with_values: bool = True,
+) -> Iterator[None]:
+    """Raise `unavailable` for errors of the statements inside; `action` says what they do.
+
+    `refused` may return another error for a statement that Postgres does not accept. Without
+    `with_values`, the message has no part of the error that can quote a value.
+    """
+    try:
+        yield
+    except CONNECTION_LOST as error:
+        why = repr(error) if with_values else type(error).__name__
+        raise unavailable(f"Postgres does not answer: {why}; try again") from error
+    except asyncpg.PostgresError as error:
+        if refused is not None and (other := refused(error)) is not None:
+            raise other from error
+        why = str(error) if with_values or not error.args else str(error.args[0])
+        raise unavailable(
+            f"Postgres cannot {action}: {why}; is it migrated (`streams migrate`)?"
+        ) from error
+
+
+@contextmanager
+def connecting(unavailable: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise `unavailable` when the connection opened inside cannot be had."""
+    try:
+        yield
+    except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
+        raise unavailable(
+            f"cannot connect to Postgres: {error or type(error).__name__}; "
+            "is it up (`streams status`), and are login and database right?"
+        ) from error
+
+
+def queries(package: str) -> Callable[[str], str]:
+    """Return a function that reads `sql/<name>.sql` of a package, each file once."""
+
+    @lru_cache
+    def query(name: str) -> str:
+        return files(package).joinpath(f"sql/{name}.sql").read_text("utf-8")
+
+    return query
