@@ -29,7 +29,7 @@ demo: setup
 	@$(BIN)/streams demo
 
 test: check
-	@$(BIN)/pytest tests -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/pytest tests -n 2 --dist loadscope --no-loadscope-reorder
 
 test-fast: setup
 	@$(BIN)/pytest tests/unit tests/contract -m "not stack" -n 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadScopeScheduling
 
 from streams.app import Log, open_log
 from streams.dev.scratch_database import scratch_database
@@ -19,14 +19,29 @@ from streams.settings import Settings
 from tests.support.servers.shared import servers
 
 NewEventFactory = Callable[..., NewEvent]
-SERVERS = "servers"
-STACKS_OF_THEIR_OWN = (
-    "acceptance/one_runtime",
-    "acceptance/test_pft_sealed.py",
-    "acceptance/test_demo.py",
-    "integration/test_stack.py",
+SERVERS = "the shared servers"
+OWN_SERVERS = (
+    "tests/acceptance/one_runtime",
+    "tests/acceptance/test_pft_sealed.py",
+    "tests/acceptance/test_demo.py",
+    "tests/integration/test_stack.py",
 )
 """Tests that start servers of their own, the longest first."""
+WITHOUT_SERVERS = (
+    "tests/unit",
+    "tests/agent",
+    "tests/contract/test_import_mode.py",
+    "tests/integration/test_sharing.py",
+    "tests/integration/test_tool_http.py",
+    "tests/integration/test_tool_python.py",
+    "tests/integration/sinks/test_sink_bigquery.py",
+    "tests/integration/sinks/test_sink_duckdb.py",
+    "tests/integration/sinks/test_sink_files.py",
+    "tests/integration/sinks/test_sink_graph.py",
+    "tests/integration/sinks/test_sink_kv.py",
+    "tests/integration/sinks/test_sink_snowflake.py",
+)
+"""Tests that need no servers, so that any process may take them."""
 # How long an example takes says more about the machine than about the code.
 hypothesis_settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -34,33 +49,32 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("any machine")
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Let parallel processes take whole groups of tests, one after the other."""
+    return Groups(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tell parallel processes which tests stay together, those that take longest first.
-
-    What uses the shared servers runs in one process, so that they are started once; a file
-    is never divided, so that its fixtures are made once.
-    """
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_turn)
+    """Begin with the tests that take longest, where processes share them."""
+    if hasattr(config, "workerinput"):
+        order = {name: turn for turn, name in enumerate((SERVERS, *OWN_SERVERS))}
+        items.sort(key=lambda item: order.get(group_of(item.nodeid), len(order)))
 
 
-def _group(item: pytest.Item) -> str:
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
-    for own in STACKS_OF_THEIR_OWN:
+class Groups(LoadScopeScheduling):
+    """Which tests stay together in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    """Name the group of a test: who shares servers, else its file."""
+    path = nodeid.partition("::")[0]
+    for own in OWN_SERVERS:
         if path.startswith(own):
             return own
-    uses_servers = "settings" in getattr(item, "fixturenames", ())
-    return SERVERS if uses_servers or item.get_closest_marker("stack") else path
-
-
-def _turn(item: pytest.Item) -> int:
-    group = next(mark.args[0] for mark in item.iter_markers("xdist_group"))
-    order = (SERVERS, *STACKS_OF_THEIR_OWN)
-    return order.index(group) if group in order else len(order)
+    return path if path.startswith(WITHOUT_SERVERS) else SERVERS
 
 
 @pytest.fixture(scope="session")
