@@ -24,16 +24,16 @@ OWN_SERVERS = (
     "tests/acceptance/one_runtime",
     "tests/acceptance/test_pft_sealed.py",
     "tests/acceptance/test_demo.py",
-    "tests/integration/test_stack.py",
+    "tests/integration/local/test_stack.py",
 )
 """Tests that start servers of their own, the longest first."""
 WITHOUT_SERVERS = (
     "tests/unit",
     "tests/agent",
     "tests/contract/test_import_mode.py",
-    "tests/integration/test_sharing.py",
-    "tests/integration/test_tool_http.py",
-    "tests/integration/test_tool_python.py",
+    "tests/integration/payload/test_sharing.py",
+    "tests/integration/worker/test_tool_http.py",
+    "tests/integration/worker/test_tool_python.py",
     "tests/integration/sinks/test_sink_bigquery.py",
     "tests/integration/sinks/test_sink_duckdb.py",
     "tests/integration/sinks/test_sink_files.py",

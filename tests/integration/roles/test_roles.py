@@ -25,7 +25,7 @@ from streams.local.supervisor import Supervisor
 from streams.settings import Settings
 
 pytestmark = pytest.mark.stack
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -22,7 +22,13 @@ from streams.payload.content import key_of, trash_key
 from streams.results.lookup import NoSuchResult, ResultExpired, Results
 from streams.results.reference import result_uri
 from streams.settings import Settings
-from tests.integration.test_collector import ACME, House, _as_config, completed, open_house
+from tests.integration.collector.test_collector import (
+    ACME,
+    House,
+    _as_config,
+    completed,
+    open_house,
+)
 
 pytestmark = pytest.mark.stack
 

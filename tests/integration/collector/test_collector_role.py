@@ -16,7 +16,7 @@ from streams.collector.postgres import open_ledger
 from streams.roles.collector import run
 from streams.settings import Settings
 from tests.conftest import make_event
-from tests.integration.test_collector import HOUR, House, open_house
+from tests.integration.collector.test_collector import HOUR, House, open_house
 from tests.support.log.databases import settled
 
 pytestmark = pytest.mark.stack

@@ -20,7 +20,7 @@ from tests.support.log.databases import dsn, root_events
 
 pytestmark = pytest.mark.stack
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
