@@ -14,7 +14,8 @@ from streams.cli.options import SECONDS, options, settings_options
 from streams.errors import Refused
 
 if TYPE_CHECKING:
-    from streams.mirror.connect import Connect, Status
+    from streams.mirror.connect import ConnectClient
+    from streams.mirror.connector_status import ConnectorStatus
     from streams.mirror.connectors import Connector
     from streams.settings import Settings
 
@@ -71,7 +72,7 @@ def apply(
         click.echo(json.dumps({"connectors": shown}, indent=None if as_json else 2))
         return
 
-    async def work(connect: Connect) -> dict[str, dict[str, str]]:
+    async def work(connect: ConnectClient) -> dict[str, dict[str, str]]:
         done: dict[str, dict[str, str]] = {}
         for one in wanted:
             outcome = await connect.apply(one.name, one.config)
@@ -97,9 +98,9 @@ def status(name: str | None, file: Path | None, data: Path | None, as_json: bool
       streams connectors status
       streams connectors status noetl-mirror --json
     """
-    from streams.mirror.connect import ConnectorFailed
+    from streams.mirror.connect_errors import ConnectorFailed
 
-    async def work(connect: Connect) -> list[Status]:
+    async def work(connect: ConnectClient) -> list[ConnectorStatus]:
         return [await connect.status(one) for one in ([name] if name else await connect.names())]
 
     found = _with_connect(_settings(file, data), work)
@@ -137,7 +138,7 @@ def restart(
       streams connectors restart noetl-mirror --only-failed
     """
 
-    async def work(connect: Connect) -> list[str]:
+    async def work(connect: ConnectClient) -> list[str]:
         names = [name] if name else list(await connect.names())
         restarted = []
         for one in names:
@@ -180,17 +181,17 @@ def _rendered(settings: Settings, name: str | None) -> list[Connector]:
     return [render(one, values) for one in chosen]
 
 
-def _with_connect(settings: Settings, work: Callable[[Connect], Coroutine[Any, Any, T]]) -> T:
-    from streams.mirror.connect import Connect
+def _with_connect(settings: Settings, work: Callable[[ConnectClient], Coroutine[Any, Any, T]]) -> T:
+    from streams.mirror.connect import ConnectClient
 
     async def run() -> T:
-        async with Connect(settings.connect.url) as connect:
+        async with ConnectClient(settings.connect.url) as connect:
             return await work(connect)
 
     return asyncio.run(run())
 
 
-def _as_json(status: Status) -> dict[str, Any]:
+def _as_json(status: ConnectorStatus) -> dict[str, Any]:
     return {
         "name": status.name,
         "state": status.state,

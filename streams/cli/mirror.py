@@ -15,10 +15,11 @@ import click
 from streams.cli.options import SECONDS, settings_options
 
 if TYPE_CHECKING:
-    from streams.mirror.alarms import Alarm, Limits, Readings
-    from streams.mirror.guard import Change
+    from streams.mirror.alarms import Alarm, Limits
     from streams.mirror.hanging import Hanging
-    from streams.mirror.rebuild import Progress
+    from streams.mirror.readings import Readings
+    from streams.mirror.refill import Progress
+    from streams.mirror.watch import AlarmChange
     from streams.settings import Settings
 
 
@@ -119,7 +120,7 @@ def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | 
       streams mirror watch
       streams mirror watch --seconds 60 --json
     """
-    from streams.mirror.guard import watch as watch_changes
+    from streams.mirror.watch import watch as watch_changes
 
     async def follow() -> None:
         async with aclosing(watch_changes(settings)) as changes:
@@ -288,7 +289,7 @@ def _as_json(alarm: Alarm) -> dict[str, str]:
     return {"name": str(alarm.name), "what": alarm.what, "remedy": alarm.remedy}
 
 
-def _tell(change: Change, as_json: bool) -> None:
+def _tell(change: AlarmChange, as_json: bool) -> None:
     if as_json:
         told = {
             "raised": [_as_json(alarm) for alarm in change.raised],

@@ -12,8 +12,8 @@ from streams.cli.options import SECONDS, config_option, data_option, json_option
 
 if TYPE_CHECKING:
     from streams.topology import Profile, Topology
-    from streams.topology.broker import Broker
-    from streams.topology.changes import Plan, Step
+    from streams.topology.broker import TopicAdmin
+    from streams.topology.changes import TopologyChange, TopologyPlan
 
 _for_a_broker = options(
     config_option,
@@ -126,19 +126,19 @@ def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
 
 def _open(
     file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float
-) -> tuple[Broker, Topology]:
+) -> tuple[TopicAdmin, Topology]:
     from streams.local.settings import load_settings
     from streams.resources import folder
     from streams.topology import load
-    from streams.topology.broker import Broker
+    from streams.topology.broker import TopicAdmin
 
     topology = load(folder("topics"))
     settings = load_settings(file, data).settings
-    broker = Broker(settings.event_store.connection.url, timeout_s=timeout_s)
+    broker = TopicAdmin(settings.event_store.connection.url, timeout_s=timeout_s)
     return broker, topology.at(profile or broker.profile())
 
 
-def _report_plan(plan: Plan, as_json: bool) -> None:
+def _report_plan(plan: TopologyPlan, as_json: bool) -> None:
     from streams.topology.broker import TopicsRefused
 
     if as_json:
@@ -164,7 +164,7 @@ def _say_extra(extra: tuple[str, ...]) -> None:
         click.echo(f"note: {name} is on the broker, but no file declares it; it is left alone")
 
 
-def _as_json(step: Step) -> dict[str, Any]:
+def _as_json(step: TopologyChange) -> dict[str, Any]:
     from streams.topology.changes import Create, Grow, Reconfigure
 
     match step:

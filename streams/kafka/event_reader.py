@@ -23,7 +23,7 @@ from streams.kafka.errors import BrokerUnavailable
 from streams.kafka.records import event_of_record
 
 T = TypeVar("T")
-Place = tuple[str, int]
+Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 BATCH_COUNT = 1000
@@ -41,7 +41,7 @@ class MirrorStalled(BrokerUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EventRecord:
     """A record as Kafka has it, and where it stands."""
 
     topic: str
@@ -61,7 +61,7 @@ class Record:
         return await event_of_record(self.value, self.headers, self.timestamp_ms, codec)
 
 
-class Reader:
+class EventTopicReader:
     """Reads every partition of some topics; use it as an async context manager."""
 
     def __init__(
@@ -75,11 +75,11 @@ class Reader:
         """Begin where `start` says: a number means that many places before each end."""
         self._bootstrap, self._topics, self._start = bootstrap, tuple(topics), start
         self._timeout_s = timeout_s
-        self._positions: dict[Place, int] = {}
+        self._positions: dict[Partition, int] = {}
         # One thread: whoever leaves early closes the consumer after the call under way.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
 
-    async def __aenter__(self) -> Reader:
+    async def __aenter__(self) -> EventTopicReader:
         try:
             await self._call(self._open)
         except BaseException:
@@ -91,11 +91,11 @@ class Reader:
         await self._call(self._consumer.close)
         self._thread.shutdown(wait=False)
 
-    async def batch(self, *, wait_s: float = 0.2) -> list[Record]:
+    async def batch(self, *, wait_s: float = 0.2) -> list[EventRecord]:
         """Return what can be read now or comes within `wait_s`: nothing at the end of topics."""
         return await self._call(lambda: self._read(wait_s))
 
-    async def to_end(self, *, timeout_s: float = 60.0) -> AsyncIterator[list[Record]]:
+    async def to_end(self, *, timeout_s: float = 60.0) -> AsyncIterator[list[EventRecord]]:
         """Yield batches up to where the topics end now.
 
         Raises:
@@ -117,8 +117,8 @@ class Reader:
                 )
 
     async def until(
-        self, enough: Callable[[Record], bool], *, timeout_s: float = 30.0
-    ) -> AsyncIterator[Record]:
+        self, enough: Callable[[EventRecord], bool], *, timeout_s: float = 30.0
+    ) -> AsyncIterator[EventRecord]:
         """Yield records up to and with the first that is `enough`.
 
         Raises:
@@ -135,11 +135,11 @@ class Reader:
             "see `streams mirror check`"
         )
 
-    async def ends(self) -> dict[Place, int]:
+    async def ends(self) -> dict[Partition, int]:
         """Return where each partition ends for readers of committed records."""
         return await self._call(lambda: {place: self._limits(place)[1] for place in self._places})
 
-    async def lag(self) -> dict[Place, int]:
+    async def lag(self) -> dict[Partition, int]:
         """Return how many places each partition has beyond what was read.
 
         The marker that ends a transaction takes a place, too. It counts as read once
@@ -149,7 +149,7 @@ class Reader:
         return {place: max(0, end - self._positions.get(place, 0)) for place, end in ends.items()}
 
     @property
-    def positions(self) -> Mapping[Place, int]:
+    def positions(self) -> Mapping[Partition, int]:
         """Where each partition will be read next."""
         return dict(self._positions)
 
@@ -171,7 +171,7 @@ class Reader:
                 raise self._unavailable(error) from error
             raise
 
-    def _first(self, place: Place) -> int:
+    def _first(self, place: Partition) -> int:
         if self._start == "beginning":
             return int(BEGINNING)
         low, end = self._limits(place)
@@ -179,7 +179,7 @@ class Reader:
         self._positions[place] = max(low, end - back)
         return self._positions[place]
 
-    def _limits(self, place: Place) -> tuple[int, int]:
+    def _limits(self, place: Partition) -> tuple[int, int]:
         try:
             found = self._consumer.get_watermark_offsets(
                 TopicPartition(*place), timeout=self._timeout_s, cached=False
@@ -190,7 +190,7 @@ class Reader:
             raise BrokerUnavailable(f"{self._bootstrap}: no answer from Kafka; is it up?")
         return int(found[0]), int(found[1])
 
-    def _read(self, wait_s: float) -> list[Record]:
+    def _read(self, wait_s: float) -> list[EventRecord]:
         # A batch call waits until it is full: wait for one record, and take what is there.
         first = self._consumer.poll(wait_s)
         if first is None:
@@ -198,7 +198,7 @@ class Reader:
         messages = [first, *self._consumer.consume(BATCH_COUNT, timeout=0)]
         return [record for record in map(self._record, messages) if record is not None]
 
-    def _record(self, message: Any) -> Record | None:
+    def _record(self, message: Any) -> EventRecord | None:
         place = (message.topic(), message.partition())
         if (error := message.error()) is not None:
             if error.code() == KafkaError._PARTITION_EOF:
@@ -207,7 +207,7 @@ class Reader:
                 raise self._unavailable(KafkaException(error))
             return None
         self._positions[place] = message.offset() + 1
-        return Record(
+        return EventRecord(
             *place,
             message.offset(),
             message.key(),

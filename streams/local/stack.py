@@ -175,13 +175,13 @@ class Stack:
     async def guard_mirror(self) -> None:
         """Say each alarm of the mirror as it begins and ends, until cancelled."""
         from streams.local.settings import load_own
-        from streams.mirror import guard
+        from streams.mirror.watch import report_alarms
 
         assert self._state is not None
         settings = load_own(self._state).settings
         while True:
             try:
-                await guard.tell(settings, self._say)
+                await report_alarms(settings, self._say)
             except Exception as error:  # noqa: BLE001 - a guard that dies in silence is none
                 self._say(f"mirror: the guard stumbled and goes on: {error!r}")
                 await asyncio.sleep(_GUARD_PAUSE_S)

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from streams.errors import StreamsError
-from streams.mirror.connect import Status
+from streams.mirror.readings import AlarmName, Readings, Slot
 from streams.mirror.watermark import lsn_text
 
 REBUILD = "run `streams mirror rebuild`"
 MEND = "run `streams mirror mend`; `streams up` does it by itself"
-
-
-class AlarmName(StrEnum):
-    """Every alarm there is; the names are stable, so that other programs can use them."""
-
-    POSTGRES_UNREACHABLE = "postgres_unreachable"
-    KAFKA_UNREACHABLE = "kafka_unreachable"
-    CONNECT_UNREACHABLE = "connect_unreachable"
-    SLOT_MISSING = "slot_missing"
-    SLOT_RECREATED = "slot_recreated"
-    SLOT_INACTIVE = "slot_inactive"
-    OFFSETS_MISSING = "offsets_missing"
-    WAL_LOST = "wal_lost"
-    WAL_UNRESERVED = "wal_unreserved"
-    SAFE_WAL_LOW = "safe_wal_low"
-    CONNECTOR_MISSING = "connector_missing"
-    CONNECTOR_FAILED = "connector_failed"
-    CONNECTOR_STOPPED = "connector_stopped"
-    TASK_FAILED = "task_failed"
-    MIRROR_BEHIND = "mirror_behind"
-    TRANSACTION_HANGING = "transaction_hanging"
-    PARTITIONS_MISSING_AHEAD = "partitions_missing_ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,57 +45,6 @@ class Limits:
     """Share of `max_slot_wal_keep_size` that must still be free."""
     lag_bytes: int = 256 * 2**20
     lag_s: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The replication slot as Postgres has it."""
-
-    is_active: bool
-    inactive_s: float
-    confirmed_lsn: int | None
-    wal_status: str | None
-    safe_wal_bytes: int | None
-    invalidation: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Database:
-    """What Postgres says about the mirror."""
-
-    current_lsn: int
-    slot: Slot | None
-    wal_keep_bytes: int | None
-    """`max_slot_wal_keep_size`; None where there is no bound."""
-    has_next_partition: bool
-    is_rebuilding: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """One look at every place the mirror touches; None is what could not be read.
-
-    `stored_lsn` must have been read after `database`: in that order it can only be ahead of
-    what the slot confirmed, unless the slot is another one.
-    """
-
-    database: Database | None = None
-    connector: Status | None = None
-    stored_lsn: int | None = None
-    topics_written: bool = False
-    round_trip_s: float | None = None
-    """None where nobody asked because the mirror does not run; infinite once given up."""
-    unreachable: Mapping[AlarmName, str] = field(default_factory=dict)
-    hanging: Sequence[str] = ()
-    """Transactions on Kafka that nobody will end, where the mirror does not get through."""
-
-    @property
-    def lag_bytes(self) -> int | None:
-        """How much of the log's WAL the mirror has not confirmed."""
-        if self.database is None or self.database.slot is None:
-            return None
-        confirmed = self.database.slot.confirmed_lsn
-        return None if confirmed is None else max(0, self.database.current_lsn - confirmed)
 
 
 # While a rebuild runs these are its doing, and it tells how far it is.

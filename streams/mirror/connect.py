@@ -1,20 +1,26 @@
-"""Kafka Connect over its REST interface: its states, answers and complaints as our values."""
+"""A client of Kafka Connect's REST interface."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote
 
 import aiohttp
 
-from streams.errors import Refused, Unavailable
+from streams.mirror.connect_errors import (
+    BadConnector,
+    ConnectorFailed,
+    ConnectorUnknown,
+    ConnectRefused,
+    ConnectUnavailable,
+)
+from streams.mirror.connector_status import ConnectorStatus, ConnectorTask
 
-Outcome = Literal["created", "changed", "unchanged"]
+Applied = Literal["created", "changed", "unchanged"]
 
 _BUSY = 409
 """Connect's answer while its workers agree on who does what; it passes."""
@@ -23,95 +29,7 @@ _JSON = {"Content-Type": "application/json"}
 _PAUSE_S = 0.1
 
 
-class ConnectUnavailable(Unavailable):
-    """Connect does not answer, or cannot serve the request now."""
-
-
-class ConnectRefused(Refused):
-    """Connect rejects the request; the message is Connect's own."""
-
-
-class ConnectorUnknown(ConnectRefused):
-    """There is no connector of this name."""
-
-
-class BadConnector(ConnectRefused):
-    """The configuration is invalid; `problems` has Connect's complaint for each field."""
-
-    def __init__(self, name: str, problems: Mapping[str, str]) -> None:
-        told = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
-        super().__init__(f"connector {name} is not valid: {told}")
-        self.problems = dict(problems)
-
-
-class ConnectorFailed(Unavailable):
-    """A connector or its task gave up; the message has the cause from its trace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One task of a connector; `trace` is empty unless it failed."""
-
-    task_id: int
-    state: str
-    trace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What a connector and its tasks are doing."""
-
-    name: str
-    state: str
-    tasks: tuple[Task, ...]
-    trace: str = ""
-
-    def __str__(self) -> str:
-        tasks = ", ".join(f"task {task.task_id} {task.state}" for task in self.tasks)
-        told = f"{self.name}: {self.state}, {tasks or 'no tasks'}"
-        return f"{told}; {self.failure}" if self.failure else told
-
-    @property
-    def running(self) -> bool:
-        """Whether the connector and at least one task run, and no task does not."""
-        states = {task.state for task in self.tasks}
-        return self.state == "RUNNING" and states == {"RUNNING"}
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether someone paused or stopped it."""
-        return self.state in {"PAUSED", "STOPPED"}
-
-    @property
-    def failure(self) -> str | None:
-        """The cause of the first failure, in a line; None when nothing failed."""
-        if self.state == "FAILED":
-            return summarise(self.trace)
-        failed = next((task for task in self.tasks if task.state == "FAILED"), None)
-        return f"task {failed.task_id}: {summarise(failed.trace)}" if failed else None
-
-
-def summarise(trace: str) -> str:
-    """Reduce a Java stack trace to what failed and the cause at its root."""
-    lines = [line.strip() for line in trace.splitlines()]
-    heads = [
-        line.removeprefix("Caused by: ")
-        for number, line in enumerate(lines)
-        if line.startswith("Caused by: ") or (number == 0 and line)
-    ]
-    if not heads:
-        return "no reason given"
-    first, last = (_without_package(head).rstrip(".") for head in (heads[0], heads[-1]))
-    return first if first == last else f"{first} <- {last}"
-
-
-def _without_package(head: str) -> str:
-    """`org.apache.X: text` becomes `X: text`; the package helps nobody here."""
-    kind, colon, text = head.partition(": ")
-    return kind.rsplit(".", 1)[-1] + colon + text if " " not in kind else head
-
-
-class Connect:
+class ConnectClient:
     """One Connect cluster; use it as an async context manager.
 
     Every method raises ConnectUnavailable when there is no usable answer and
@@ -122,7 +40,7 @@ class Connect:
         self.url, self._timeout_s = url.rstrip("/"), timeout_s
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Connect:
+    async def __aenter__(self) -> ConnectClient:
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=self._timeout_s), raise_for_status=False
         )
@@ -149,7 +67,7 @@ class Connect:
         """Return the configuration as applied; secrets in it are still references."""
         return dict(await self._call("GET", _path(name, "config")))
 
-    async def apply(self, name: str, config: Mapping[str, str]) -> Outcome:
+    async def apply(self, name: str, config: Mapping[str, str]) -> Applied:
         """Create the connector or give it this configuration.
 
         An equal configuration is not sent: Connect would restart the connector for it. A
@@ -188,15 +106,18 @@ class Connect:
         values = [entry["value"] for entry in answer["configs"] if entry.get("value")]
         return {value["name"]: " ".join(value["errors"]) for value in values if value["errors"]}
 
-    async def status(self, name: str) -> Status:
+    async def status(self, name: str) -> ConnectorStatus:
         """Say what the connector and its tasks are doing."""
         answer = await self._call("GET", _path(name, "status"))
         tasks = sorted(
-            (Task(task["id"], task["state"], task.get("trace", "")) for task in answer["tasks"]),
+            (
+                ConnectorTask(task["id"], task["state"], task.get("trace", ""))
+                for task in answer["tasks"]
+            ),
             key=lambda task: task.task_id,
         )
         own = answer["connector"]
-        return Status(name, own["state"], tuple(tasks), own.get("trace", ""))
+        return ConnectorStatus(name, own["state"], tuple(tasks), own.get("trace", ""))
 
     async def restart(self, name: str) -> None:
         """Stop the connector with its tasks, and start it again once it has stopped.
@@ -232,7 +153,7 @@ class Connect:
         """Remove the connector; its offsets stay."""
         await self._call("DELETE", _path(name))
 
-    async def wait_until_running(self, name: str, *, timeout_s: float = 60.0) -> Status:
+    async def wait_until_running(self, name: str, *, timeout_s: float = 60.0) -> ConnectorStatus:
         """Return once the connector and its tasks run.
 
         Raises:
@@ -240,7 +161,7 @@ class Connect:
         """
         return await self._wait(name, lambda status: status.running, "running", timeout_s)
 
-    async def wait_until_settled(self, name: str, *, timeout_s: float = 60.0) -> Status:
+    async def wait_until_settled(self, name: str, *, timeout_s: float = 60.0) -> ConnectorStatus:
         """Return once the connector runs, or at once if someone paused or stopped it.
 
         Raises:
@@ -248,7 +169,7 @@ class Connect:
         """
         return await self._wait(name, lambda one: one.running or one.at_rest, "running", timeout_s)
 
-    async def wait_until_stopped(self, name: str, *, timeout_s: float = 60.0) -> Status:
+    async def wait_until_stopped(self, name: str, *, timeout_s: float = 60.0) -> ConnectorStatus:
         """Return once the connector is stopped and has no task left.
 
         Raises:
@@ -258,9 +179,15 @@ class Connect:
             name, lambda status: status.state == "STOPPED" and not status.tasks, None, timeout_s
         )
 
-    async def _wait(self, name: str, reached: Any, goal: str | None, timeout_s: float) -> Status:
+    async def _wait(
+        self,
+        name: str,
+        reached: Callable[[ConnectorStatus], bool],
+        goal: str | None,
+        timeout_s: float,
+    ) -> ConnectorStatus:
         deadline = time.monotonic() + timeout_s
-        status: Status | None = None
+        status: ConnectorStatus | None = None
         while time.monotonic() < deadline:
             try:
                 status = await self.status(name)
@@ -289,8 +216,8 @@ class Connect:
             await asyncio.sleep(_PAUSE_S)
         if code < 400:
             return answer
-        told = answer.get("message") if isinstance(answer, dict) else None
-        message = f"{self.url}{path}: Connect answers {code}: {_one_line(told or 'no reason')}"
+        reason = answer.get("message") if isinstance(answer, dict) else None
+        message = f"{self.url}{path}: Connect answers {code}: {_one_line(reason or 'no reason')}"
         if code == 404:
             raise ConnectorUnknown(message)
         if code == _BUSY or code >= 500:

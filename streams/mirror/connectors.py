@@ -21,7 +21,7 @@ _SECRET_KEY = re.compile(r"(password|secret|token|credential|api[._]key)", re.IG
 _REFERENCE = re.compile(r"\$\{[a-z]+:[^:}]+:[^:}]+\}")
 
 
-class BadTemplate(Refused):
+class BadConnectorTemplate(Refused):
     """A connector template cannot be read, or not be filled in."""
 
 
@@ -37,12 +37,14 @@ def load(folder: Path) -> tuple[Connector, ...]:
     """Read every template in `folder`, in order of name.
 
     Raises:
-        BadTemplate: a file is not JSON of the form {"name": …, "config": {…}}.
+        BadConnectorTemplate: a file is not JSON of the form {"name": …, "config": {…}}.
     """
     templates = [_read(path) for path in sorted(folder.glob("*.json"))]
     names = [template.name for template in templates]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise BadTemplate(f"{folder}: connector {min(twice)} has two templates, remove one")
+        raise BadConnectorTemplate(
+            f"{folder}: connector {min(twice)} has two templates, remove one"
+        )
     return tuple(sorted(templates, key=lambda template: template.name))
 
 
@@ -50,25 +52,27 @@ def _read(path: Path) -> Connector:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise BadTemplate(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+        raise BadConnectorTemplate(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
     match content:
         case {"name": str(name), "config": dict(config)} if len(content) == 2:
             for key, value in config.items():
                 if not isinstance(value, str):
-                    raise BadTemplate(f"{path}: config.{key}: must be text, put it in quotes")
+                    raise BadConnectorTemplate(
+                        f"{path}: config.{key}: must be text, put it in quotes"
+                    )
             return Connector(name, config)
-    raise BadTemplate(f'{path}: must be {{"name": …, "config": {{…}}}} and nothing else')
+    raise BadConnectorTemplate(f'{path}: must be {{"name": …, "config": {{…}}}} and nothing else')
 
 
 def placeholders(settings: Settings) -> dict[str, str]:
     """Return what templates may use of the settings; there is no secret among it.
 
     Raises:
-        BadTemplate: Connect could not use a value.
+        BadConnectorTemplate: Connect could not use a value.
     """
     database = settings.event_store.canonical_connection
     if database.host.startswith("/"):
-        raise BadTemplate(
+        raise BadConnectorTemplate(
             f"event_store.canonical_connection.host: {database.host} is a folder of Unix sockets, "
             "but Connect reaches Postgres over TCP only; give a host name or address"
         )
@@ -82,7 +86,7 @@ def placeholders(settings: Settings) -> dict[str, str]:
     secrets_dir = settings.connect.secrets_dir
     if secrets_dir is not None:
         if ":" in secrets_dir or "}" in secrets_dir:
-            raise BadTemplate(
+            raise BadConnectorTemplate(
                 f"connect.secrets_dir: {secrets_dir} has a ':' or '}}' in it, which Connect's "
                 "references cannot carry; choose another folder"
             )
@@ -94,13 +98,13 @@ def render(template: Connector, values: Mapping[str, str]) -> Connector:
     """Fill in the template.
 
     Raises:
-        BadTemplate: a placeholder has no value, or a secret is not given by reference.
+        BadConnectorTemplate: a placeholder has no value, or a secret is not given by reference.
     """
     config: dict[str, str] = {}
     for key, text in template.config.items():
         config[key] = _PLACEHOLDER.sub(lambda found: _value(template, found[1], values), text)
         if _SECRET_KEY.search(key) and not _REFERENCE.fullmatch(config[key]):
-            raise BadTemplate(
+            raise BadConnectorTemplate(
                 f"connector {template.name}: {key}: a secret must be a reference such as "
                 "${directory:${SECRETS_DIR}:file}, never the value itself"
             )
@@ -111,9 +115,11 @@ def _value(template: Connector, name: str, values: Mapping[str, str]) -> str:
     if name in values:
         return values[name]
     if name == "SECRETS_DIR":
-        raise BadTemplate(
+        raise BadConnectorTemplate(
             f"connector {template.name}: connect.secrets_dir is not set; "
             "name the folder from which Connect reads its secrets"
         )
     known = ", ".join(sorted(values))
-    raise BadTemplate(f"connector {template.name}: ${{{name}}} is unknown; there are {known}")
+    raise BadConnectorTemplate(
+        f"connector {template.name}: ${{{name}}} is unknown; there are {known}"
+    )

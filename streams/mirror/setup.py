@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import Callable
 
 from streams.mirror import connectors
-from streams.mirror.connect import Connect
+from streams.mirror.connect import ConnectClient
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import load
-from streams.topology.broker import Broker
+from streams.topology.broker import TopicAdmin
 
 MIRROR = "noetl-mirror"
 
 
 async def set_up(settings: Settings, report: Callable[[str], None]) -> None:
     """Create the declared topics and apply the mirror's connector; return when it runs."""
-    broker = Broker(settings.event_store.connection.url)
+    broker = TopicAdmin(settings.event_store.connection.url)
     topology = load(folder("topics"))
     steps = await asyncio.to_thread(lambda: broker.apply(topology.at(broker.profile())))
     report(f"topics: {len(steps)} changes" if steps else "topics: as declared")
-    async with Connect(settings.connect.url) as connect:
+    async with ConnectClient(settings.connect.url) as connect:
         await connect.apply(MIRROR, mirror_config(settings))
         await connect.wait_until_running(MIRROR)
     report("mirror: running")

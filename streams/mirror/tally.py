@@ -10,7 +10,7 @@ from streams.events.model import Root
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MirrorVerdict:
     """How the topics differ from the log; `first` names one place to begin looking at."""
 
     events_count: int
@@ -24,7 +24,7 @@ class Verdict:
         return self.lost_count == 0 and self.doubled_count == 0
 
 
-class Tally:
+class MirrorTally:
     """Follows each root's `seq` through the records, in the order in which they were read."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Tally:
             self._note(f"{root} has seq {seq} right after {last}")
         self._ends[root] = seq
 
-    def against(self, heads: Mapping[Root, int], expired: Mapping[Root, int]) -> Verdict:
+    def against(self, heads: Mapping[Root, int], expired: Mapping[Root, int]) -> MirrorVerdict:
         """Compare with the log's newest `seq` of each root.
 
         `expired` has the newest `seq` of each root that the topic's retention has let go.
@@ -78,7 +78,7 @@ class Tally:
             if missing and first is None:
                 first = f"{root} has {head} events, {missing} of them are not there"
             lost += missing
-        return Verdict(self.records_count, lost, self._doubled, first)
+        return MirrorVerdict(self.records_count, lost, self._doubled, first)
 
     def _note(self, what: str) -> None:
         self._first = self._first or what

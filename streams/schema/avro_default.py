@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from streams.schema.avro_model import (
     Array,
-    Enum,
-    Fixed,
+    AvroEnum,
+    AvroFixed,
+    AvroRecord,
     Map,
     Named,
     Node,
     Primitive,
-    Record,
     Ref,
     Union,
     branch_kind,
@@ -39,7 +39,7 @@ def default_problem(value: object, node: Node, named: Mapping[str, Named]) -> st
         return _each(value, list, "array", node.items, named)
     if isinstance(node, Map):
         return _each(value, dict, "map", node.values, named)
-    if isinstance(node, Record):
+    if isinstance(node, AvroRecord):
         return _record(value, node, named)
     return None if _is_leaf(value, node) else f"{value!r} is not of type {branch_kind(node)}"
 
@@ -55,7 +55,7 @@ def _each(
     return next((problem for problem in found if problem), None)
 
 
-def _record(value: object, node: Record, named: Mapping[str, Named]) -> str | None:
+def _record(value: object, node: AvroRecord, named: Mapping[str, Named]) -> str | None:
     if not isinstance(value, dict):
         return f"{value!r} is not of type {node.name}"
     for field in node.fields:
@@ -68,10 +68,10 @@ def _record(value: object, node: Record, named: Mapping[str, Named]) -> str | No
     return None
 
 
-def _is_leaf(value: object, node: Primitive | Enum | Fixed) -> bool:
-    if isinstance(node, Enum):
+def _is_leaf(value: object, node: Primitive | AvroEnum | AvroFixed) -> bool:
+    if isinstance(node, AvroEnum):
         return value in node.symbols
-    if isinstance(node, Fixed):
+    if isinstance(node, AvroFixed):
         return isinstance(value, str) and len(value) == node.size and _is_latin(value)
     if isinstance(value, bool) or node.type == "boolean":
         return isinstance(value, bool) and node.type == "boolean"

@@ -34,7 +34,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AvroRecord:
     """A record with its full name."""
 
     name: str
@@ -43,7 +43,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Enum:
+class AvroEnum:
     """An enumeration; with a `default`, a reader survives symbols it does not know."""
 
     name: str
@@ -53,7 +53,7 @@ class Enum:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class AvroFixed:
     """Exactly `size` bytes."""
 
     name: str
@@ -90,7 +90,7 @@ class Ref:
     name: str
 
 
-Named: TypeAlias = Record | Enum | Fixed
+Named: TypeAlias = AvroRecord | AvroEnum | AvroFixed
 Node: TypeAlias = Primitive | Named | Array | Map | Union | Ref
 
 

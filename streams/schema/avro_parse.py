@@ -12,14 +12,14 @@ from streams.schema.avro_default import default_problem
 from streams.schema.avro_model import (
     PRIMITIVES,
     Array,
-    Enum,
+    AvroEnum,
+    AvroFixed,
+    AvroRecord,
     Field,
-    Fixed,
     Map,
     Named,
     Node,
     Primitive,
-    Record,
     Ref,
     Schema,
     Union,
@@ -27,7 +27,7 @@ from streams.schema.avro_model import (
 )
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
-_N = TypeVar("_N", Record, Enum, Fixed)
+_N = TypeVar("_N", AvroRecord, AvroEnum, AvroFixed)
 
 
 class BadSchema(Refused):
@@ -112,7 +112,7 @@ class _Reader:
             raise BadSchema(path, "the union has no branches")
         return Union(branches)
 
-    def _record(self, source: dict[str, object], namespace: str, path: str) -> Record:
+    def _record(self, source: dict[str, object], namespace: str, path: str) -> AvroRecord:
         name, space = self._declare(source, namespace, path)
         here = name.rpartition(".")[2] if path == "schema" else path
         fields = source.get("fields")
@@ -123,7 +123,7 @@ class _Reader:
         for one in names:
             if names.count(one) > 1:
                 raise BadSchema(f"{here}.{one}", "two fields have this name")
-        return self._define(Record(name, _aliases(source, space), read))
+        return self._define(AvroRecord(name, _aliases(source, space), read))
 
     def _field(self, source: object, namespace: str, path: str) -> Field:
         if not isinstance(source, dict) or not isinstance(source.get("name"), str):
@@ -145,7 +145,7 @@ class _Reader:
             self.defaults.append((here, made))
         return made
 
-    def _enum(self, source: dict[str, object], namespace: str, path: str) -> Enum:
+    def _enum(self, source: dict[str, object], namespace: str, path: str) -> AvroEnum:
         name, space = self._declare(source, namespace, path)
         symbols = _strings(source.get("symbols"))
         if not symbols or len(set(symbols)) != len(symbols):
@@ -154,14 +154,14 @@ class _Reader:
         if default is not None and default not in symbols:
             raise BadSchema(path, f"default {default!r} is not a symbol of enum {name}")
         chosen = default if isinstance(default, str) else None
-        return self._define(Enum(name, _aliases(source, space), symbols, chosen))
+        return self._define(AvroEnum(name, _aliases(source, space), symbols, chosen))
 
-    def _fixed(self, source: dict[str, object], namespace: str, path: str) -> Fixed:
+    def _fixed(self, source: dict[str, object], namespace: str, path: str) -> AvroFixed:
         name, space = self._declare(source, namespace, path)
         size = source.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise BadSchema(path, f"fixed {name} needs a size in bytes")
-        return self._define(Fixed(name, _aliases(source, space), size, _logical(source)))
+        return self._define(AvroFixed(name, _aliases(source, space), size, _logical(source)))
 
     def _declare(self, source: dict[str, object], namespace: str, path: str) -> tuple[str, str]:
         name, space = source.get("name"), source.get("namespace", namespace)

@@ -15,13 +15,14 @@ from typing import Literal
 
 from streams.schema.avro_model import (
     Array,
-    Enum,
+    AvroEnum,
+    AvroFixed,
+    AvroRecord,
     Field,
-    Fixed,
     Map,
+    Named,
     Node,
     Primitive,
-    Record,
     Schema,
     Union,
     branch_kind,
@@ -103,11 +104,11 @@ class _Reading:
                 yield from self._branch(reader, branch, path)
         elif isinstance(reader, Union):
             yield from self._branch(reader, writer, path)
-        elif isinstance(reader, Record) and isinstance(writer, Record):
+        elif isinstance(reader, AvroRecord) and isinstance(writer, AvroRecord):
             yield from self._record(reader, writer, path)
-        elif isinstance(reader, Enum) and isinstance(writer, Enum):
+        elif isinstance(reader, AvroEnum) and isinstance(writer, AvroEnum):
             yield from self._enum(reader, writer, path)
-        elif isinstance(reader, Fixed) and isinstance(writer, Fixed):
+        elif isinstance(reader, AvroFixed) and isinstance(writer, AvroFixed):
             yield from self._fixed(reader, writer, path)
         elif isinstance(reader, Array) and isinstance(writer, Array):
             yield from self._node(reader.items, writer.items, f"{path}[]")
@@ -149,11 +150,11 @@ class _Reading:
 
     def _alike(self, reader_node: Node, writer_node: Node) -> bool:
         reader, writer = self.reader.resolve(reader_node), self.writer.resolve(writer_node)
-        if isinstance(reader, Record | Enum | Fixed):
+        if isinstance(reader, AvroRecord | AvroEnum | AvroFixed):
             return type(reader) is type(writer) and _same_name(reader, writer)
         return branch_kind(reader) == branch_kind(writer)
 
-    def _record(self, reader: Record, writer: Record, path: str) -> Iterator[Break]:
+    def _record(self, reader: AvroRecord, writer: AvroRecord, path: str) -> Iterator[Break]:
         if not _same_name(reader, writer):
             yield self._renamed(reader, writer, path)
             return
@@ -179,7 +180,7 @@ class _Reading:
             "no longer writes it; keep the field"
         )
 
-    def _enum(self, reader: Enum, writer: Enum, path: str) -> Iterator[Break]:
+    def _enum(self, reader: AvroEnum, writer: AvroEnum, path: str) -> Iterator[Break]:
         if not _same_name(reader, writer):
             yield self._renamed(reader, writer, path)
             return
@@ -187,7 +188,7 @@ class _Reading:
         if unknown and reader.default is None:
             yield self._break(path, self._unknown_symbols(reader, unknown))
 
-    def _unknown_symbols(self, reader: Enum, symbols: list[str]) -> str:
+    def _unknown_symbols(self, reader: AvroEnum, symbols: list[str]) -> str:
         names = ("symbol " if len(symbols) == 1 else "symbols ") + ", ".join(symbols)
         why = (
             f"{self.reader_name} could not read what it does not know, as it has no default symbol"
@@ -196,7 +197,7 @@ class _Reading:
             return f"{names} removed from enum {reader.name}: {why}; keep what was released"
         return f"{names} added to enum {reader.name}: {why}; add a new field instead"
 
-    def _fixed(self, reader: Fixed, writer: Fixed, path: str) -> Iterator[Break]:
+    def _fixed(self, reader: AvroFixed, writer: AvroFixed, path: str) -> Iterator[Break]:
         if not _same_name(reader, writer):
             yield self._renamed(reader, writer, path)
         elif reader.size != writer.size:
@@ -224,7 +225,7 @@ class _Reading:
         )
 
     def _meaning_changed(
-        self, reader: Primitive | Fixed, writer: Primitive | Fixed, path: str
+        self, reader: Primitive | AvroFixed, writer: Primitive | AvroFixed, path: str
     ) -> Break:
         return self._break(
             path,
@@ -233,10 +234,8 @@ class _Reading:
             "something else; add a new field instead",
         )
 
-    def _renamed(
-        self, reader: Record | Enum | Fixed, writer: Record | Enum | Fixed, path: str
-    ) -> Break:
-        kind = type(reader).__name__.lower()
+    def _renamed(self, reader: Named, writer: Named, path: str) -> Break:
+        kind = type(reader).__name__.removeprefix("Avro").lower()
         return self._break(
             path,
             f"{kind} {writer.name} of {self.writer_name} is called {reader.name} in "
@@ -244,7 +243,7 @@ class _Reading:
         )
 
 
-def _same_name(reader: Record | Enum | Fixed, writer: Record | Enum | Fixed | Node) -> bool:
+def _same_name(reader: Named, writer: Node) -> bool:
     name = branch_kind(writer)
     return name == reader.name or name in reader.aliases
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from streams.errors import Refused
-from streams.schema.avro_model import Record
+from streams.schema.avro_model import AvroRecord
 from streams.schema.avro_parse import parse
 from streams.schema.compatibility import Break, breaks
 from streams.schema.released import (
@@ -135,7 +135,7 @@ def _judge(folder: Path, name: str, pins: tuple[PinnedSchema, ...]) -> Verdict:
         raise BadSchemaFile(path, "does not exist")
     schema = read_schema(path)
     root = parse(schema).root
-    if not isinstance(root, Record) or root.name.rpartition(".")[2] != name:
+    if not isinstance(root, AvroRecord) or root.name.rpartition(".")[2] != name:
         raise BadSchemaFile(path, f"holds record {getattr(root, 'name', '')}, not {name}")
     latest = newest(pins, name)
     if latest is None:

@@ -23,7 +23,7 @@ import orjson
 import yaml
 
 from streams.errors import Inconsistent, Refused
-from streams.schema.avro_model import Record
+from streams.schema.avro_model import AvroRecord
 from streams.schema.avro_parse import BadSchema, parse
 
 IDS_FILE = "ids.yaml"
@@ -91,7 +91,7 @@ def read_schema(path: Path) -> str:
         root = parse(text).root
     except BadSchema as error:
         raise BadSchemaFile(path, str(error)) from error
-    if not isinstance(root, Record):
+    if not isinstance(root, AvroRecord):
         raise BadSchemaFile(path, "is not an Avro record")
     return text
 

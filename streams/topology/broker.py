@@ -23,7 +23,15 @@ from streams.errors import Refused
 from streams.kafka.clients import admin, reason
 from streams.kafka.errors import BrokerUnavailable
 from streams.topology import Profile, Topology
-from streams.topology.changes import Create, Found, Grow, Plan, Reconfigure, Step, plan
+from streams.topology.changes import (
+    BrokerTopic,
+    Create,
+    Grow,
+    Reconfigure,
+    TopologyChange,
+    TopologyPlan,
+    plan,
+)
 
 # Someone else made the same change first, or the news has not reached this broker yet.
 _SETTLES_ITSELF = {
@@ -48,7 +56,7 @@ class TopicsRefused(Refused):
     """The declared topics cannot be had without harm, or the broker forbids them."""
 
 
-class Broker:
+class TopicAdmin:
     """The topics of one Kafka cluster; its calls block."""
 
     def __init__(self, bootstrap: str, *, timeout_s: float = 30.0) -> None:
@@ -56,14 +64,14 @@ class Broker:
         self._admin = admin(bootstrap)
 
     def profile(self) -> Profile:
-        """Say which values fit: a single broker could not hold a cluster's replicas."""
+        """Return the profile that fits: a single broker could not hold a cluster's replicas."""
         return "local" if len(self._metadata().brokers) == 1 else "cluster"
 
-    def plan(self, topology: Topology) -> Plan:
+    def plan(self, topology: Topology) -> TopologyPlan:
         """Compare `topology` with what is there; nothing is changed."""
         return plan(topology, self._found(topology))
 
-    def apply(self, topology: Topology) -> tuple[Step, ...]:
+    def apply(self, topology: Topology) -> tuple[TopologyChange, ...]:
         """Make the broker have `topology`; return the steps that were taken here.
 
         Several may do this at once: each compares again until nothing is left to do, so
@@ -74,7 +82,7 @@ class Broker:
             BrokerUnavailable: no answer, or some partition got no leader in time.
         """
         deadline = time.monotonic() + self._timeout_s
-        taken: list[Step] = []
+        taken: list[TopologyChange] = []
         while True:
             now = self.plan(topology)
             if now.refused:
@@ -90,6 +98,36 @@ class Broker:
                 )
             time.sleep(_PAUSE_S)
 
+    def delete(self, topics: Iterable[str], *, timeout_s: float = 60.0) -> None:
+        """Delete topics and return when no broker lists them any more.
+
+        Raises:
+            BrokerUnavailable: they are still there after `timeout_s`.
+        """
+        names = list(topics)
+        deadline = time.monotonic() + timeout_s
+        try:
+            for topic, future in self._admin.delete_topics(names, operation_timeout=30).items():
+                self._deleted(topic, future, timeout_s)
+            while left := set(names) & set(self._admin.list_topics(timeout=timeout_s).topics):
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(
+                        f"{self.bootstrap}: {min(left)} is still there {timeout_s:.0f} s after its "
+                        "deletion; see that every broker is up, then run it again"
+                    )
+                time.sleep(_PAUSE_S)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"{self.bootstrap}: {reason(error)}; run it again") from error
+
+    def _deleted(self, topic: str, future: Future[None], timeout_s: float) -> None:
+        try:
+            future.result(timeout=timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise BrokerUnavailable(
+                    f"{self.bootstrap}: cannot delete {topic}: {reason(error)}"
+                ) from error
+
     def _metadata(self) -> ClusterMetadata:
         try:
             return self._admin.list_topics(timeout=self._timeout_s)
@@ -99,12 +137,12 @@ class Broker:
                 "see that it is up and that event_store.connection.url names it"
             ) from error
 
-    def _found(self, topology: Topology) -> dict[str, Found]:
+    def _found(self, topology: Topology) -> dict[str, BrokerTopic]:
         there = {name: len(meta.partitions) for name, meta in self._metadata().topics.items()}
         ours = topology.by_name
         settings = self._settings([name for name in there if name in ours])
         return {
-            name: Found(
+            name: BrokerTopic(
                 name,
                 partitions,
                 settings.get(name, {}),
@@ -146,12 +184,12 @@ class Broker:
                 return topic.name
         return None
 
-    def _take(self, steps: Iterable[Step]) -> list[Step]:
+    def _take(self, steps: Iterable[TopologyChange]) -> list[TopologyChange]:
         """Take the steps side by side; return those that nobody else took first."""
         asked = [(step, self._ask(step)) for step in steps]
         return [one for one, future in asked if self._outcome(future, str(one), False) is not False]
 
-    def _ask(self, step: Step) -> Future[Any]:
+    def _ask(self, step: TopologyChange) -> Future[Any]:
         wait: dict[str, Any] = {"request_timeout": self._timeout_s}
         futures: Mapping[Any, Future[Any]]
         match step:

@@ -10,7 +10,7 @@ from streams.topology import Topic, Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BrokerTopic:
     """A topic as the broker has it; `written` once it has ever held a record."""
 
     name: str
@@ -39,11 +39,11 @@ class Reconfigure:
     was: Mapping[str, str]
 
     def __str__(self) -> str:
-        told = ", ".join(
+        changes = ", ".join(
             f"{key} {self.was.get(key, '(unset)')} -> {value}"
             for key, value in self.changes.items()
         )
-        return f"configure {self.name}: {told}"
+        return f"configure {self.name}: {changes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Grow:
         return f"grow {self.name}: {self.was} -> {self.partitions} partitions"
 
 
-Step = Create | Reconfigure | Grow
+TopologyChange = Create | Reconfigure | Grow
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TopologyPlan:
     """The steps to take, what cannot be done and why, and topics nobody declared."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TopologyChange, ...]
     refused: tuple[str, ...]
     extra: tuple[str, ...]
 
@@ -75,13 +75,13 @@ class Plan:
         return not self.steps and not self.refused
 
 
-def plan(topology: Topology, found: Mapping[str, Found]) -> Plan:
+def plan(topology: Topology, found: Mapping[str, BrokerTopic]) -> TopologyPlan:
     """Compare what is declared with what the broker has.
 
     A topic in our namespace that nobody declared is named and left alone: its records may
     be the only copy of something.
     """
-    steps: list[Step] = []
+    steps: list[TopologyChange] = []
     refused: list[str] = []
     for topic in topology.topics:
         here = found.get(topic.name)
@@ -97,14 +97,14 @@ def plan(topology: Topology, found: Mapping[str, Found]) -> Plan:
             steps.append(Grow(topic.name, topic.partitions, here.partitions))
     declared = topology.by_name
     extra = sorted(n for n in found if n.startswith(NAMESPACE) and n not in declared)
-    return Plan(tuple(steps), tuple(refused), tuple(extra))
+    return TopologyPlan(tuple(steps), tuple(refused), tuple(extra))
 
 
-def _changes(topic: Topic, here: Found) -> dict[str, str]:
+def _changes(topic: Topic, here: BrokerTopic) -> dict[str, str]:
     return {key: value for key, value in topic.settings.items() if here.settings.get(key) != value}
 
 
-def _obstacle(topic: Topic, here: Found) -> str | None:
+def _obstacle(topic: Topic, here: BrokerTopic) -> str | None:
     if here.partitions > topic.partitions:
         return (
             f"{topic.name}: has {here.partitions} partitions, {topic.partitions} are declared, "

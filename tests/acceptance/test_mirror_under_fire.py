@@ -14,10 +14,10 @@ import pytest
 
 from streams.app import Log
 from streams.events.model import Root
-from streams.kafka.event_reader import Reader, Record
+from streams.kafka.event_reader import EventRecord, EventTopicReader
 from streams.kafka.names import event_topic
 from streams.local.state import find_stack
-from streams.mirror.tally import Tally
+from streams.mirror.tally import MirrorTally
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
 from tests.conftest import NewEventFactory
@@ -53,9 +53,9 @@ class Load:
 class Count:
     """Reads what is committed, all the time, as a consumer would."""
 
-    def __init__(self, reader: Reader, load: Load) -> None:
+    def __init__(self, reader: EventTopicReader, load: Load) -> None:
         self._reader, self._load = reader, load
-        self.tally = Tally()
+        self.tally = MirrorTally()
         self._stopped = asyncio.Event()
         self._newest_ms = 0
         self._moved = asyncio.Condition()
@@ -71,7 +71,7 @@ class Count:
     def stop(self) -> None:
         self._stopped.set()
 
-    def _add(self, batch: list[Record]) -> None:
+    def _add(self, batch: list[EventRecord]) -> None:
         for record in batch:
             root = Root("execution", int(record.key or b"0"))
             if root in self._load.heads:
@@ -94,7 +94,7 @@ async def test_connect_killed_three_times_under_load_loses_and_doubles_nothing(
     dsn = settings.event_store.canonical_connection.dsn("append")
     load = Load(log, new_event)
     async with (
-        Reader(bootstrap, [event_topic("execution")], start="end") as reader,
+        EventTopicReader(bootstrap, [event_topic("execution")], start="end") as reader,
         Watermark(dsn, bootstrap) as mark,
     ):
         count = Count(reader, load)

@@ -23,7 +23,7 @@ from streams.dev.bench.kafka_receiver import Received, Receiver
 from streams.dev.bench.report import BenchReport, middle, per_second, percentile
 from streams.dev.bench.workload import frame_commits
 from streams.errors import Unavailable
-from streams.mirror.connect import Connect
+from streams.mirror.connect import ConnectClient
 from streams.mirror.setup import MIRROR, mirror_config
 from streams.settings import Settings
 
@@ -54,7 +54,10 @@ async def bench_mirror(
 ) -> BenchReport:
     """Run the bench on the stack that `settings` name."""
     found, lost, doubled = [], 0, 0
-    async with Connect(settings.connect.url) as connect, open_log(settings, role="bench") as log:
+    async with (
+        ConnectClient(settings.connect.url) as connect,
+        open_log(settings, role="bench") as log,
+    ):
         for number in range(1, rounds + 1):
             rate, tally = await _mirror_round(settings, connect, log, events)
             plain = await _plain_round(settings, connect, events)
@@ -81,7 +84,7 @@ async def bench_mirror(
 
 
 async def _mirror_round(
-    settings: Settings, connect: Connect, log: Log, events: int
+    settings: Settings, connect: ConnectClient, log: Log, events: int
 ) -> tuple[float, tuple[int, int]]:
     commits = frame_commits(log.ids.next, events=events, roots=ROOTS)
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
@@ -99,7 +102,7 @@ async def _mirror_round(
     return _rate(got), _tally(sent, got)
 
 
-async def _plain_round(settings: Settings, connect: Connect, events: int) -> float:
+async def _plain_round(settings: Settings, connect: ConnectClient, events: int) -> float:
     """Return what Debezium does on a plain table with rows of the same size."""
     name = f"bench_{uuid4().hex[:8]}"
     database = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))

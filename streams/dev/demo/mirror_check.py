@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from streams.app import Log
 from streams.events.model import Event, Root
-from streams.kafka.event_reader import Reader
+from streams.kafka.event_reader import EventTopicReader
 
 WITHIN_S = 30.0
 
@@ -25,7 +25,7 @@ class MirrorCheck:
 
 
 async def check_mirror(
-    log: Log, reader: Reader, root: Root, *, within_s: float = WITHIN_S
+    log: Log, reader: EventTopicReader, root: Root, *, within_s: float = WITHIN_S
 ) -> MirrorCheck:
     """Read the root from the log and from `reader`, which stands before its first event."""
     told = [event async for event in log.store.read_root(root)]

@@ -18,7 +18,7 @@ from streams.dev.bench.row_check import RowCheck, check_rows
 from streams.dev.demo.follow import ExecutionProgress, follow
 from streams.dev.demo.mirror_check import MirrorCheck, check_mirror
 from streams.events.model import Root
-from streams.kafka.event_reader import Reader
+from streams.kafka.event_reader import EventTopicReader
 from streams.payload.port import Scope
 from streams.playbook.parse import parse
 from streams.resources import folder
@@ -90,7 +90,7 @@ async def run_demo(settings: Settings, world: MockWorld, shown: DemoProgress) ->
         mock_server(world) as mock,
         open_log(settings, role="demo", lanes=1) as log,
         open_pool(settings.event_store.canonical_connection.dsn("read")) as pool,
-        Reader(bootstrap, [TOPIC], start="end") as reader,
+        EventTopicReader(bootstrap, [TOPIC], start="end") as reader,
     ):
         path = await _register(settings, log, shown)
         started = time.monotonic()

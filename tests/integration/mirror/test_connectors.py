@@ -22,9 +22,9 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from streams.cli import cli
-from streams.mirror.connect import (
+from streams.mirror.connect import ConnectClient
+from streams.mirror.connect_errors import (
     BadConnector,
-    Connect,
     ConnectorFailed,
     ConnectorUnknown,
     ConnectRefused,
@@ -34,7 +34,7 @@ from streams.resources import folder
 from streams.settings import Settings
 from streams.settings.event_store import Duty
 from streams.topology import Topic, Topology
-from streams.topology.broker import Broker
+from streams.topology.broker import TopicAdmin
 
 pytestmark = pytest.mark.stack
 
@@ -68,7 +68,7 @@ AWKWARD = 'ten"ant\\ {é} 00123'
 class Scratch:
     """A database, topics and a connector of one test."""
 
-    def __init__(self, settings: Settings, connect: Connect) -> None:
+    def __init__(self, settings: Settings, connect: ConnectClient) -> None:
         self.settings, self.connect = settings, connect
         self.tag = uuid4().hex[:12]
         self.name = f"test-{self.tag}"
@@ -153,7 +153,7 @@ class Scratch:
 
     async def make_topics(self) -> None:
         await asyncio.to_thread(
-            Broker(self.settings.event_store.connection.url).apply, self.topology()
+            TopicAdmin(self.settings.event_store.connection.url).apply, self.topology()
         )
 
     def drop_topics(self) -> None:
@@ -174,7 +174,7 @@ def headers_of(record: Message) -> dict[str, bytes]:
 @asynccontextmanager
 async def scratch_on(settings: Settings) -> AsyncIterator[Scratch]:
     owner = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
-    async with Connect(settings.connect.url) as connect:
+    async with ConnectClient(settings.connect.url) as connect:
         one = Scratch(settings, connect)
         mirror = await connect.config("noetl-mirror")
         # Connect may see the database under another address than this test does.

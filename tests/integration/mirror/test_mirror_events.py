@@ -10,7 +10,7 @@ import pytest
 from streams.app import Log
 from streams.events.catalogue import catalogue
 from streams.events.model import Event, Root
-from streams.kafka.event_reader import MirrorStalled, Reader, Record
+from streams.kafka.event_reader import EventRecord, EventTopicReader, MirrorStalled
 from streams.kafka.names import event_topic
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.stack
 TOPICS = [event_topic(root) for root in catalogue().roots]
 
 
-async def read_to_end(reader: Reader) -> list[Record]:
+async def read_to_end(reader: EventTopicReader) -> list[EventRecord]:
     return [record async for batch in reader.to_end() for record in batch]
 
 
@@ -36,7 +36,7 @@ async def test_every_type_of_event_arrives_as_the_log_tells_it(
 ) -> None:
     roots = [Root(catalogue().types[type].root, log.ids.next()) for type in TYPES]
     async with (
-        Reader(settings.event_store.connection.url, TOPICS, start="end") as reader,
+        EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader,
         watermark(settings) as mark,
     ):
         for type, root in zip(TYPES, roots, strict=True):
@@ -57,7 +57,7 @@ async def test_a_record_carries_what_a_reader_needs_without_decoding_it(
 ) -> None:
     root_id = log.ids.next()
     async with (
-        Reader(settings.event_store.connection.url, TOPICS, start="end") as reader,
+        EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader,
         watermark(settings) as mark,
     ):
         (stored,) = (await log.store.append([new_event(root_id)])).events
@@ -77,7 +77,7 @@ async def test_what_was_appended_before_a_watermark_can_be_read_after_it(
     settings: Settings, log: Log, new_event: NewEventFactory
 ) -> None:
     async with (
-        Reader(settings.event_store.connection.url, TOPICS, start="end") as reader,
+        EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader,
         watermark(settings) as mark,
     ):
         for _ in range(5):
@@ -96,7 +96,7 @@ async def test_a_reader_at_the_end_has_no_lag_though_transactions_leave_markers(
     settings: Settings, log: Log, new_event: NewEventFactory
 ) -> None:
     async with (
-        Reader(settings.event_store.connection.url, TOPICS) as reader,
+        EventTopicReader(settings.event_store.connection.url, TOPICS) as reader,
         watermark(settings) as mark,
     ):
         await log.store.append([new_event(log.ids.next())])
@@ -112,7 +112,7 @@ async def test_a_reader_at_the_end_has_no_lag_though_transactions_leave_markers(
 
 
 async def test_a_reader_says_so_when_what_it_waits_for_does_not_come(settings: Settings) -> None:
-    async with Reader(settings.event_store.connection.url, TOPICS, start="end") as reader:
+    async with EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader:
         with pytest.raises(MirrorStalled, match="did not come within 0 s"):
             async for _ in reader.until(lambda _: False, timeout_s=0.3):
                 pass
@@ -122,7 +122,7 @@ async def test_a_reader_stops_at_the_record_it_waits_for(
     settings: Settings, log: Log, new_event: NewEventFactory
 ) -> None:
     root_id = log.ids.next()
-    async with Reader(settings.event_store.connection.url, TOPICS, start="end") as reader:
+    async with EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader:
         await log.store.append([new_event(root_id) for _ in range(3)])
         seen: list[Event] = []
         async for record in reader.until(lambda one: dict(one.headers)["seq"] == b"2"):
@@ -130,5 +130,5 @@ async def test_a_reader_stops_at_the_record_it_waits_for(
     assert [(event.root.id, event.seq) for event in seen] == [(root_id, 1), (root_id, 2)]
 
 
-def _root(record: Record) -> Root:
+def _root(record: EventRecord) -> Root:
     return Root(record.topic.rpartition(".")[2], int(record.key or b"0"))

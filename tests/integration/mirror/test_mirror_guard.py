@@ -14,11 +14,13 @@ import pytest
 
 from streams.app import Log
 from streams.local.state import find_stack
-from streams.mirror.alarms import AlarmName
-from streams.mirror.connect import Connect, ConnectorFailed
-from streams.mirror.guard import SLOT, Guard, tell
+from streams.mirror.connect import ConnectClient
+from streams.mirror.connect_errors import ConnectorFailed
+from streams.mirror.guard import SLOT, Guard
+from streams.mirror.readings import AlarmName
 from streams.mirror.rebuild import rebuild
 from streams.mirror.setup import MIRROR
+from streams.mirror.watch import report_alarms
 from streams.settings import Settings
 from tests.conftest import NewEventFactory
 
@@ -73,7 +75,7 @@ async def raised(
         if line.startswith(f"mirror: ALARM {name}: "):
             told.set()
 
-    following = asyncio.create_task(tell(settings, hear))
+    following = asyncio.create_task(report_alarms(settings, hear))
     try:
         await damage()
         async with asyncio.timeout(NOTICED_WITHIN_S):
@@ -97,7 +99,7 @@ async def test_a_connector_does_not_go_on_over_the_gap_of_a_recreated_slot(
     mirror: Settings, log: Log, new_event: NewEventFactory
 ) -> None:
     """What Debezium refuses stays refused, so the alarm is there for whoever looks later."""
-    async with Connect(mirror.connect.url) as connect, Guard(mirror) as guard:
+    async with ConnectClient(mirror.connect.url) as connect, Guard(mirror) as guard:
         await connect.stop(MIRROR)
         await connect.wait_until_stopped(MIRROR)
         await log.store.append([new_event(log.ids.next())])
@@ -113,7 +115,7 @@ async def test_a_connector_does_not_go_on_over_the_gap_of_a_recreated_slot(
 async def test_a_recreated_slot_is_noticed_though_connect_is_down(mirror: Settings) -> None:
     nobody = mirror.connect.model_copy(update={"url": "http://127.0.0.1:9"})
     blind = mirror.model_copy(update={"connect": nobody})
-    async with Connect(mirror.connect.url) as connect, Guard(blind) as guard:
+    async with ConnectClient(mirror.connect.url) as connect, Guard(blind) as guard:
         await connect.stop(MIRROR)
         await connect.wait_until_stopped(MIRROR)
         await drop_slot(mirror, recreate=True)
@@ -122,7 +124,7 @@ async def test_a_recreated_slot_is_noticed_though_connect_is_down(mirror: Settin
 
 
 async def test_a_stopped_connector_is_an_alarm_until_it_runs_again(mirror: Settings) -> None:
-    async with Connect(mirror.connect.url) as connect, Guard(mirror) as guard:
+    async with ConnectClient(mirror.connect.url) as connect, Guard(mirror) as guard:
         await connect.stop(MIRROR)
         await connect.wait_until_stopped(MIRROR)
         assert [alarm.name for alarm in await guard.check()] == [AlarmName.CONNECTOR_STOPPED]
@@ -164,7 +166,7 @@ async def test_the_check_command_names_the_alarm_and_exits_with_seven(mirror: Se
     assert all(alarm["what"] and alarm["remedy"] for alarm in told["alarms"])
 
 
-async def _run_until_it_fails(connect: Connect) -> None:
+async def _run_until_it_fails(connect: ConnectClient) -> None:
     """It may be seen running for a moment, before it has looked at the slot."""
     while True:
         await connect.wait_until_running(MIRROR)

@@ -11,11 +11,12 @@ import pytest
 from streams.app import Log
 from streams.events.catalogue import catalogue
 from streams.events.model import Root
-from streams.kafka.event_reader import Reader, Record
+from streams.kafka.event_reader import EventRecord, EventTopicReader
 from streams.kafka.names import event_topic
-from streams.mirror.alarms import AlarmName
 from streams.mirror.guard import Guard
-from streams.mirror.rebuild import Progress, RebuildRunning, Report, rebuild
+from streams.mirror.readings import AlarmName
+from streams.mirror.rebuild import RebuildRunning, rebuild
+from streams.mirror.refill import Progress, Report
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings
 from tests.conftest import NewEventFactory
@@ -42,10 +43,12 @@ async def append(log: Log, new_event: NewEventFactory, roots: list[Root], count:
         )
 
 
-async def on_kafka(settings: Settings) -> Mapping[tuple[str, bytes | None, bytes | None], Record]:
+async def on_kafka(
+    settings: Settings,
+) -> Mapping[tuple[str, bytes | None, bytes | None], EventRecord]:
     """Return what the topics hold, by topic, key and seq; a second of the same would show."""
-    found: dict[tuple[str, bytes | None, bytes | None], Record] = {}
-    async with Reader(settings.event_store.connection.url, TOPICS) as reader:
+    found: dict[tuple[str, bytes | None, bytes | None], EventRecord] = {}
+    async with EventTopicReader(settings.event_store.connection.url, TOPICS) as reader:
         async for batch in reader.to_end():
             for record in batch:
                 place = (record.topic, record.key, dict(record.headers)["seq"])
@@ -54,7 +57,7 @@ async def on_kafka(settings: Settings) -> Mapping[tuple[str, bytes | None, bytes
     return found
 
 
-def contents(record: Record) -> object:
+def contents(record: EventRecord) -> object:
     """What readers see of a record, but for its place."""
     return record.value, sorted(record.headers), record.timestamp_ms
 

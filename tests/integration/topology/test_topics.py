@@ -23,15 +23,15 @@ from streams.kafka.errors import BrokerUnavailable
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import Topic, Topology, load
-from streams.topology.broker import Broker, TopicsRefused
+from streams.topology.broker import TopicAdmin, TopicsRefused
 from streams.topology.changes import Create, Grow, Reconfigure
 
 pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def broker(settings: Settings) -> Broker:
-    return Broker(settings.event_store.connection.url)
+def broker(settings: Settings) -> TopicAdmin:
+    return TopicAdmin(settings.event_store.connection.url)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def write_one(settings: Settings, topic: Topic) -> None:
 
 
 def test_a_missing_topic_is_made_and_then_there_is_nothing_to_do(
-    broker: Broker, topic: Topic
+    broker: TopicAdmin, topic: Topic
 ) -> None:
     wanted = Topology((topic,))
     assert broker.plan(wanted).steps == (Create(topic),)
@@ -71,7 +71,7 @@ def test_a_missing_topic_is_made_and_then_there_is_nothing_to_do(
 
 
 def test_a_topic_can_be_written_as_soon_as_apply_returns(
-    settings: Settings, broker: Broker, topic: Topic
+    settings: Settings, broker: TopicAdmin, topic: Topic
 ) -> None:
     broker.apply(Topology((topic,)))
     metadata = AdminClient({"bootstrap.servers": settings.event_store.connection.url}).list_topics(
@@ -84,14 +84,14 @@ def test_a_topic_can_be_written_as_soon_as_apply_returns(
 
 def test_several_at_once_all_succeed_and_one_makes_it(settings: Settings, topic: Topic) -> None:
     def apply(_: int) -> tuple[Any, ...]:
-        return Broker(settings.event_store.connection.url).apply(Topology((topic,)))
+        return TopicAdmin(settings.event_store.connection.url).apply(Topology((topic,)))
 
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(apply, range(4)))
     assert sorted(taken, key=len) == [(), (), (), (Create(topic),)]
 
 
-def test_a_changed_setting_reaches_the_broker(broker: Broker, topic: Topic) -> None:
+def test_a_changed_setting_reaches_the_broker(broker: TopicAdmin, topic: Topic) -> None:
     broker.apply(Topology((topic,)))
     shorter = Topology((replace(topic, retention="5m"),))
     assert broker.apply(shorter) == (
@@ -101,7 +101,7 @@ def test_a_changed_setting_reaches_the_broker(broker: Broker, topic: Topic) -> N
 
 
 def test_a_keyed_topic_grows_only_while_it_never_held_a_record(
-    settings: Settings, broker: Broker, topic: Topic
+    settings: Settings, broker: TopicAdmin, topic: Topic
 ) -> None:
     broker.apply(Topology((topic,)))
     three = Topology((replace(topic, partitions=3),))
@@ -114,7 +114,7 @@ def test_a_keyed_topic_grows_only_while_it_never_held_a_record(
 
 
 def test_a_topic_without_key_grows_with_records_in_it(
-    settings: Settings, broker: Broker, topic: Topic
+    settings: Settings, broker: TopicAdmin, topic: Topic
 ) -> None:
     plain = replace(topic, key=None)
     broker.apply(Topology((plain,)))
@@ -122,25 +122,27 @@ def test_a_topic_without_key_grows_with_records_in_it(
     assert broker.apply(Topology((replace(plain, partitions=4),))) == (Grow(topic.name, 4, 2),)
 
 
-def test_an_undeclared_topic_of_ours_is_named_and_survives(broker: Broker, topic: Topic) -> None:
+def test_an_undeclared_topic_of_ours_is_named_and_survives(
+    broker: TopicAdmin, topic: Topic
+) -> None:
     broker.apply(Topology((topic,)))
     other = replace(topic, name=f"{topic.name}.other")
     assert topic.name in broker.plan(Topology((other,))).extra
     assert broker.plan(Topology((topic,))).settled
 
 
-def test_what_the_broker_forbids_is_told_in_its_words(broker: Broker, topic: Topic) -> None:
+def test_what_the_broker_forbids_is_told_in_its_words(broker: TopicAdmin, topic: Topic) -> None:
     bad = replace(topic, config={"segment.bytes": "many"})
     with pytest.raises(TopicsRefused, match=r"create noetl\.test\..*segment\.bytes"):
         broker.apply(Topology((bad,)))
 
 
-def test_more_replicas_than_brokers_are_refused(broker: Broker, topic: Topic) -> None:
+def test_more_replicas_than_brokers_are_refused(broker: TopicAdmin, topic: Topic) -> None:
     with pytest.raises(TopicsRefused, match="Kafka refuses"):
         broker.apply(Topology((replace(topic, replication=3),)))
 
 
-def test_a_single_broker_takes_the_local_profile(broker: Broker) -> None:
+def test_a_single_broker_takes_the_local_profile(broker: TopicAdmin) -> None:
     assert broker.profile() == "local"
 
 
@@ -155,6 +157,6 @@ def test_the_declared_topics_are_on_the_stack_as_declared(settings: Settings) ->
 
 
 def test_no_broker_is_unavailable_and_says_what_to_do() -> None:
-    nowhere = Broker(f"127.0.0.1:{unused_port()}", timeout_s=1)
+    nowhere = TopicAdmin(f"127.0.0.1:{unused_port()}", timeout_s=1)
     with pytest.raises(BrokerUnavailable, match=r"see that it is up and that event_store\.conn"):
         nowhere.profile()

@@ -15,8 +15,8 @@ from streams.cli.connectors import connectors
 from streams.cli.topics import topics
 from streams.errors import StreamsError
 from streams.kafka.errors import BrokerUnavailable
-from streams.mirror.connect import ConnectUnavailable
-from streams.mirror.connectors import BadTemplate
+from streams.mirror.connect_errors import ConnectUnavailable
+from streams.mirror.connectors import BadConnectorTemplate
 from streams.topology import draw, load
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -80,7 +80,7 @@ def test_a_connector_without_template_is_refused_with_those_there_are() -> None:
 
 def test_a_missing_folder_of_secrets_is_told_before_anything_is_sent() -> None:
     outcome = CliRunner().invoke(cli, ["connectors", "apply"])
-    assert isinstance(outcome.exception, BadTemplate)
+    assert isinstance(outcome.exception, BadConnectorTemplate)
 
 
 @pytest.mark.parametrize("command", ["status", "apply", "restart"])

@@ -13,17 +13,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from streams.mirror.connect import (
+from streams.mirror.connect import ConnectClient
+from streams.mirror.connect_errors import (
     BadConnector,
-    Connect,
     ConnectorFailed,
     ConnectorUnknown,
     ConnectRefused,
     ConnectUnavailable,
-    Status,
-    Task,
-    summarise,
 )
+from streams.mirror.connector_status import ConnectorStatus, ConnectorTask, summarise
 
 TRACE = """\
 org.apache.kafka.connect.errors.ConnectException: An exception occurred in the change event producer
@@ -55,12 +53,12 @@ class Answers:
 
 
 @asynccontextmanager
-async def connect_to(answers: Answers, timeout_s: float = 5) -> AsyncIterator[Connect]:
+async def connect_to(answers: Answers, timeout_s: float = 5) -> AsyncIterator[ConnectClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answers.answer)
     async with (
         TestServer(app) as server,
-        Connect(str(server.make_url("/")), timeout_s=timeout_s) as connect,
+        ConnectClient(str(server.make_url("/")), timeout_s=timeout_s) as connect,
     ):
         yield connect
 
@@ -97,8 +95,8 @@ def test_a_trace_without_causes_is_its_first_line(trace: str, summary: str) -> N
 def test_a_connector_runs_when_it_has_tasks_and_all_of_them_run(
     states: tuple[str, ...], running: bool
 ) -> None:
-    tasks = tuple(Task(number, one) for number, one in enumerate(states))
-    assert Status("x", "RUNNING", tasks).running is running
+    tasks = tuple(ConnectorTask(number, one) for number, one in enumerate(states))
+    assert ConnectorStatus("x", "RUNNING", tasks).running is running
 
 
 async def test_an_equal_configuration_is_not_sent_again() -> None:
@@ -205,7 +203,7 @@ async def test_an_internal_error_is_unavailable_and_a_wrong_name_is_unknown() ->
 
 
 async def test_nobody_listening_is_unavailable_and_says_what_to_do() -> None:
-    async with Connect(f"http://127.0.0.1:{unused_port()}") as connect:
+    async with ConnectClient(f"http://127.0.0.1:{unused_port()}") as connect:
         with pytest.raises(ConnectUnavailable, match=r"see that it is up and that connect\.url"):
             await connect.names()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.mirror.connectors import BadTemplate, Connector, load, placeholders, render
+from streams.mirror.connectors import BadConnectorTemplate, Connector, load, placeholders, render
 from streams.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -56,22 +56,26 @@ def test_what_belongs_to_debezium_is_left_as_it_is(mirror: Connector) -> None:
 
 @pytest.mark.parametrize("key", ["database.password", "sasl.client.secret", "auth.token"])
 def test_a_secret_given_as_a_value_is_refused(key: str) -> None:
-    with pytest.raises(BadTemplate, match=f"connector x: {key}: a secret must be a reference"):
+    with pytest.raises(
+        BadConnectorTemplate, match=f"connector x: {key}: a secret must be a reference"
+    ):
         render(Connector("x", {key: "hunter2"}), {})
 
 
 def test_an_unknown_placeholder_is_named_with_those_there_are() -> None:
-    with pytest.raises(BadTemplate, match=r"connector x: \$\{COLOUR\} is unknown; there are A, B"):
+    with pytest.raises(
+        BadConnectorTemplate, match=r"connector x: \$\{COLOUR\} is unknown; there are A, B"
+    ):
         render(Connector("x", {"paint": "${COLOUR}"}), {"A": "1", "B": "2"})
 
 
 def test_without_a_folder_of_secrets_the_setting_to_give_is_named(mirror: Connector) -> None:
-    with pytest.raises(BadTemplate, match=r"connect\.secrets_dir is not set"):
+    with pytest.raises(BadConnectorTemplate, match=r"connect\.secrets_dir is not set"):
         render(mirror, placeholders(Settings()))
 
 
 def test_a_unix_socket_is_refused_because_connect_speaks_tcp() -> None:
-    with pytest.raises(BadTemplate, match=r"canonical_connection\.host: /run/postgres"):
+    with pytest.raises(BadConnectorTemplate, match=r"canonical_connection\.host: /run/postgres"):
         placeholders(settings(host="/run/postgres"))
 
 
@@ -79,7 +83,7 @@ def test_a_folder_of_secrets_that_a_reference_cannot_carry_is_refused() -> None:
     odd = settings().model_copy(
         update={"connect": Settings().connect.model_copy(update={"secrets_dir": "/run/a:b"})}
     )
-    with pytest.raises(BadTemplate, match=r"connect\.secrets_dir: /run/a:b"):
+    with pytest.raises(BadConnectorTemplate, match=r"connect\.secrets_dir: /run/a:b"):
         placeholders(odd)
 
 
@@ -94,12 +98,12 @@ def test_a_folder_of_secrets_that_a_reference_cannot_carry_is_refused() -> None:
 )
 def test_a_bad_template_names_its_file(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "bad.json").write_text(text, encoding="utf-8")
-    with pytest.raises(BadTemplate, match=says):
+    with pytest.raises(BadConnectorTemplate, match=says):
         load(tmp_path)
 
 
 def test_two_templates_of_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text('{"name": "x", "config": {}}', encoding="utf-8")
-    with pytest.raises(BadTemplate, match="connector x has two templates"):
+    with pytest.raises(BadConnectorTemplate, match="connector x has two templates"):
         load(tmp_path)

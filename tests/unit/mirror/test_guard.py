@@ -7,17 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from streams.mirror.alarms import (
-    AlarmName,
-    AlarmsRaised,
-    Database,
-    Limits,
-    Readings,
-    Slot,
-    judge,
-)
-from streams.mirror.connect import Status, Task
-from streams.mirror.guard import stored_lsn
+from streams.mirror.alarms import AlarmsRaised, Limits, judge
+from streams.mirror.connector_status import ConnectorStatus, ConnectorTask
+from streams.mirror.readings import AlarmName, DatabaseReadings, Readings, Slot
+from streams.mirror.stored_offset import stored_lsn
 
 GIB = 2**30
 SLOT = Slot(
@@ -27,8 +20,10 @@ SLOT = Slot(
     wal_status="reserved",
     safe_wal_bytes=4 * GIB,
 )
-DATABASE = Database(current_lsn=1200, slot=SLOT, wal_keep_bytes=4 * GIB, has_next_partition=True)
-RUNNING = Status("noetl-mirror", "RUNNING", (Task(0, "RUNNING"),))
+DATABASE = DatabaseReadings(
+    current_lsn=1200, slot=SLOT, wal_keep_bytes=4 * GIB, has_next_partition=True
+)
+RUNNING = ConnectorStatus("noetl-mirror", "RUNNING", (ConnectorTask(0, "RUNNING"),))
 WELL = Readings(database=DATABASE, connector=RUNNING, stored_lsn=1000, round_trip_s=0.02)
 
 
@@ -125,18 +120,26 @@ def test_a_slot_without_a_reader_is_given_the_time_of_a_restart() -> None:
     ("status", "name"),
     [
         (None, "connector_missing"),
-        (Status("noetl-mirror", "FAILED", (), "java.lang.X: why"), "connector_failed"),
-        (Status("noetl-mirror", "RUNNING", (Task(0, "FAILED", "X: why"),)), "task_failed"),
-        (Status("noetl-mirror", "STOPPED", ()), "connector_stopped"),
-        (Status("noetl-mirror", "PAUSED", (Task(0, "PAUSED"),)), "connector_stopped"),
+        (ConnectorStatus("noetl-mirror", "FAILED", (), "java.lang.X: why"), "connector_failed"),
+        (
+            ConnectorStatus("noetl-mirror", "RUNNING", (ConnectorTask(0, "FAILED", "X: why"),)),
+            "task_failed",
+        ),
+        (ConnectorStatus("noetl-mirror", "STOPPED", ()), "connector_stopped"),
+        (
+            ConnectorStatus("noetl-mirror", "PAUSED", (ConnectorTask(0, "PAUSED"),)),
+            "connector_stopped",
+        ),
     ],
 )
-def test_each_way_a_connector_can_fail_has_its_name(status: Status | None, name: str) -> None:
+def test_each_way_a_connector_can_fail_has_its_name(
+    status: ConnectorStatus | None, name: str
+) -> None:
     assert names(replace(WELL, connector=status)) == [name]
 
 
 def test_a_task_that_awaits_its_worker_has_not_failed() -> None:
-    waiting = Status("noetl-mirror", "UNASSIGNED", (Task(0, "UNASSIGNED"),))
+    waiting = ConnectorStatus("noetl-mirror", "UNASSIGNED", (ConnectorTask(0, "UNASSIGNED"),))
     assert names(replace(WELL, connector=waiting)) == []
 
 
@@ -159,13 +162,13 @@ def test_a_missing_partition_for_next_month_is_an_alarm() -> None:
 
 
 def test_a_rebuild_at_work_is_not_taken_for_damage() -> None:
-    stopped = Status("noetl-mirror", "STOPPED", ())
+    stopped = ConnectorStatus("noetl-mirror", "STOPPED", ())
     at_work = replace(DATABASE, slot=None, is_rebuilding=True)
     assert names(replace(WELL, database=at_work, connector=stopped)) == []
 
 
 def test_a_failure_during_a_rebuild_is_still_told() -> None:
-    failed = Status("noetl-mirror", "RUNNING", (Task(0, "FAILED", "X: why"),))
+    failed = ConnectorStatus("noetl-mirror", "RUNNING", (ConnectorTask(0, "FAILED", "X: why"),))
     at_work = replace(DATABASE, is_rebuilding=True)
     assert names(replace(WELL, database=at_work, connector=failed)) == ["task_failed"]
 

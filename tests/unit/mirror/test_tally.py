@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streams.events.model import Root
-from streams.mirror.tally import Tally, Verdict
+from streams.mirror.tally import MirrorTally, MirrorVerdict
 
 A, B = Root("execution", 1), Root("execution", 2)
 
@@ -14,8 +14,8 @@ def judged(
     records: Iterable[tuple[Root, int]],
     heads: dict[Root, int],
     expired: dict[Root, int] | None = None,
-) -> Verdict:
-    tally = Tally()
+) -> MirrorVerdict:
+    tally = MirrorTally()
     for root, seq in records:
         tally.add(root, seq)
     return tally.against(heads, expired or {})
@@ -23,7 +23,7 @@ def judged(
 
 def test_each_event_once_and_in_order_is_clean() -> None:
     verdict = judged([(A, 1), (B, 1), (A, 2)], {A: 2, B: 1})
-    assert verdict == Verdict(events_count=3, lost_count=0, doubled_count=0)
+    assert verdict == MirrorVerdict(events_count=3, lost_count=0, doubled_count=0)
     assert verdict.is_clean
 
 
@@ -63,7 +63,7 @@ def test_what_was_appended_after_the_heads_were_read_is_welcome() -> None:
 
 
 def test_records_are_counted_by_the_type_of_root() -> None:
-    tally = Tally()
+    tally = MirrorTally()
     tally.add(A, 1)
     tally.add(Root("tenant", 5), 1)
     tally.add(A, 2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from streams.topology import Topic, Topology
-from streams.topology.changes import Create, Found, Grow, Reconfigure, plan
+from streams.topology.changes import BrokerTopic, Create, Grow, Reconfigure, plan
 
 KEYED = Topic(
     name="noetl.things",
@@ -21,8 +21,8 @@ KEYED = Topic(
 )
 
 
-def found(topic: Topic = KEYED, **changes: Any) -> dict[str, Found]:
-    there = Found(topic.name, topic.partitions, topic.settings, written=True)
+def found(topic: Topic = KEYED, **changes: Any) -> dict[str, BrokerTopic]:
+    there = BrokerTopic(topic.name, topic.partitions, topic.settings, written=True)
     return {topic.name: replace(there, **changes)}
 
 
@@ -68,7 +68,11 @@ def test_partitions_are_never_taken_away() -> None:
 
 
 def test_an_undeclared_topic_of_ours_is_named_and_a_strangers_is_not() -> None:
-    there = {**found(), "noetl.old": Found("noetl.old", 1), "theirs": Found("theirs", 1)}
+    there = {
+        **found(),
+        "noetl.old": BrokerTopic("noetl.old", 1),
+        "theirs": BrokerTopic("theirs", 1),
+    }
     outcome = plan(Topology((KEYED,)), there)
     assert outcome.extra == ("noetl.old",)
     assert outcome.settled, "it is left alone"

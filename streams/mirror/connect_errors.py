@@ -1,0 +1,32 @@
+"""What Kafka Connect can fail at: it is away, it refuses, a connector gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams.errors import Refused, Unavailable
+
+
+class ConnectUnavailable(Unavailable):
+    """Connect does not answer, or cannot serve the request now."""
+
+
+class ConnectRefused(Refused):
+    """Connect rejects the request; the message is Connect's own."""
+
+
+class ConnectorUnknown(ConnectRefused):
+    """There is no connector of this name."""
+
+
+class BadConnector(ConnectRefused):
+    """The configuration is invalid; `problems` has Connect's complaint for each field."""
+
+    def __init__(self, name: str, problems: Mapping[str, str]) -> None:
+        found = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
+        super().__init__(f"connector {name} is not valid: {found}")
+        self.problems = dict(problems)
+
+
+class ConnectorFailed(Unavailable):
+    """A connector or its task gave up; the message has the cause from its trace."""

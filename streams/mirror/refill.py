@@ -1,0 +1,186 @@
+"""Reads the event topics while they fill, and compares them with the log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+
+from streams.errors import Unavailable
+from streams.events.model import Root
+from streams.kafka.event_reader import EventRecord, EventTopicReader
+from streams.kafka.names import EVENTS_PREFIX
+from streams.mirror.connect import ConnectClient
+from streams.mirror.connect_errors import ConnectorFailed, ConnectorUnknown, ConnectUnavailable
+from streams.mirror.guard import SLOT
+from streams.mirror.setup import MIRROR
+from streams.mirror.tally import MirrorTally, MirrorVerdict
+from streams.mirror.watermark import MirrorBehind, Watermark
+from streams.resources import folder
+from streams.settings import Settings
+from streams.topology import load
+
+_PAUSE_S = 0.1
+_REPORT_S = 1.0
+TOTAL = "SELECT coalesce(sum(seq), 0)::bigint FROM noetl.root_head"
+_HEADS = "SELECT root_type, root_id, seq, ingest_time FROM noetl.root_head WHERE seq > 0"
+_INGESTED = "SELECT ingest_time FROM noetl.event WHERE root_id = $1 AND seq = $2"
+_SLOT_READY = (
+    "SELECT confirmed_flush_lsn IS NOT NULL FROM pg_replication_slots WHERE slot_name = $1"
+)
+
+
+class RebuildStalled(Unavailable):
+    """The refill makes no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A step that has begun, or how far the refill has come."""
+
+    step: str
+    mirrored_count: int = 0
+    total_count: int = 0
+
+    def __str__(self) -> str:
+        if not self.total_count:
+            return self.step
+        return f"{self.step}: {self.mirrored_count:,} of {self.total_count:,} events"
+
+
+Report = Callable[[Progress], None]
+
+
+class Refill:
+    """Reads the topics while they fill: that is progress and proof in one pass."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: asyncpg.Connection,
+        connect: ConnectClient,
+        topics: tuple[str, ...],
+        report: Report,
+        stall_s: float,
+    ) -> None:
+        self._settings, self._database, self._connect = settings, database, connect
+        self._topics, self._report, self._stall_s = topics, report, stall_s
+        self._tally = MirrorTally()
+        self._moved_at = time.monotonic()
+
+    async def run(self, *, verify: bool) -> tuple[MirrorTally, MirrorVerdict | None]:
+        """Read until the topics are level with the log; with `verify` also compare them."""
+        bootstrap = self._settings.event_store.connection.url
+        dsn = self._settings.event_store.canonical_connection.dsn("append")
+        total = await self._database.fetchval(TOTAL)
+        async with (
+            EventTopicReader(bootstrap, self._topics) as reader,
+            Watermark(dsn, bootstrap) as mark,
+        ):
+            level = asyncio.create_task(self._level(mark))
+            try:
+                await self._follow(reader, level, total)
+            finally:
+                level.cancel()
+                await asyncio.gather(level, return_exceptions=True)
+            if not verify:
+                return self._tally, None
+            # What was appended during the refill is judged, too.
+            heads = await self._database.fetch(_HEADS)
+            await mark.catch_up(timeout_s=self._stall_s)
+            async for batch in reader.to_end():
+                self._count(batch)
+        return self._tally, await self._judge(heads)
+
+    async def _follow(
+        self, reader: EventTopicReader, level: asyncio.Task[None], total: int
+    ) -> None:
+        """Count until the mirror is level with the log, and then what is there."""
+        reported_at = time.monotonic()
+        while not level.done():
+            self._count(await reader.batch())
+            if time.monotonic() - reported_at >= _REPORT_S:
+                reported_at = time.monotonic()
+                self._report_progress(total)
+            if time.monotonic() - self._moved_at > self._stall_s:
+                raise RebuildStalled(
+                    f"nothing has been mirrored for {self._stall_s:.0f} s "
+                    f"({self._tally.records_count:,} of {total:,} events are there); "
+                    "`streams mirror check` says why; then run it again"
+                )
+        level.result()
+        async for batch in reader.to_end():
+            self._count(batch)
+        self._report_progress(total)
+
+    def _report_progress(self, total: int) -> None:
+        self._report(Progress("refilling", self._tally.records_count, total))
+
+    def _count(self, batch: list[EventRecord]) -> None:
+        for record in batch:
+            self._tally.add(*_place(record))
+            self._moved_at = time.monotonic()
+
+    async def _level(self, mark: Watermark) -> None:
+        """Return once a watermark written behind the refill has come through."""
+        while True:
+            # A mark that is written before there is a slot would never come.
+            if not await self._database.fetchval(_SLOT_READY, SLOT):
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            try:
+                await mark.catch_up(timeout_s=10.0)
+            except MirrorBehind:
+                await self._see_it_run()
+            else:
+                return
+
+    async def _see_it_run(self) -> None:
+        """Let a restart of Connect pass; a connector that gave up ends the rebuild."""
+        with suppress(ConnectUnavailable, ConnectorUnknown):
+            failure = (await self._connect.status(MIRROR)).failure
+            if failure is not None:
+                raise ConnectorFailed(
+                    f"the refill failed: {failure}; correct the cause, then run it again"
+                )
+
+    async def _judge(self, heads: list[asyncpg.Record]) -> MirrorVerdict:
+        newest = {Root(row["root_type"], row["root_id"]): row["seq"] for row in heads}
+        times = {Root(row["root_type"], row["root_id"]): row["ingest_time"] for row in heads}
+        kept_since = {
+            topic.name.removeprefix(EVENTS_PREFIX): _now() - _kept(topic.retention_ms)
+            for topic in load(folder("topics")).topics
+            if topic.name in self._topics and topic.retention_ms >= 0
+        }
+        expired: dict[Root, int] = {}
+        for root, seq in newest.items():
+            since = kept_since.get(root.type)
+            if since is None:
+                continue
+            if times[root] < since:
+                # All of it may be gone; what is still there only has to be in order.
+                expired[root] = seq
+            elif (start := self._tally.beheaded.get(root)) is not None:
+                before = await self._database.fetchval(_INGESTED, root.id, start - 1)
+                expired[root] = start - 1 if before is not None and before < since else 0
+        return self._tally.against(newest, expired)
+
+
+def _place(record: EventRecord) -> tuple[Root, int]:
+    """Return whose event a record is, and which; its value need not be decoded for that."""
+    headers = dict(record.headers)
+    root = Root(record.topic.removeprefix(EVENTS_PREFIX), int(record.key or b"0"))
+    return root, int(headers.get("seq") or b"0")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _kept(retention_ms: int) -> timedelta:
+    return timedelta(milliseconds=retention_ms)
