@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from streams.payload.errors import NoSuchBackend, PayloadUnavailable
-from streams.payload.objects.access_keys import NO_KEYS
 from streams.settings.payload_store import PayloadConnection
 
 if TYPE_CHECKING:
-    from obstore.store import AzureConfig, ClientConfig, GCSConfig, S3Config
+    from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
 
 _ONLY_HTTP: ClientConfig = {"allow_http": True}
+_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+_NO_KEYS = (
+    "no keys for the object store: set payload_store.connection.access_key and secret_key, or "
+    "give this machine keys that boto3 finds"
+)
 
 
 def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore:
@@ -35,13 +40,19 @@ def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore
         try:
             keys = Boto3CredentialProvider()
         except ValueError:
-            raise PayloadUnavailable(NO_KEYS) from None
+            raise PayloadUnavailable(_NO_KEYS) from None
         return S3Store(
-            place.bucket, config=config, credential_provider=keys, client_options=_client(place)
+            place.bucket,
+            config=config,
+            credential_provider=keys,
+            client_options=_client(place),
+            retry_config=_RETRIES,
         )
     config["access_key_id"] = place.access_key.get_secret_value()
     config["secret_access_key"] = place.secret_key.get_secret_value()
-    return S3Store(place.bucket, config=config, client_options=_client(place))
+    return S3Store(
+        place.bucket, config=config, client_options=_client(place), retry_config=_RETRIES
+    )
 
 
 def gcs_bucket(place: PayloadConnection) -> ObjectStore:

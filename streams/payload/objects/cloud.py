@@ -1,23 +1,25 @@
-"""Payloads in whatever obstore speaks: Google Cloud Storage, Azure Blob Storage, S3.
+"""Objects in S3, Google Cloud Storage and Azure Blob Storage, through obstore.
 
 Its blocking calls are used, in threads: in Python 3.11 a process that used its asynchronous
-ones is, every other time, ended by an abort when it exits.
+ones is, every other time, ended by an abort when it exits (docs/decisions/0031-one-s3-client.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError, PreconditionError
-from obstore.store import ObjectStore
+from obstore.exceptions import BaseError, GenericError, PreconditionError
+from obstore.store import ObjectStore, S3Store
 
 from streams.payload.errors import PayloadUnavailable
 from streams.payload.objects.port import NoSuchObject, ObjectTooLarge, Stat
+from streams.payload.objects.presigned import read_range
 from streams.payload.objects.ranges import RANGE_BYTES, Range, Replaced, carry, pieces, ranges
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _PART_BYTES, _MOST_PARTS = 5 << 20, 9_000
 _PARTS_AT_ONCE = 1
+# Threads of their own: while a store does not answer, no other work waits for these.
+_THREADS = ThreadPoolExecutor(16, thread_name_prefix="objects")
 _T = TypeVar("_T")
 
 
@@ -33,6 +37,7 @@ class CloudObjects:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._presigned: S3Store | None = None
 
     async def write(self, key: str, data: bytes) -> None:
         """Keep `data`."""
@@ -72,6 +77,8 @@ class CloudObjects:
         """
 
         def read() -> Range:
+            if start and self._presigned is not None:
+                return read_range(self._presigned, key, start, tag)
             options: GetOptions = {"range": (start, start + RANGE_BYTES)} if start else {}
             if tag is not None:
                 options["if_match"] = tag
@@ -79,6 +86,11 @@ class CloudObjects:
                 found = obstore.get(self._store, key, options=options)
             except PreconditionError:
                 raise Replaced from None
+            except GenericError as error:
+                if not (isinstance(self._store, S3Store) and "non-partial" in str(error)):
+                    raise
+                self._presigned = self._store
+                return read_range(self._store, key, start, tag)
             if at_most is not None and (size := found.meta["size"]) > at_most:
                 raise ObjectTooLarge(f"{size} bytes, {at_most} are allowed")
             data = next(iter(found.stream(min_chunk_size=RANGE_BYTES)), b"")
@@ -118,16 +130,16 @@ async def _ask(what: str, call: Callable[[], _T]) -> _T:
         with _trouble(what):
             return call()
 
-    return await asyncio.to_thread(ask)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, ask)
 
 
 @contextmanager
 def _trouble(what: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
-        raise NoSuchObject(what) from None
     except (BaseError, OSError) as error:
+        if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
+            raise NoSuchObject(what) from None
         why = str(error).partition("\n")[0][:500]
         raise PayloadUnavailable(
             f"{what}: {why}; check that the object store is up and its bucket and keys are right"

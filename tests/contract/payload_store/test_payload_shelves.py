@@ -7,22 +7,20 @@ import os
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-import aiohttp
 import pytest
 from pydantic import SecretStr
 
 from streams.app import open_payloads
-from streams.clock import SystemClock
 from streams.payload.content import describe, key_of, trash_key
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.objects.access_keys import given
 from streams.payload.objects.blocks import BLOCK_BYTES
-from streams.payload.objects.memory import MemoryObjects
+from streams.payload.objects.buckets import s3_bucket
+from streams.payload.objects.cloud import CloudObjects
 from streams.payload.objects.port import Shelves
-from streams.payload.objects.s3 import S3Objects
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.settings import Settings
+from streams.settings.payload_store import PayloadConnection
 from tests.support.payload.stores import ACME, Subject, pieces
 
 
@@ -123,15 +121,11 @@ async def test_a_missing_bucket_is_not_a_missing_payload(settings: Settings, dat
 
 
 async def test_a_store_that_is_down_is_unavailable(data: bytes) -> None:
-    async with aiohttp.ClientSession() as session:
-        objects = S3Objects(
-            session,
-            base_url="http://127.0.0.1:9/bucket",
-            region="us-east-1",
-            keys=given("a", "b"),
-            now=SystemClock().now,
-            large=MemoryObjects(),
-            pauses_s=(0.0,),
-        )
-        with pytest.raises(PayloadUnavailable, match="is up"):
-            await ContentStore(objects).put(ACME, data, media_type=JSON)
+    place = PayloadConnection(
+        endpoint="http://127.0.0.1:9",
+        bucket="bucket",
+        access_key=SecretStr("a"),
+        secret_key=SecretStr("b"),
+    )
+    with pytest.raises(PayloadUnavailable, match="is up"):
+        await ContentStore(CloudObjects(s3_bucket(place))).put(ACME, data, media_type=JSON)

@@ -7,19 +7,14 @@ import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import aiohttp
 import pytest
 from aiohttp import web
 from obstore.store import S3Store
 
-from streams.clock import SystemClock
 from streams.payload.errors import PayloadUnavailable
-from streams.payload.objects.access_keys import given
 from streams.payload.objects.cloud import CloudObjects
-from streams.payload.objects.memory import MemoryObjects
 from streams.payload.objects.port import Objects, ObjectTooLarge
 from streams.payload.objects.ranges import RANGE_BYTES, Range, pieces
-from streams.payload.objects.s3 import S3Objects
 
 KEY = "acme/care/sha256/x"
 LARGE = bytes(range(256)) * (40 << 12)
@@ -63,27 +58,18 @@ def server() -> Server:
     return Server()
 
 
-@pytest.fixture(params=["obstore", "aiohttp"])
+@pytest.fixture(params=[206, 200])
 async def objects(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[Objects]:
-    async with _listening(server) as url, aiohttp.ClientSession() as session:
-        if request.param == "aiohttp":
-            yield S3Objects(
-                session,
-                base_url=f"{url}/bucket",
-                region="r",
-                keys=given("a", "b"),
-                now=SystemClock().now,
-                large=MemoryObjects(),
-                pauses_s=(),
+    """A client of a server that answers a range with this status; rclone says 200."""
+    server.partial = request.param
+    async with _listening(server) as url:
+        yield CloudObjects(
+            S3Store(
+                "bucket",
+                config={"endpoint": url, "access_key_id": "a", "secret_access_key": "b"},
+                client_options={"allow_http": True},
             )
-        else:
-            yield CloudObjects(
-                S3Store(
-                    "bucket",
-                    config={"endpoint": url, "access_key_id": "a", "secret_access_key": "b"},
-                    client_options={"allow_http": True},
-                )
-            )
+        )
 
 
 @asynccontextmanager
@@ -107,7 +93,7 @@ async def test_a_reader_that_waits_keeps_no_request_open(server: Server, objects
             await asyncio.sleep(0.05)
             assert server.sending == 0
     assert found == LARGE
-    assert len(server.asked) == -(-len(LARGE) // RANGE_BYTES)
+    assert len(set(server.asked)) == -(-len(LARGE) // RANGE_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +123,6 @@ async def test_what_is_replaced_while_it_is_read_is_to_be_read_again(
     server.data, server.tag, server.heeds_tags = data, '"two"', heeds_tags
     with pytest.raises(PayloadUnavailable):
         await _to_the_end(pieces)
-
-
-async def test_a_server_may_answer_a_range_as_if_it_were_all(server: Server) -> None:
-    server.partial = 200
-    async with _listening(server) as url, aiohttp.ClientSession() as session:
-        keys, now, large = given("a", "b"), SystemClock().now, MemoryObjects()
-        objects = S3Objects(
-            session, base_url=f"{url}/b", region="r", keys=keys, now=now, large=large
-        )
-        assert b"".join([piece async for piece in objects.stream(KEY)]) == LARGE
 
 
 async def _to_the_end(pieces: AsyncIterator[bytes]) -> None:
