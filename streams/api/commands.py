@@ -7,13 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
-from streams.api.leases import append, folded, held, own
+from streams.api.leases import append, held, own, read_command
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response, reference_with_url, row_json
-from streams.events.model import Routing
-from streams.execution.command import Command, absorb_command
+from streams.events.types import CommandCompleted, CommandFailed, ResultEnvelope
+from streams.execution.attempts import CommandAttempt
+from streams.execution.command import Command
 from streams.log.errors import RootEnded, VersionConflict
 
 
@@ -31,18 +32,17 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> dict[str, Any] | None:
     command_id, execution_id = row["command_id"], row["execution_id"]
-    command = await folded(runtime, execution_id, "command", command_id, absorb_command)
+    command = await read_command(runtime, execution_id, command_id)
     if not command.waits:
         return None
     lease = runtime.lease_seconds
     try:
         stored = await append(
             runtime,
-            {**row, "step_name": command.step},
-            "command.claimed",
+            row,
+            _attempt(command, command.step, worker).claimed(lease),
             key=f"http/command/{command_id}/claimed/{runtime.next_id()}",
             version=command.version,
-            meta={**_names(command), "worker": worker, "lease_seconds": lease},
         )
     except (VersionConflict, RootEnded):
         return None
@@ -65,19 +65,14 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     command_id = id_of(request)
     row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
     beat = await read(request, Heartbeat)
-    command = await folded(runtime, row["execution_id"], "command", command_id, absorb_command)
+    command = await read_command(runtime, row["execution_id"], command_id)
     held(command, "command", command_id, beat.worker_id, beat.attempt)
     stored = await append(
         runtime,
         row,
-        "command.heartbeat",
+        _attempt(command, row["step_name"], beat.worker_id).heartbeat(runtime.lease_seconds),
         key=f"http/command/{command_id}/heartbeat/{runtime.next_id()}",
         version=command.version,
-        meta={
-            **_names(command),
-            "worker": beat.worker_id,
-            "lease_seconds": runtime.lease_seconds,
-        },
     )
     until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
     return json_response({"lease_until": until, "version": stored.stream_version})
@@ -88,38 +83,40 @@ async def complete(runtime: ApiRuntime, request: web.Request) -> web.Response:
     command_id = id_of(request)
     row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
     sent = await read(request, CompleteCommand)
-    command = await folded(runtime, row["execution_id"], "command", command_id, absorb_command)
+    command = await read_command(runtime, row["execution_id"], command_id)
     version = command.version
     if command.has_ended:
         version -= 1  # the same outcome sent again finds itself; any other one is too late
     else:
         held(command, "command", command_id, sent.worker_id, sent.attempt)
-    has_failed = sent.status == "error"
-    kind = "failed" if has_failed else "completed"
-    why = (sent.error or "the worker gave no reason") if has_failed else None
+    attempt = _attempt(command, row["step_name"], sent.worker_id)
+    kind = "failed" if sent.status == "error" else "completed"
     await append(
         runtime,
         row,
-        f"command.{kind}",
+        _ending(attempt, sent),
         key=f"http/command/{command_id}/{kind}/{command.attempt}/{sent.worker_id}",
         version=version,
-        meta={**_names(command), "worker": sent.worker_id},
-        status=sent.status,
-        error=why,
-        result=_result(sent, why),
-        payload_ref=sent.output_ref.ref() if sent.output_ref else None,
     )
     return json_response({"ok": True})
 
 
-def _names(command: Command) -> dict[str, Routing]:
-    return {"command_id": str(command.command_id), "attempt": command.attempt}
+def _attempt(command: Command, step: str, worker: str) -> CommandAttempt:
+    return CommandAttempt(
+        command_id=command.command_id, attempt=command.attempt, step=step, worker=worker
+    )
 
 
-def _result(sent: CompleteCommand, why: str | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"status": sent.status, "meta": sent.meta}
-    if why is not None:
-        told["error"] = {"kind": "worker", "message": why, "task": None}
-    elif sent.output_ref is None:
-        told["data"] = sent.data
-    return told if sent.ctx is None else {**told, "ctx": sent.ctx}
+def _ending(attempt: CommandAttempt, sent: CompleteCommand) -> CommandCompleted | CommandFailed:
+    """Return the event that ends the command as its worker asked for."""
+    result: ResultEnvelope = {"status": sent.status, "meta": sent.meta}
+    if sent.ctx is not None:
+        result["ctx"] = sent.ctx
+    ref = sent.output_ref.ref() if sent.output_ref else None
+    if sent.status == "error":
+        why = sent.error or "the worker gave no reason"
+        result["error"] = {"kind": "worker", "message": why, "task": None}
+        return attempt.failed(why, result, ref)
+    if ref is None:
+        result["data"] = sent.data
+    return attempt.completed(result, ref)

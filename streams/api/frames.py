@@ -7,14 +7,15 @@ from typing import Any
 
 from aiohttp import web
 
-from streams.api.leases import append, folded, held, own
+from streams.api.leases import append, held, own, read_frame
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response, reference_with_url, row_json
-from streams.events.event_fields import body as body_of
-from streams.events.model import Root, Routing
-from streams.execution.frame import Frame, FrameStatus, absorb_frame
+from streams.events.model import Root
+from streams.events.types import FrameCommitted, FrameFailed, StageOpened, typed
+from streams.execution.attempts import FrameAttempt, FrameReport
+from streams.execution.frame import Frame, FrameStatus
 from streams.log.errors import RootEnded, VersionConflict
 
 
@@ -42,7 +43,7 @@ async def _claim(
     runtime: ApiRuntime, stage: Row, waiting: Row, worker: str
 ) -> dict[str, Any] | None:
     frame_id = waiting["frame_id"]
-    frame = await folded(runtime, stage["execution_id"], "frame", frame_id, absorb_frame)
+    frame = await read_frame(runtime, stage["execution_id"], frame_id)
     if frame.status is not FrameStatus.PENDING:
         return None
     lease = runtime.lease_seconds
@@ -50,10 +51,9 @@ async def _claim(
         stored = await append(
             runtime,
             stage,
-            "frame.claimed",
+            _attempt(frame, stage, worker).claimed(lease),
             key=f"http/frame/{frame_id}/claimed/{runtime.next_id()}",
             version=frame.version,
-            meta={**_names(frame), "worker": worker, "lease_seconds": lease},
         )
     except (VersionConflict, RootEnded):
         return None
@@ -77,12 +77,11 @@ async def _shared(runtime: ApiRuntime, stage: Row) -> dict[str, Any]:
     shared = row_json({name: stage[name] for name in (*names, "dsl_ref", "frame_policy")})
     shared["step"] = stage["step_name"]
     async for event in runtime.log.read_stream(root, f"{root}/stage/{stage['stage_id']}"):
-        if event.type == "stage.opened":
-            document = body_of(event.context).get("document")
-            if document is not None:
-                shared["document"] = document
-            elif event.payload_ref is not None:
-                shared["document_ref"] = reference_with_url(event.payload_ref)
+        if isinstance(opened := typed(event), StageOpened):
+            if opened.document is not None:
+                shared["document"] = opened.document
+            elif opened.payload_ref is not None:
+                shared["document_ref"] = reference_with_url(opened.payload_ref)
             break
     return shared
 
@@ -92,22 +91,18 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
     beat = await read(request, Heartbeat)
-    frame = await folded(runtime, row["execution_id"], "frame", frame_id, absorb_frame)
+    frame = await read_frame(runtime, row["execution_id"], frame_id)
     held(frame, "frame", frame_id, beat.worker_id, beat.attempt)
-    is_durable = beat.output_ref is not None
     stored = await append(
         runtime,
         row,
-        "frame.heartbeat",
+        _attempt(frame, row, beat.worker_id).heartbeat(
+            runtime.lease_seconds,
+            beat.cursor if beat.output_ref and beat.cursor else None,
+            beat.output_ref.ref() if beat.output_ref else None,
+        ),
         key=f"http/frame/{frame_id}/heartbeat/{runtime.next_id()}",
         version=frame.version,
-        meta={
-            **_names(frame),
-            "worker": beat.worker_id,
-            "lease_seconds": runtime.lease_seconds,
-        },
-        context={"cursor": beat.cursor} if is_durable and beat.cursor else None,
-        payload_ref=beat.output_ref.ref() if beat.output_ref else None,
     )
     until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
     return json_response({"lease_until": until, "version": stored.stream_version})
@@ -118,56 +113,49 @@ async def commit(runtime: ApiRuntime, request: web.Request) -> web.Response:
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
     sent = await read(request, CommitFrame)
-    frame = await folded(runtime, row["execution_id"], "frame", frame_id, absorb_frame)
+    frame = await read_frame(runtime, row["execution_id"], frame_id)
     version = frame.version
     if frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED):
         version -= 1  # the same outcome sent again finds itself; any other one is too late
     else:
         held(frame, "frame", frame_id, sent.worker_id, sent.attempt)
-    has_failed = sent.status == "failed"
-    kind = "failed" if has_failed else "committed"
-    meta: dict[str, Routing] = {
-        **_names(frame),
-        "loop_id": str(frame.loop_id),
-        "worker": sent.worker_id,
-        "rows": sent.row_count,
-        "failed_rows": sent.failed_rows,
-    }
-    if frame.shard_id is not None:
-        meta["shard_id"] = frame.shard_id
-    if not has_failed:
-        meta["continues"] = sent.continues
+    kind = "failed" if sent.status == "failed" else "committed"
     await append(
         runtime,
         row,
-        f"frame.{kind}",
+        _ending(_attempt(frame, row, sent.worker_id), sent),
         key=f"http/frame/{frame_id}/{kind}/{frame.attempt}/{sent.worker_id}",
         version=version,
-        meta=meta,
-        status="error" if has_failed else _status(sent),
-        error=(sent.error or "the worker gave no reason") if has_failed else None,
-        context={"cursor": sent.cursor} if sent.cursor is not None else None,
-        result=_result(sent),
-        payload_ref=sent.output_ref.ref() if sent.output_ref else None,
     )
     return json_response({"ok": True, "next_action": await _next(runtime, row)})
 
 
-def _names(frame: Frame) -> dict[str, Routing]:
-    return {
-        "frame_id": str(frame.frame_id),
-        "stage_id": str(frame.stage_id),
-        "attempt": frame.attempt,
-    }
+def _attempt(frame: Frame, row: Row, worker: str) -> FrameAttempt:
+    return FrameAttempt(
+        frame_id=frame.frame_id,
+        stage_id=frame.stage_id,
+        loop_id=frame.loop_id,
+        attempt=frame.attempt,
+        step=row["step_name"],
+        worker=worker,
+        shard_id=frame.shard_id,
+    )
 
 
-def _status(sent: CommitFrame) -> str:
-    return "partial" if sent.failed_rows else "success"
-
-
-def _result(sent: CommitFrame) -> dict[str, Any]:
-    told: dict[str, Any] = {"errors": list(sent.errors[:10]), "exhausted": sent.exhausted}
-    return told if sent.ctx is None else {**told, "ctx": sent.ctx}
+def _ending(attempt: FrameAttempt, sent: CommitFrame) -> FrameCommitted | FrameFailed:
+    """Return the event that ends the attempt as its worker asked for."""
+    report = FrameReport(
+        rows=sent.row_count,
+        failed_rows=sent.failed_rows,
+        cursor=sent.cursor,
+        exhausted=sent.exhausted,
+        errors=list(sent.errors[:10]),
+        ctx=sent.ctx,
+        payload_ref=sent.output_ref.ref() if sent.output_ref else None,
+    )
+    if sent.status == "failed":
+        return attempt.failed(sent.error or "the worker gave no reason", report)
+    return attempt.committed(report, continues=sent.continues)
 
 
 async def _next(runtime: ApiRuntime, row: Row) -> str:

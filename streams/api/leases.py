@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from aiohttp import web
 
 from streams.api.errors import NotFound, NotYours
 from streams.api.port import Row
 from streams.api.runtime import ApiRuntime
-from streams.events.model import Event, NewEvent, Root, Routing
+from streams.events.model import NewEvent, Root
+from streams.events.types import CommandEvent, FrameEvent, typed
+from streams.execution.attempts import AttemptEvent
+from streams.execution.command import Command, absorb_command
+from streams.execution.frame import Frame, absorb_frame
 from streams.execution.lease import Lease
 from streams.log.port import Appended
 from streams.payload.port import Scope
@@ -32,10 +34,6 @@ class Entity(Protocol):
     def lease(self) -> Lease | None: ...
 
 
-Folded = TypeVar("Folded", bound=Entity)
-Fold = Callable[[Folded | None, Event, datetime], Folded]
-
-
 def own(runtime: ApiRuntime, request: web.Request, kind: str, name: int, row: Row | None) -> Row:
     """Return the row if it is of the caller's scope.
 
@@ -48,17 +46,34 @@ def own(runtime: ApiRuntime, request: web.Request, kind: str, name: int, row: Ro
     return row
 
 
-async def folded(
-    runtime: ApiRuntime, execution_id: int, entity: str, entity_id: int, fold: Fold[Folded]
-) -> Folded:
-    """Return a frame or a command exactly as the log has it."""
-    root = Root("execution", execution_id)
-    state: Folded | None = None
-    async for event in runtime.log.read_stream(root, f"{root}/{entity}/{entity_id}"):
-        state = fold(state, event, event.ingest_time)
-    if state is None:
-        raise NotFound(entity, entity_id)
-    return state
+async def read_frame(runtime: ApiRuntime, execution_id: int, frame_id: int) -> Frame:
+    """Return a frame exactly as the log has it.
+
+    Raises:
+        NotFound: the log has no such frame.
+    """
+    root, frame = Root("execution", execution_id), None
+    async for event in runtime.log.read_stream(root, f"{root}/frame/{frame_id}"):
+        if isinstance(one := typed(event), FrameEvent):
+            frame = absorb_frame(frame, one, event.ingest_time)
+    if frame is None:
+        raise NotFound("frame", frame_id)
+    return frame
+
+
+async def read_command(runtime: ApiRuntime, execution_id: int, command_id: int) -> Command:
+    """Return a command exactly as the log has it.
+
+    Raises:
+        NotFound: the log has no such command.
+    """
+    root, command = Root("execution", execution_id), None
+    async for event in runtime.log.read_stream(root, f"{root}/command/{command_id}"):
+        if isinstance(one := typed(event), CommandEvent):
+            command = absorb_command(command, one, event.ingest_time)
+    if command is None:
+        raise NotFound("command", command_id)
+    return command
 
 
 def held(state: Entity, entity: str, name: int, worker: str, attempt: int | None) -> Lease:
@@ -78,14 +93,7 @@ def held(state: Entity, entity: str, name: int, worker: str, attempt: int | None
 
 
 async def append(
-    runtime: ApiRuntime,
-    row: Row,
-    type: str,
-    *,
-    key: str,
-    version: int,
-    meta: Mapping[str, Routing],
-    **fields: Any,
+    runtime: ApiRuntime, row: Row, event: AttemptEvent, *, key: str, version: int
 ) -> Appended:
     """Append an event of a frame or command, if it is still at `version`; large data apart.
 
@@ -93,19 +101,16 @@ async def append(
         VersionConflict: somebody else was first.
         RootEnded: its execution has ended.
     """
-    event = NewEvent(
-        type=type,
+    new = NewEvent(
         root=Root("execution", row["execution_id"]),
         tenant_id=row["tenant_id"],
         organization_id=row["organization_id"],
         idempotency_key=key,
         event_time=runtime.clock.now(),
-        node_name=row["step_name"],
-        meta=meta,
         expected_version=version,
-        **fields,
+        **event.columns(),
     )
     room = min(runtime.inline_bytes, INLINE_BYTES)
-    event = await spill_event(runtime.payloads, event, room)
-    receipt = await runtime.log.append([event])
+    new = await spill_event(runtime.payloads, new, room)
+    receipt = await runtime.log.append([new])
     return receipt.events[0]

@@ -57,6 +57,7 @@ _DEFAULTS = {"object": "{}", "text": '""', "int": "0", "bool": "False"}
 _READING = (
     "bool_of",
     "fields_of",
+    "freeze",
     "int_of",
     "json_of",
     "list_of",
@@ -68,8 +69,10 @@ _READING = (
     "payload_of",
     "shape_of",
     "text_of",
+    "unfrozen",
 )
 _WIDTH = 92
+_LINE = 100
 
 
 def class_name(event_type: str) -> str:
@@ -83,15 +86,29 @@ def generate(catalogue: Catalogue) -> str:
     classes = [_event_class(kind) for kind in catalogue.types.values()]
     body = "\n\n\n".join("\n".join(lines) for lines in chain(shapes, classes))
     names = [class_name(name) for name in catalogue.types]
-    union = "\n".join([f"AnyEvent: TypeAlias = (\n    {names[0]}", *_piped(names[1:]), ")"])
+    unions = "\n".join([_union("AnyEvent", names), *_entity_unions(catalogue)])
     listed = "\n".join(["ALL: tuple[type[AnyEvent], ...] = (", *_indented(names), ")"])
     imports = "\n".join(_indented(_imports(body)))
     header = _HEADER.replace("{imports}", imports)
-    return "\n".join([header, "", body, "\n", union, listed, _FOOTER])
+    return "\n".join([header, "", body, "\n", unions, listed, _FOOTER])
 
 
-def _piped(names: Sequence[str]) -> Iterator[str]:
-    return (f"    | {name}" for name in names)
+def _union(alias: str, names: Sequence[str]) -> str:
+    if len(line := f"{alias}: TypeAlias = " + " | ".join(names)) <= _LINE:
+        return line
+    first, *more = names
+    return "\n".join(
+        [f"{alias}: TypeAlias = (\n    {first}", *(f"    | {one}" for one in more), ")"]
+    )
+
+
+def _entity_unions(catalogue: Catalogue) -> Iterator[str]:
+    """Yield a union of the events of each entity that is a part of a root."""
+    for root in catalogue.roots.values():
+        for entity, where in root.entities.items():
+            kinds = [one.name for one in catalogue.types.values() if one.entity == entity]
+            if where is not None and kinds:
+                yield _union(class_name(f"{entity}.event"), [class_name(one) for one in kinds])
 
 
 def _indented(names: Sequence[str]) -> Iterator[str]:
@@ -123,6 +140,9 @@ def _event_class(kind: EventType) -> Iterator[str]:
     yield from _reader(kind)
     yield ""
     yield from _writer(kind)
+    yield ""
+    yield ""
+    yield f"_{class_name(kind.name)} = unfrozen({class_name(kind.name)})"
 
 
 def _docstring(kind: EventType) -> Iterator[str]:
@@ -208,35 +228,31 @@ def _reader(kind: EventType) -> Iterator[str]:
     for column in ("context", "result"):
         if getattr(kind, column) and isinstance(getattr(kind, column), tuple):
             yield f"        {column} = fields_of(event.{column})"
-    arguments = list(_read_arguments(kind))
-    if not arguments:
-        yield "        return cls()"
-        return
-    yield "        return cls("
-    yield from (f"            {one}," for one in arguments)
-    yield "        )"
+    yield f"        new = object.__new__(_{class_name(kind.name)})"
+    yield from (f"        new.{one}" for one in _assignments(kind))
+    yield "        return freeze(new, cls)"
 
 
-def _read_arguments(kind: EventType) -> Iterator[str]:
+def _assignments(kind: EventType) -> Iterator[str]:
     for column in kind.columns:
-        yield f'{column}=event.{column} or ""'
+        yield f'{column} = event.{column} or ""'
     for field in kind.meta.values():
-        yield f"{field.name}={_read_meta(kind, field)}"
+        yield f"{field.name} = {_read_meta(kind, field)}"
     for column in ("context", "result"):
         declared = getattr(kind, column)
         if isinstance(declared, tuple):
             yield from (_read_key(column, one) for one in declared)
         elif column in kind.user_data:
             whole = declared or DataField(column, "json", required=False)
-            yield f"{column}={_read_data(whole, f'event.{column}')}"
+            yield f"{column} = {_read_data(whole, f'event.{column}')}"
     if "error" in kind.user_data and "error" not in kind.columns:
-        yield "error=event.error"
+        yield "error = event.error"
     if "current_item" in kind.user_data:
-        yield "current_item=event.current_item"
+        yield "current_item = event.current_item"
     if kind.payload == "required":
-        yield "payload_ref=payload_of(event)"
+        yield "payload_ref = payload_of(event)"
     elif kind.payload == "optional":
-        yield "payload_ref=event.payload_ref"
+        yield "payload_ref = event.payload_ref"
 
 
 def _read_meta(kind: EventType, field: MetaField) -> str:
@@ -250,7 +266,7 @@ def _read_meta(kind: EventType, field: MetaField) -> str:
 
 def _read_key(column: str, one: DataField) -> str:
     value = f'{column}.get("{one.name}")'
-    return f"{one.name}={_read_data(one, value)}"
+    return f"{one.name} = {_read_data(one, value)}"
 
 
 def _read_data(one: DataField, value: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Required, TypedDict, TypeVar, cast
+from typing import Any, Protocol, Required, TypedDict, TypeVar, cast
 
 from streams.events.model import Json, PayloadRef, Routing
 
+Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=Mapping[str, object])
 
 
@@ -48,6 +49,21 @@ class EventColumns(TypedDict, total=False):
     context: Json
     result: Json
     payload_ref: PayloadRef | None
+
+
+def unfrozen(kind: type[Value]) -> type[Any]:
+    """Return a class of the same layout whose attributes can be assigned.
+
+    The `__init__` of a frozen class takes ten times as long, and every fold reads every event.
+    """
+    return type(f"_{kind.__name__}", (), {"__slots__": vars(kind)["__slots__"]})
+
+
+def freeze(new: Any, kind: type[Value]) -> Value:
+    """Return an instance of `unfrozen(kind)` as one of `kind`."""
+    new.__class__ = kind
+    value: Value = new
+    return value
 
 
 def payload_of(event: EventFields) -> PayloadRef:

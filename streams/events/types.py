@@ -14,6 +14,7 @@ from streams.events.reading import (
     EventFields,
     bool_of,
     fields_of,
+    freeze,
     int_of,
     json_of,
     maybe_bool,
@@ -24,6 +25,7 @@ from streams.events.reading import (
     payload_of,
     shape_of,
     text_of,
+    unfrozen,
 )
 
 
@@ -78,16 +80,16 @@ class PlaybookInitialized:
         """Return the fields of a playbook.initialized."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            path=str(meta["path"]),
-            version=int(meta["version"]),
-            trigger_id=maybe_int(meta, "trigger_id"),
-            parent_step=maybe_str(meta, "parent_step"),
-            parent_command_id=maybe_int(meta, "parent_command_id"),
-            reply_to=maybe_str(meta, "reply_to"),
-            workload=object_of(context.get("workload")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_PlaybookInitialized)
+        new.path = str(meta["path"])
+        new.version = int(meta["version"])
+        new.trigger_id = maybe_int(meta, "trigger_id")
+        new.parent_step = maybe_str(meta, "parent_step")
+        new.parent_command_id = maybe_int(meta, "parent_command_id")
+        new.reply_to = maybe_str(meta, "reply_to")
+        new.workload = object_of(context.get("workload"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a playbook.initialized."""
@@ -114,6 +116,9 @@ class PlaybookInitialized:
         }
 
 
+_PlaybookInitialized = unfrozen(PlaybookInitialized)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybookCompleted:
     """The execution ended well, or partly where the playbook allows it."""
@@ -130,13 +135,13 @@ class PlaybookCompleted:
     def read(cls, event: EventFields) -> PlaybookCompleted:
         """Return the fields of a playbook.completed."""
         meta = event.meta
-        return cls(
-            status=event.status or "",
-            partial=maybe_bool(meta, "partial"),
-            result=shape_of(event.result, ResultEnvelope),
-            error=event.error,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_PlaybookCompleted)
+        new.status = event.status or ""
+        new.partial = maybe_bool(meta, "partial")
+        new.result = shape_of(event.result, ResultEnvelope)
+        new.error = event.error
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a playbook.completed."""
@@ -151,6 +156,9 @@ class PlaybookCompleted:
             "payload_ref": self.payload_ref,
             "result": json_of(self.result),
         }
+
+
+_PlaybookCompleted = unfrozen(PlaybookCompleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,14 +178,14 @@ class PlaybookFailed:
     def read(cls, event: EventFields) -> PlaybookFailed:
         """Return the fields of a playbook.failed."""
         meta = event.meta
-        return cls(
-            status=event.status or "",
-            error=event.error or "",
-            failed_step=maybe_str(meta, "failed_step"),
-            failed_rows=maybe_int(meta, "failed_rows"),
-            result=shape_of(event.result, FailureResult),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_PlaybookFailed)
+        new.status = event.status or ""
+        new.error = event.error or ""
+        new.failed_step = maybe_str(meta, "failed_step")
+        new.failed_rows = maybe_int(meta, "failed_rows")
+        new.result = shape_of(event.result, FailureResult)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a playbook.failed."""
@@ -196,6 +204,9 @@ class PlaybookFailed:
         }
 
 
+_PlaybookFailed = unfrozen(PlaybookFailed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowInitialized:
     """The playbook was read and checked; its steps are known."""
@@ -208,9 +219,9 @@ class WorkflowInitialized:
     def read(cls, event: EventFields) -> WorkflowInitialized:
         """Return the fields of a workflow.initialized."""
         meta = event.meta
-        return cls(
-            steps=int(meta["steps"]),
-        )
+        new = object.__new__(_WorkflowInitialized)
+        new.steps = int(meta["steps"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a workflow.initialized."""
@@ -221,6 +232,9 @@ class WorkflowInitialized:
             "type": "workflow.initialized",
             "meta": meta,
         }
+
+
+_WorkflowInitialized = unfrozen(WorkflowInitialized)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,9 +248,9 @@ class WorkflowCompleted:
     @classmethod
     def read(cls, event: EventFields) -> WorkflowCompleted:
         """Return the fields of a workflow.completed."""
-        return cls(
-            status=event.status or "",
-        )
+        new = object.__new__(_WorkflowCompleted)
+        new.status = event.status or ""
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a workflow.completed."""
@@ -246,6 +260,9 @@ class WorkflowCompleted:
             "meta": meta,
             "status": self.status,
         }
+
+
+_WorkflowCompleted = unfrozen(WorkflowCompleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,11 +279,11 @@ class WorkflowFailed:
     def read(cls, event: EventFields) -> WorkflowFailed:
         """Return the fields of a workflow.failed."""
         meta = event.meta
-        return cls(
-            status=event.status or "",
-            error=event.error or "",
-            failed_step=maybe_str(meta, "failed_step"),
-        )
+        new = object.__new__(_WorkflowFailed)
+        new.status = event.status or ""
+        new.error = event.error or ""
+        new.failed_step = maybe_str(meta, "failed_step")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a workflow.failed."""
@@ -279,6 +296,9 @@ class WorkflowFailed:
             "status": self.status,
             "error": self.error,
         }
+
+
+_WorkflowFailed = unfrozen(WorkflowFailed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,15 +319,15 @@ class StepEnter:
         """Return the fields of a step.enter."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            node_type=event.node_type or "",
-            activation=int(meta["activation"]),
-            from_step=maybe_str(meta, "from_step"),
-            args=object_of(context.get("args")),
-            args_elsewhere=objects_of(context.get("args_elsewhere")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_StepEnter)
+        new.node_name = event.node_name or ""
+        new.node_type = event.node_type or ""
+        new.activation = int(meta["activation"])
+        new.from_step = maybe_str(meta, "from_step")
+        new.args = object_of(context.get("args"))
+        new.args_elsewhere = objects_of(context.get("args_elsewhere"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a step.enter."""
@@ -329,6 +349,9 @@ class StepEnter:
             "payload_ref": self.payload_ref,
             "context": context or None,
         }
+
+
+_StepEnter = unfrozen(StepEnter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,19 +376,19 @@ class StepExit:
         """Return the fields of a step.exit."""
         meta = event.meta
         result = fields_of(event.result)
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            activation=int(meta["activation"]),
-            loop_id=maybe_int(meta, "loop_id"),
-            ctx=object_of(result.get("ctx")),
-            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
-            then=text_of(result.get("then")),
-            failed_rows=int_of(result.get("failed_rows")),
-            errors=objects_of(result.get("errors")),
-            error=event.error,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_StepExit)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.activation = int(meta["activation"])
+        new.loop_id = maybe_int(meta, "loop_id")
+        new.ctx = object_of(result.get("ctx"))
+        new.ctx_elsewhere = objects_of(result.get("ctx_elsewhere"))
+        new.then = text_of(result.get("then"))
+        new.failed_rows = int_of(result.get("failed_rows"))
+        new.errors = objects_of(result.get("errors"))
+        new.error = event.error
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a step.exit."""
@@ -396,6 +419,9 @@ class StepExit:
         }
 
 
+_StepExit = unfrozen(StepExit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandIssued:
     """One tool step waits for a worker of a pool."""
@@ -415,16 +441,16 @@ class CommandIssued:
         """Return the fields of a command.issued."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            pool=str(meta["pool"]),
-            tool=str(meta["tool"]),
-            activation=int(meta["activation"]),
-            document=object_of(context.get("document")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CommandIssued)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.pool = str(meta["pool"])
+        new.tool = str(meta["tool"])
+        new.activation = int(meta["activation"])
+        new.document = object_of(context.get("document"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.issued."""
@@ -447,6 +473,9 @@ class CommandIssued:
         }
 
 
+_CommandIssued = unfrozen(CommandIssued)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandClaimed:
     """One worker won the command for the length of its lease."""
@@ -462,13 +491,13 @@ class CommandClaimed:
     def read(cls, event: EventFields) -> CommandClaimed:
         """Return the fields of a command.claimed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            lease_seconds=int(meta["lease_seconds"]),
-        )
+        new = object.__new__(_CommandClaimed)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.lease_seconds = int(meta["lease_seconds"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.claimed."""
@@ -485,6 +514,9 @@ class CommandClaimed:
         }
 
 
+_CommandClaimed = unfrozen(CommandClaimed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandStarted:
     """The tool began (only where a tool reports it)."""
@@ -499,12 +531,12 @@ class CommandStarted:
     def read(cls, event: EventFields) -> CommandStarted:
         """Return the fields of a command.started."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-        )
+        new = object.__new__(_CommandStarted)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.started."""
@@ -518,6 +550,9 @@ class CommandStarted:
             "meta": meta,
             "node_name": self.node_name,
         }
+
+
+_CommandStarted = unfrozen(CommandStarted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -536,14 +571,14 @@ class CommandHeartbeat:
     def read(cls, event: EventFields) -> CommandHeartbeat:
         """Return the fields of a command.heartbeat."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            lease_seconds=int(meta["lease_seconds"]),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CommandHeartbeat)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.lease_seconds = int(meta["lease_seconds"])
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.heartbeat."""
@@ -559,6 +594,9 @@ class CommandHeartbeat:
             "node_name": self.node_name,
             "payload_ref": self.payload_ref,
         }
+
+
+_CommandHeartbeat = unfrozen(CommandHeartbeat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -579,16 +617,16 @@ class CommandCompleted:
     def read(cls, event: EventFields) -> CommandCompleted:
         """Return the fields of a command.completed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            loop_id=maybe_int(meta, "loop_id"),
-            result=shape_of(event.result, ResultEnvelope),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CommandCompleted)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.loop_id = maybe_int(meta, "loop_id")
+        new.result = shape_of(event.result, ResultEnvelope)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.completed."""
@@ -607,6 +645,9 @@ class CommandCompleted:
             "payload_ref": self.payload_ref,
             "result": json_of(self.result),
         }
+
+
+_CommandCompleted = unfrozen(CommandCompleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -628,17 +669,17 @@ class CommandFailed:
     def read(cls, event: EventFields) -> CommandFailed:
         """Return the fields of a command.failed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            error=event.error or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            loop_id=maybe_int(meta, "loop_id"),
-            result=shape_of(event.result, ResultEnvelope),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CommandFailed)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.error = event.error or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.loop_id = maybe_int(meta, "loop_id")
+        new.result = shape_of(event.result, ResultEnvelope)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.failed."""
@@ -660,6 +701,9 @@ class CommandFailed:
         }
 
 
+_CommandFailed = unfrozen(CommandFailed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLeaseExpired:
     """The owner fell silent, or began a new life; the command is issued to someone else."""
@@ -675,13 +719,13 @@ class CommandLeaseExpired:
     def read(cls, event: EventFields) -> CommandLeaseExpired:
         """Return the fields of a command.lease_expired."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            reason=maybe_str(meta, "reason"),
-        )
+        new = object.__new__(_CommandLeaseExpired)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.reason = maybe_str(meta, "reason")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.lease_expired."""
@@ -699,6 +743,9 @@ class CommandLeaseExpired:
         }
 
 
+_CommandLeaseExpired = unfrozen(CommandLeaseExpired)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReleased:
     """A worker that stops hands its command back."""
@@ -713,12 +760,12 @@ class CommandReleased:
     def read(cls, event: EventFields) -> CommandReleased:
         """Return the fields of a command.released."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-        )
+        new = object.__new__(_CommandReleased)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.released."""
@@ -734,6 +781,9 @@ class CommandReleased:
         }
 
 
+_CommandReleased = unfrozen(CommandReleased)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCancelled:
     """Its execution ended or was cancelled before it did."""
@@ -747,11 +797,11 @@ class CommandCancelled:
     def read(cls, event: EventFields) -> CommandCancelled:
         """Return the fields of a command.cancelled."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            command_id=int(meta["command_id"]),
-            attempt=int(meta["attempt"]),
-        )
+        new = object.__new__(_CommandCancelled)
+        new.node_name = event.node_name or ""
+        new.command_id = int(meta["command_id"])
+        new.attempt = int(meta["attempt"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a command.cancelled."""
@@ -764,6 +814,9 @@ class CommandCancelled:
             "meta": meta,
             "node_name": self.node_name,
         }
+
+
+_CommandCancelled = unfrozen(CommandCancelled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -785,17 +838,17 @@ class CallDone:
     def read(cls, event: EventFields) -> CallDone:
         """Return the fields of a call.done."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            call_id=int(meta["call_id"]),
-            command_id=maybe_int(meta, "command_id"),
-            frame_id=maybe_int(meta, "frame_id"),
-            task=str(meta["task"]),
-            attempt=int(meta["attempt"]),
-            result=event.result,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CallDone)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.call_id = int(meta["call_id"])
+        new.command_id = maybe_int(meta, "command_id")
+        new.frame_id = maybe_int(meta, "frame_id")
+        new.task = str(meta["task"])
+        new.attempt = int(meta["attempt"])
+        new.result = event.result
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a call.done."""
@@ -818,6 +871,9 @@ class CallDone:
         }
 
 
+_CallDone = unfrozen(CallDone)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallError:
     """One task of a pipeline failed (only where a playbook asks for a trace of its calls)."""
@@ -838,18 +894,18 @@ class CallError:
     def read(cls, event: EventFields) -> CallError:
         """Return the fields of a call.error."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            error=event.error or "",
-            call_id=int(meta["call_id"]),
-            command_id=maybe_int(meta, "command_id"),
-            frame_id=maybe_int(meta, "frame_id"),
-            task=str(meta["task"]),
-            attempt=int(meta["attempt"]),
-            result=event.result,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CallError)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.error = event.error or ""
+        new.call_id = int(meta["call_id"])
+        new.command_id = maybe_int(meta, "command_id")
+        new.frame_id = maybe_int(meta, "frame_id")
+        new.task = str(meta["task"])
+        new.attempt = int(meta["attempt"])
+        new.result = event.result
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a call.error."""
@@ -871,6 +927,9 @@ class CallError:
             "payload_ref": self.payload_ref,
             "result": self.result,
         }
+
+
+_CallError = unfrozen(CallError)
 
 
 StageOpenedKind: TypeAlias = Literal["loop", "fanout", "reduce"]
@@ -904,20 +963,20 @@ class StageOpened:
         """Return the fields of a stage.opened."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            stage_id=int(meta["stage_id"]),
-            kind=_STAGE_OPENED_KIND[meta["kind"]],
-            loop_id=int(meta["loop_id"]),
-            dsl_ref=str(meta["dsl_ref"]),
-            pool=str(meta["pool"]),
-            total_rows=maybe_int(meta, "total_rows"),
-            activation=int_of(context.get("activation")) or 0,
-            policy=object_of(context.get("policy")) or {},
-            source=object_of(context.get("source")) or {},
-            document=object_of(context.get("document")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_StageOpened)
+        new.node_name = event.node_name or ""
+        new.stage_id = int(meta["stage_id"])
+        new.kind = _STAGE_OPENED_KIND[meta["kind"]]
+        new.loop_id = int(meta["loop_id"])
+        new.dsl_ref = str(meta["dsl_ref"])
+        new.pool = str(meta["pool"])
+        new.total_rows = maybe_int(meta, "total_rows")
+        new.activation = int_of(context.get("activation")) or 0
+        new.policy = object_of(context.get("policy")) or {}
+        new.source = object_of(context.get("source")) or {}
+        new.document = object_of(context.get("document"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a stage.opened."""
@@ -946,6 +1005,9 @@ class StageOpened:
         }
 
 
+_StageOpened = unfrozen(StageOpened)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageClosed:
     """Every frame of the stage has ended."""
@@ -968,19 +1030,19 @@ class StageClosed:
         """Return the fields of a stage.closed."""
         meta = event.meta
         result = fields_of(event.result)
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            stage_id=int(meta["stage_id"]),
-            loop_id=int(meta["loop_id"]),
-            frames=int(meta["frames"]),
-            rows=int(meta["rows"]),
-            failed_rows=int(meta["failed_rows"]),
-            errors=objects_of(result.get("errors")) or [],
-            retries=int_of(result.get("retries")) or 0,
-            error=event.error,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_StageClosed)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.stage_id = int(meta["stage_id"])
+        new.loop_id = int(meta["loop_id"])
+        new.frames = int(meta["frames"])
+        new.rows = int(meta["rows"])
+        new.failed_rows = int(meta["failed_rows"])
+        new.errors = objects_of(result.get("errors")) or []
+        new.retries = int_of(result.get("retries")) or 0
+        new.error = event.error
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a stage.closed."""
@@ -1004,6 +1066,9 @@ class StageClosed:
             "payload_ref": self.payload_ref,
             "result": result or None,
         }
+
+
+_StageClosed = unfrozen(StageClosed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1031,22 +1096,22 @@ class FrameDispatched:
         """Return the fields of a frame.dispatched."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            loop_id=int(meta["loop_id"]),
-            attempt=int(meta["attempt"]),
-            ordinal=int(meta["ordinal"]),
-            pool=str(meta["pool"]),
-            shard_id=maybe_str(meta, "shard_id"),
-            iter_index=maybe_int(meta, "iter_index"),
-            iter_key=maybe_str(meta, "iter_key"),
-            cursor=object_of(context.get("cursor")) or {},
-            ctx=object_of(context.get("ctx")),
-            ctx_elsewhere=objects_of(context.get("ctx_elsewhere")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameDispatched)
+        new.node_name = event.node_name or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.loop_id = int(meta["loop_id"])
+        new.attempt = int(meta["attempt"])
+        new.ordinal = int(meta["ordinal"])
+        new.pool = str(meta["pool"])
+        new.shard_id = maybe_str(meta, "shard_id")
+        new.iter_index = maybe_int(meta, "iter_index")
+        new.iter_key = maybe_str(meta, "iter_key")
+        new.cursor = object_of(context.get("cursor")) or {}
+        new.ctx = object_of(context.get("ctx"))
+        new.ctx_elsewhere = objects_of(context.get("ctx_elsewhere"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.dispatched."""
@@ -1080,6 +1145,9 @@ class FrameDispatched:
         }
 
 
+_FrameDispatched = unfrozen(FrameDispatched)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameClaimed:
     """One attempt of one worker won the frame for the length of its lease."""
@@ -1096,14 +1164,14 @@ class FrameClaimed:
     def read(cls, event: EventFields) -> FrameClaimed:
         """Return the fields of a frame.claimed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            lease_seconds=int(meta["lease_seconds"]),
-        )
+        new = object.__new__(_FrameClaimed)
+        new.node_name = event.node_name or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.lease_seconds = int(meta["lease_seconds"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.claimed."""
@@ -1119,6 +1187,9 @@ class FrameClaimed:
             "meta": meta,
             "node_name": self.node_name,
         }
+
+
+_FrameClaimed = unfrozen(FrameClaimed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1140,16 +1211,16 @@ class FrameHeartbeat:
         """Return the fields of a frame.heartbeat."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            lease_seconds=int(meta["lease_seconds"]),
-            cursor=object_of(context.get("cursor")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameHeartbeat)
+        new.node_name = event.node_name or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.lease_seconds = int(meta["lease_seconds"])
+        new.cursor = object_of(context.get("cursor"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.heartbeat."""
@@ -1170,6 +1241,9 @@ class FrameHeartbeat:
             "payload_ref": self.payload_ref,
             "context": context or None,
         }
+
+
+_FrameHeartbeat = unfrozen(FrameHeartbeat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1204,28 +1278,28 @@ class FrameCommitted:
         meta = event.meta
         context = fields_of(event.context)
         result = fields_of(event.result)
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            loop_id=int(meta["loop_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            rows=int(meta["rows"]),
-            failed_rows=int(meta["failed_rows"]),
-            continues=bool(meta["continues"]),
-            shard_id=maybe_str(meta, "shard_id"),
-            command_id=maybe_int(meta, "command_id"),
-            cursor=object_of(context.get("cursor")),
-            retries=int_of(result.get("retries")),
-            saved=object_of(result.get("saved")),
-            exhausted=bool_of(result.get("exhausted")),
-            errors=objects_of(result.get("errors")),
-            ctx=object_of(result.get("ctx")),
-            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameCommitted)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.loop_id = int(meta["loop_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.rows = int(meta["rows"])
+        new.failed_rows = int(meta["failed_rows"])
+        new.continues = bool(meta["continues"])
+        new.shard_id = maybe_str(meta, "shard_id")
+        new.command_id = maybe_int(meta, "command_id")
+        new.cursor = object_of(context.get("cursor"))
+        new.retries = int_of(result.get("retries"))
+        new.saved = object_of(result.get("saved"))
+        new.exhausted = bool_of(result.get("exhausted"))
+        new.errors = objects_of(result.get("errors"))
+        new.ctx = object_of(result.get("ctx"))
+        new.ctx_elsewhere = objects_of(result.get("ctx_elsewhere"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.committed."""
@@ -1270,6 +1344,9 @@ class FrameCommitted:
         }
 
 
+_FrameCommitted = unfrozen(FrameCommitted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFailed:
     """An attempt ended badly; the planner dispatches again or gives up."""
@@ -1291,7 +1368,6 @@ class FrameFailed:
     exhausted: bool | None = None
     errors: list[dict[str, Json]] | None = None
     ctx: dict[str, Json] | None = None
-    ctx_elsewhere: list[dict[str, Json]] | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -1300,26 +1376,25 @@ class FrameFailed:
         meta = event.meta
         context = fields_of(event.context)
         result = fields_of(event.result)
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            error=event.error or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            loop_id=int(meta["loop_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            rows=int(meta["rows"]),
-            failed_rows=int(meta["failed_rows"]),
-            shard_id=maybe_str(meta, "shard_id"),
-            command_id=maybe_int(meta, "command_id"),
-            cursor=object_of(context.get("cursor")),
-            exhausted=bool_of(result.get("exhausted")),
-            errors=objects_of(result.get("errors")),
-            ctx=object_of(result.get("ctx")),
-            ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameFailed)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.error = event.error or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.loop_id = int(meta["loop_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.rows = int(meta["rows"])
+        new.failed_rows = int(meta["failed_rows"])
+        new.shard_id = maybe_str(meta, "shard_id")
+        new.command_id = maybe_int(meta, "command_id")
+        new.cursor = object_of(context.get("cursor"))
+        new.exhausted = bool_of(result.get("exhausted"))
+        new.errors = objects_of(result.get("errors"))
+        new.ctx = object_of(result.get("ctx"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.failed."""
@@ -1346,8 +1421,6 @@ class FrameFailed:
             result["errors"] = [*self.errors]
         if self.ctx is not None:
             result["ctx"] = self.ctx
-        if self.ctx_elsewhere is not None:
-            result["ctx_elsewhere"] = [*self.ctx_elsewhere]
         return {
             "type": "frame.failed",
             "meta": meta,
@@ -1358,6 +1431,9 @@ class FrameFailed:
             "context": context or None,
             "result": result or None,
         }
+
+
+_FrameFailed = unfrozen(FrameFailed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1376,14 +1452,14 @@ class FrameLeaseExpired:
     def read(cls, event: EventFields) -> FrameLeaseExpired:
         """Return the fields of a frame.lease_expired."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            reason=maybe_str(meta, "reason"),
-        )
+        new = object.__new__(_FrameLeaseExpired)
+        new.node_name = event.node_name or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.reason = maybe_str(meta, "reason")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.lease_expired."""
@@ -1400,6 +1476,9 @@ class FrameLeaseExpired:
             "meta": meta,
             "node_name": self.node_name,
         }
+
+
+_FrameLeaseExpired = unfrozen(FrameLeaseExpired)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1420,15 +1499,15 @@ class FrameReleased:
         """Return the fields of a frame.released."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            attempt=int(meta["attempt"]),
-            worker=str(meta["worker"]),
-            cursor=object_of(context.get("cursor")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameReleased)
+        new.node_name = event.node_name or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.attempt = int(meta["attempt"])
+        new.worker = str(meta["worker"])
+        new.cursor = object_of(context.get("cursor"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.released."""
@@ -1448,6 +1527,9 @@ class FrameReleased:
             "payload_ref": self.payload_ref,
             "context": context or None,
         }
+
+
+_FrameReleased = unfrozen(FrameReleased)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1470,18 +1552,18 @@ class FrameAbandoned:
     def read(cls, event: EventFields) -> FrameAbandoned:
         """Return the fields of a frame.abandoned."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            frame_id=int(meta["frame_id"]),
-            stage_id=int(meta["stage_id"]),
-            loop_id=int(meta["loop_id"]),
-            attempt=int(meta["attempt"]),
-            shard_id=maybe_str(meta, "shard_id"),
-            command_id=maybe_int(meta, "command_id"),
-            error=event.error,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_FrameAbandoned)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.frame_id = int(meta["frame_id"])
+        new.stage_id = int(meta["stage_id"])
+        new.loop_id = int(meta["loop_id"])
+        new.attempt = int(meta["attempt"])
+        new.shard_id = maybe_str(meta, "shard_id")
+        new.command_id = maybe_int(meta, "command_id")
+        new.error = event.error
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a frame.abandoned."""
@@ -1503,6 +1585,9 @@ class FrameAbandoned:
             "error": self.error,
             "payload_ref": self.payload_ref,
         }
+
+
+_FrameAbandoned = unfrozen(FrameAbandoned)
 
 
 LoopStartedMode: TypeAlias = Literal["sequential", "parallel", "cursor", "fanout", "reduce"]
@@ -1534,16 +1619,16 @@ class LoopStarted:
         """Return the fields of a loop.started."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            node_name=event.node_name or "",
-            node_type=event.node_type or "",
-            status=event.status or "",
-            loop_id=int(meta["loop_id"]),
-            mode=_LOOP_STARTED_MODE[meta["mode"]],
-            collection_size=maybe_int(meta, "collection_size"),
-            collection_ref=text_of(context.get("collection_ref")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopStarted)
+        new.node_name = event.node_name or ""
+        new.node_type = event.node_type or ""
+        new.status = event.status or ""
+        new.loop_id = int(meta["loop_id"])
+        new.mode = _LOOP_STARTED_MODE[meta["mode"]]
+        new.collection_size = maybe_int(meta, "collection_size")
+        new.collection_ref = text_of(context.get("collection_ref"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.started."""
@@ -1567,6 +1652,9 @@ class LoopStarted:
         }
 
 
+_LoopStarted = unfrozen(LoopStarted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopItem:
     """One iteration issued as a command (framed loops write none)."""
@@ -1581,12 +1669,12 @@ class LoopItem:
     def read(cls, event: EventFields) -> LoopItem:
         """Return the fields of a loop.item."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            loop_id=int(meta["loop_id"]),
-            iter_index=int(meta["iter_index"]),
-            current_item=event.current_item,
-        )
+        new = object.__new__(_LoopItem)
+        new.node_name = event.node_name or ""
+        new.loop_id = int(meta["loop_id"])
+        new.iter_index = int(meta["iter_index"])
+        new.current_item = event.current_item
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.item."""
@@ -1600,6 +1688,9 @@ class LoopItem:
             "node_name": self.node_name,
             "current_item": self.current_item,
         }
+
+
+_LoopItem = unfrozen(LoopItem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1617,13 +1708,13 @@ class LoopDone:
     def read(cls, event: EventFields) -> LoopDone:
         """Return the fields of a loop.done."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            loop_id=int(meta["loop_id"]),
-            result=shape_of(event.result, LoopOutcome),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopDone)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.loop_id = int(meta["loop_id"])
+        new.result = shape_of(event.result, LoopOutcome)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.done."""
@@ -1638,6 +1729,9 @@ class LoopDone:
             "payload_ref": self.payload_ref,
             "result": json_of(self.result),
         }
+
+
+_LoopDone = unfrozen(LoopDone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1655,13 +1749,13 @@ class LoopFanoutStarted:
     def read(cls, event: EventFields) -> LoopFanoutStarted:
         """Return the fields of a loop.fanout.started."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            loop_id=int(meta["loop_id"]),
-            total_shards=int(meta["total_shards"]),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopFanoutStarted)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.loop_id = int(meta["loop_id"])
+        new.total_shards = int(meta["total_shards"])
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.fanout.started."""
@@ -1676,6 +1770,9 @@ class LoopFanoutStarted:
             "status": self.status,
             "payload_ref": self.payload_ref,
         }
+
+
+_LoopFanoutStarted = unfrozen(LoopFanoutStarted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1693,13 +1790,13 @@ class LoopShardEnqueued:
     def read(cls, event: EventFields) -> LoopShardEnqueued:
         """Return the fields of a loop.shard.enqueued."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            loop_id=int(meta["loop_id"]),
-            shard_id=str(meta["shard_id"]),
-            iter_index=int(meta["iter_index"]),
-            iter_key=maybe_str(meta, "iter_key"),
-        )
+        new = object.__new__(_LoopShardEnqueued)
+        new.node_name = event.node_name or ""
+        new.loop_id = int(meta["loop_id"])
+        new.shard_id = str(meta["shard_id"])
+        new.iter_index = int(meta["iter_index"])
+        new.iter_key = maybe_str(meta, "iter_key")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.shard.enqueued."""
@@ -1715,6 +1812,9 @@ class LoopShardEnqueued:
             "meta": meta,
             "node_name": self.node_name,
         }
+
+
+_LoopShardEnqueued = unfrozen(LoopShardEnqueued)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1733,14 +1833,14 @@ class LoopShardDone:
     def read(cls, event: EventFields) -> LoopShardDone:
         """Return the fields of a loop.shard.done."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            loop_id=int(meta["loop_id"]),
-            shard_id=str(meta["shard_id"]),
-            command_id=int(meta["command_id"]),
-            result=event.result,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopShardDone)
+        new.node_name = event.node_name or ""
+        new.loop_id = int(meta["loop_id"])
+        new.shard_id = str(meta["shard_id"])
+        new.command_id = int(meta["command_id"])
+        new.result = event.result
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.shard.done."""
@@ -1756,6 +1856,9 @@ class LoopShardDone:
             "payload_ref": self.payload_ref,
             "result": self.result,
         }
+
+
+_LoopShardDone = unfrozen(LoopShardDone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1777,15 +1880,15 @@ class LoopShardFailed:
     def read(cls, event: EventFields) -> LoopShardFailed:
         """Return the fields of a loop.shard.failed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            error=event.error or "",
-            loop_id=int(meta["loop_id"]),
-            shard_id=str(meta["shard_id"]),
-            command_id=int(meta["command_id"]),
-            result=event.result,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopShardFailed)
+        new.node_name = event.node_name or ""
+        new.error = event.error or ""
+        new.loop_id = int(meta["loop_id"])
+        new.shard_id = str(meta["shard_id"])
+        new.command_id = int(meta["command_id"])
+        new.result = event.result
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.shard.failed."""
@@ -1804,6 +1907,9 @@ class LoopShardFailed:
         }
 
 
+_LoopShardFailed = unfrozen(LoopShardFailed)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopFaninCompleted:
     """Every shard has ended."""
@@ -1819,13 +1925,13 @@ class LoopFaninCompleted:
     def read(cls, event: EventFields) -> LoopFaninCompleted:
         """Return the fields of a loop.fanin.completed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            loop_id=int(meta["loop_id"]),
-            result=shape_of(event.result, LoopOutcome),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_LoopFaninCompleted)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.loop_id = int(meta["loop_id"])
+        new.result = shape_of(event.result, LoopOutcome)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a loop.fanin.completed."""
@@ -1840,6 +1946,9 @@ class LoopFaninCompleted:
             "payload_ref": self.payload_ref,
             "result": json_of(self.result),
         }
+
+
+_LoopFaninCompleted = unfrozen(LoopFaninCompleted)
 
 
 ResultStoredScope: TypeAlias = Literal["step", "execution", "workflow", "permanent"]
@@ -1870,17 +1979,17 @@ class ResultStored:
     def read(cls, event: EventFields) -> ResultStored:
         """Return the fields of a result.stored."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            result_id=int(meta["result_id"]),
-            store=str(meta["store"]),
-            scope=_RESULT_STORED_SCOPE[meta["scope"]],
-            task=maybe_str(meta, "task"),
-            parent_result_id=maybe_int(meta, "parent_result_id"),
-            expires_at=maybe_str(meta, "expires_at"),
-            result=object_of(event.result),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_ResultStored)
+        new.node_name = event.node_name or ""
+        new.result_id = int(meta["result_id"])
+        new.store = str(meta["store"])
+        new.scope = _RESULT_STORED_SCOPE[meta["scope"]]
+        new.task = maybe_str(meta, "task")
+        new.parent_result_id = maybe_int(meta, "parent_result_id")
+        new.expires_at = maybe_str(meta, "expires_at")
+        new.result = object_of(event.result)
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a result.stored."""
@@ -1902,6 +2011,9 @@ class ResultStored:
             "payload_ref": self.payload_ref,
             "result": self.result,
         }
+
+
+_ResultStored = unfrozen(ResultStored)
 
 
 ResultExpiredReason: TypeAlias = Literal["ttl", "scope", "manual", "retention"]
@@ -1926,10 +2038,10 @@ class ResultExpired:
     def read(cls, event: EventFields) -> ResultExpired:
         """Return the fields of a result.expired."""
         meta = event.meta
-        return cls(
-            result_id=int(meta["result_id"]),
-            reason=_RESULT_EXPIRED_REASON[meta["reason"]],
-        )
+        new = object.__new__(_ResultExpired)
+        new.result_id = int(meta["result_id"])
+        new.reason = _RESULT_EXPIRED_REASON[meta["reason"]]
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a result.expired."""
@@ -1941,6 +2053,9 @@ class ResultExpired:
             "type": "result.expired",
             "meta": meta,
         }
+
+
+_ResultExpired = unfrozen(ResultExpired)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1955,9 +2070,9 @@ class ReplySent:
     def read(cls, event: EventFields) -> ReplySent:
         """Return the fields of a reply.sent."""
         meta = event.meta
-        return cls(
-            reply_to=str(meta["reply_to"]),
-        )
+        new = object.__new__(_ReplySent)
+        new.reply_to = str(meta["reply_to"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a reply.sent."""
@@ -1968,6 +2083,9 @@ class ReplySent:
             "type": "reply.sent",
             "meta": meta,
         }
+
+
+_ReplySent = unfrozen(ReplySent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1987,15 +2105,15 @@ class ProviderSubmitted:
     def read(cls, event: EventFields) -> ProviderSubmitted:
         """Return the fields of a provider.submitted."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            submission_id=int(meta["submission_id"]),
-            provider=str(meta["provider"]),
-            frame_id=maybe_int(meta, "frame_id"),
-            command_id=maybe_int(meta, "command_id"),
-            context=event.context,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_ProviderSubmitted)
+        new.node_name = event.node_name or ""
+        new.submission_id = int(meta["submission_id"])
+        new.provider = str(meta["provider"])
+        new.frame_id = maybe_int(meta, "frame_id")
+        new.command_id = maybe_int(meta, "command_id")
+        new.context = event.context
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a provider.submitted."""
@@ -2016,6 +2134,9 @@ class ProviderSubmitted:
         }
 
 
+_ProviderSubmitted = unfrozen(ProviderSubmitted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderObserved:
     """A callback or a poll of an outside provider told us something."""
@@ -2033,15 +2154,15 @@ class ProviderObserved:
     def read(cls, event: EventFields) -> ProviderObserved:
         """Return the fields of a provider.observed."""
         meta = event.meta
-        return cls(
-            node_name=event.node_name or "",
-            status=event.status or "",
-            submission_id=int(meta["submission_id"]),
-            provider=str(meta["provider"]),
-            result=event.result,
-            error=event.error,
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_ProviderObserved)
+        new.node_name = event.node_name or ""
+        new.status = event.status or ""
+        new.submission_id = int(meta["submission_id"])
+        new.provider = str(meta["provider"])
+        new.result = event.result
+        new.error = event.error
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a provider.observed."""
@@ -2060,6 +2181,9 @@ class ProviderObserved:
         }
 
 
+_ProviderObserved = unfrozen(ProviderObserved)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionCancelled:
     """Someone ended it."""
@@ -2074,11 +2198,11 @@ class ExecutionCancelled:
     def read(cls, event: EventFields) -> ExecutionCancelled:
         """Return the fields of a execution.cancelled."""
         meta = event.meta
-        return cls(
-            status=event.status or "",
-            by=str(meta["by"]),
-            error=event.error,
-        )
+        new = object.__new__(_ExecutionCancelled)
+        new.status = event.status or ""
+        new.by = str(meta["by"])
+        new.error = event.error
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a execution.cancelled."""
@@ -2091,6 +2215,9 @@ class ExecutionCancelled:
             "status": self.status,
             "error": self.error,
         }
+
+
+_ExecutionCancelled = unfrozen(ExecutionCancelled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2109,11 +2236,11 @@ class ExecutionSuspended:
     def read(cls, event: EventFields) -> ExecutionSuspended:
         """Return the fields of a execution.suspended."""
         meta = event.meta
-        return cls(
-            by=str(meta["by"]),
-            reason=str(meta["reason"]),
-            error=event.error,
-        )
+        new = object.__new__(_ExecutionSuspended)
+        new.by = str(meta["by"])
+        new.reason = str(meta["reason"])
+        new.error = event.error
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a execution.suspended."""
@@ -2128,6 +2255,9 @@ class ExecutionSuspended:
         }
 
 
+_ExecutionSuspended = unfrozen(ExecutionSuspended)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionResumed:
     """Dispatching goes on."""
@@ -2140,9 +2270,9 @@ class ExecutionResumed:
     def read(cls, event: EventFields) -> ExecutionResumed:
         """Return the fields of a execution.resumed."""
         meta = event.meta
-        return cls(
-            by=str(meta["by"]),
-        )
+        new = object.__new__(_ExecutionResumed)
+        new.by = str(meta["by"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a execution.resumed."""
@@ -2153,6 +2283,9 @@ class ExecutionResumed:
             "type": "execution.resumed",
             "meta": meta,
         }
+
+
+_ExecutionResumed = unfrozen(ExecutionResumed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2170,12 +2303,12 @@ class ExecutionCheckpointed:
     def read(cls, event: EventFields) -> ExecutionCheckpointed:
         """Return the fields of a execution.checkpointed."""
         meta = event.meta
-        return cls(
-            barrier=int(meta["barrier"]),
-            through_seq=int(meta["through_seq"]),
-            checksum=str(meta["checksum"]),
-            payload_ref=payload_of(event),
-        )
+        new = object.__new__(_ExecutionCheckpointed)
+        new.barrier = int(meta["barrier"])
+        new.through_seq = int(meta["through_seq"])
+        new.checksum = str(meta["checksum"])
+        new.payload_ref = payload_of(event)
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a execution.checkpointed."""
@@ -2189,6 +2322,9 @@ class ExecutionCheckpointed:
             "meta": meta,
             "payload_ref": self.payload_ref,
         }
+
+
+_ExecutionCheckpointed = unfrozen(ExecutionCheckpointed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2208,14 +2344,14 @@ class ExecutionDeadLettered:
     def read(cls, event: EventFields) -> ExecutionDeadLettered:
         """Return the fields of a execution.dead_lettered."""
         meta = event.meta
-        return cls(
-            error=event.error or "",
-            topic=str(meta["topic"]),
-            partition=int(meta["partition"]),
-            offset=int(meta["offset"]),
-            dead_letter_id=int(meta["dead_letter_id"]),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_ExecutionDeadLettered)
+        new.error = event.error or ""
+        new.topic = str(meta["topic"])
+        new.partition = int(meta["partition"])
+        new.offset = int(meta["offset"])
+        new.dead_letter_id = int(meta["dead_letter_id"])
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a execution.dead_lettered."""
@@ -2231,6 +2367,9 @@ class ExecutionDeadLettered:
             "error": self.error,
             "payload_ref": self.payload_ref,
         }
+
+
+_ExecutionDeadLettered = unfrozen(ExecutionDeadLettered)
 
 
 RedriveRequestedScope: TypeAlias = Literal["rows", "frames", "step", "execution"]
@@ -2257,12 +2396,12 @@ class RedriveRequested:
     def read(cls, event: EventFields) -> RedriveRequested:
         """Return the fields of a redrive.requested."""
         meta = event.meta
-        return cls(
-            redrive_id=int(meta["redrive_id"]),
-            by=str(meta["by"]),
-            scope=_REDRIVE_REQUESTED_SCOPE[meta["scope"]],
-            context=event.context,
-        )
+        new = object.__new__(_RedriveRequested)
+        new.redrive_id = int(meta["redrive_id"])
+        new.by = str(meta["by"])
+        new.scope = _REDRIVE_REQUESTED_SCOPE[meta["scope"]]
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a redrive.requested."""
@@ -2276,6 +2415,9 @@ class RedriveRequested:
             "meta": meta,
             "context": self.context,
         }
+
+
+_RedriveRequested = unfrozen(RedriveRequested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2293,12 +2435,12 @@ class RedriveCompleted:
     def read(cls, event: EventFields) -> RedriveCompleted:
         """Return the fields of a redrive.completed."""
         meta = event.meta
-        return cls(
-            status=event.status or "",
-            redrive_id=int(meta["redrive_id"]),
-            rows=int(meta["rows"]),
-            failed_rows=int(meta["failed_rows"]),
-        )
+        new = object.__new__(_RedriveCompleted)
+        new.status = event.status or ""
+        new.redrive_id = int(meta["redrive_id"])
+        new.rows = int(meta["rows"])
+        new.failed_rows = int(meta["failed_rows"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a redrive.completed."""
@@ -2312,6 +2454,9 @@ class RedriveCompleted:
             "meta": meta,
             "status": self.status,
         }
+
+
+_RedriveCompleted = unfrozen(RedriveCompleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2331,14 +2476,14 @@ class TriggerRejected:
     def read(cls, event: EventFields) -> TriggerRejected:
         """Return the fields of a trigger.rejected."""
         meta = event.meta
-        return cls(
-            error=event.error or "",
-            topic=str(meta["topic"]),
-            topic_id=str(meta["topic_id"]),
-            partition=int(meta["partition"]),
-            offset=int(meta["offset"]),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_TriggerRejected)
+        new.error = event.error or ""
+        new.topic = str(meta["topic"])
+        new.topic_id = str(meta["topic_id"])
+        new.partition = int(meta["partition"])
+        new.offset = int(meta["offset"])
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a trigger.rejected."""
@@ -2356,6 +2501,9 @@ class TriggerRejected:
         }
 
 
+_TriggerRejected = unfrozen(TriggerRejected)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerRedriven:
     """An operator sent a rejected trigger again."""
@@ -2369,10 +2517,10 @@ class TriggerRedriven:
     def read(cls, event: EventFields) -> TriggerRedriven:
         """Return the fields of a trigger.redriven."""
         meta = event.meta
-        return cls(
-            by=str(meta["by"]),
-            started_execution_id=maybe_int(meta, "started_execution_id"),
-        )
+        new = object.__new__(_TriggerRedriven)
+        new.by = str(meta["by"])
+        new.started_execution_id = maybe_int(meta, "started_execution_id")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a trigger.redriven."""
@@ -2387,6 +2535,9 @@ class TriggerRedriven:
         }
 
 
+_TriggerRedriven = unfrozen(TriggerRedriven)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDiscarded:
     """An operator decided that a rejected trigger stays rejected."""
@@ -2399,9 +2550,9 @@ class TriggerDiscarded:
     def read(cls, event: EventFields) -> TriggerDiscarded:
         """Return the fields of a trigger.discarded."""
         meta = event.meta
-        return cls(
-            by=str(meta["by"]),
-        )
+        new = object.__new__(_TriggerDiscarded)
+        new.by = str(meta["by"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a trigger.discarded."""
@@ -2412,6 +2563,9 @@ class TriggerDiscarded:
             "type": "trigger.discarded",
             "meta": meta,
         }
+
+
+_TriggerDiscarded = unfrozen(TriggerDiscarded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2433,15 +2587,15 @@ class CatalogRegistered:
         """Return the fields of a catalog.registered."""
         meta = event.meta
         context = fields_of(event.context)
-        return cls(
-            path=str(meta["path"]),
-            version=int(meta["version"]),
-            kind=str(meta["kind"]),
-            content_sha256=str(meta["content_sha256"]),
-            by=maybe_str(meta, "by"),
-            content=text_of(context.get("content")),
-            payload_ref=event.payload_ref,
-        )
+        new = object.__new__(_CatalogRegistered)
+        new.path = str(meta["path"])
+        new.version = int(meta["version"])
+        new.kind = str(meta["kind"])
+        new.content_sha256 = str(meta["content_sha256"])
+        new.by = maybe_str(meta, "by")
+        new.content = text_of(context.get("content"))
+        new.payload_ref = event.payload_ref
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a catalog.registered."""
@@ -2464,6 +2618,9 @@ class CatalogRegistered:
         }
 
 
+_CatalogRegistered = unfrozen(CatalogRegistered)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogRetired:
     """A version is no longer started."""
@@ -2478,11 +2635,11 @@ class CatalogRetired:
     def read(cls, event: EventFields) -> CatalogRetired:
         """Return the fields of a catalog.retired."""
         meta = event.meta
-        return cls(
-            path=str(meta["path"]),
-            version=int(meta["version"]),
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_CatalogRetired)
+        new.path = str(meta["path"])
+        new.version = int(meta["version"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a catalog.retired."""
@@ -2496,6 +2653,9 @@ class CatalogRetired:
             "type": "catalog.retired",
             "meta": meta,
         }
+
+
+_CatalogRetired = unfrozen(CatalogRetired)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2515,14 +2675,14 @@ class ScheduleCreated:
     def read(cls, event: EventFields) -> ScheduleCreated:
         """Return the fields of a schedule.created."""
         meta = event.meta
-        return cls(
-            name=str(meta["name"]),
-            path=str(meta["path"]),
-            rule=str(meta["rule"]),
-            timezone=str(meta["timezone"]),
-            by=maybe_str(meta, "by"),
-            context=event.context,
-        )
+        new = object.__new__(_ScheduleCreated)
+        new.name = str(meta["name"])
+        new.path = str(meta["path"])
+        new.rule = str(meta["rule"])
+        new.timezone = str(meta["timezone"])
+        new.by = maybe_str(meta, "by")
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.created."""
@@ -2539,6 +2699,9 @@ class ScheduleCreated:
             "meta": meta,
             "context": self.context,
         }
+
+
+_ScheduleCreated = unfrozen(ScheduleCreated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2558,14 +2721,14 @@ class ScheduleChanged:
     def read(cls, event: EventFields) -> ScheduleChanged:
         """Return the fields of a schedule.changed."""
         meta = event.meta
-        return cls(
-            name=str(meta["name"]),
-            path=str(meta["path"]),
-            rule=str(meta["rule"]),
-            timezone=str(meta["timezone"]),
-            by=maybe_str(meta, "by"),
-            context=event.context,
-        )
+        new = object.__new__(_ScheduleChanged)
+        new.name = str(meta["name"])
+        new.path = str(meta["path"])
+        new.rule = str(meta["rule"])
+        new.timezone = str(meta["timezone"])
+        new.by = maybe_str(meta, "by")
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.changed."""
@@ -2584,6 +2747,9 @@ class ScheduleChanged:
         }
 
 
+_ScheduleChanged = unfrozen(ScheduleChanged)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFired:
     """One planned moment started one execution."""
@@ -2597,10 +2763,10 @@ class ScheduleFired:
     def read(cls, event: EventFields) -> ScheduleFired:
         """Return the fields of a schedule.fired."""
         meta = event.meta
-        return cls(
-            fire_time=str(meta["fire_time"]),
-            started_execution_id=int(meta["started_execution_id"]),
-        )
+        new = object.__new__(_ScheduleFired)
+        new.fire_time = str(meta["fire_time"])
+        new.started_execution_id = int(meta["started_execution_id"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.fired."""
@@ -2612,6 +2778,9 @@ class ScheduleFired:
             "type": "schedule.fired",
             "meta": meta,
         }
+
+
+_ScheduleFired = unfrozen(ScheduleFired)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2627,10 +2796,10 @@ class ScheduleSkipped:
     def read(cls, event: EventFields) -> ScheduleSkipped:
         """Return the fields of a schedule.skipped."""
         meta = event.meta
-        return cls(
-            fire_time=str(meta["fire_time"]),
-            reason=str(meta["reason"]),
-        )
+        new = object.__new__(_ScheduleSkipped)
+        new.fire_time = str(meta["fire_time"])
+        new.reason = str(meta["reason"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.skipped."""
@@ -2642,6 +2811,9 @@ class ScheduleSkipped:
             "type": "schedule.skipped",
             "meta": meta,
         }
+
+
+_ScheduleSkipped = unfrozen(ScheduleSkipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2656,9 +2828,9 @@ class SchedulePaused:
     def read(cls, event: EventFields) -> SchedulePaused:
         """Return the fields of a schedule.paused."""
         meta = event.meta
-        return cls(
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_SchedulePaused)
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.paused."""
@@ -2669,6 +2841,9 @@ class SchedulePaused:
             "type": "schedule.paused",
             "meta": meta,
         }
+
+
+_SchedulePaused = unfrozen(SchedulePaused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2683,9 +2858,9 @@ class ScheduleResumed:
     def read(cls, event: EventFields) -> ScheduleResumed:
         """Return the fields of a schedule.resumed."""
         meta = event.meta
-        return cls(
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_ScheduleResumed)
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.resumed."""
@@ -2696,6 +2871,9 @@ class ScheduleResumed:
             "type": "schedule.resumed",
             "meta": meta,
         }
+
+
+_ScheduleResumed = unfrozen(ScheduleResumed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2710,9 +2888,9 @@ class ScheduleRemoved:
     def read(cls, event: EventFields) -> ScheduleRemoved:
         """Return the fields of a schedule.removed."""
         meta = event.meta
-        return cls(
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_ScheduleRemoved)
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a schedule.removed."""
@@ -2723,6 +2901,9 @@ class ScheduleRemoved:
             "type": "schedule.removed",
             "meta": meta,
         }
+
+
+_ScheduleRemoved = unfrozen(ScheduleRemoved)
 
 
 TenantCreatedIsolation: TypeAlias = Literal["shared", "schema", "database"]
@@ -2747,11 +2928,11 @@ class TenantCreated:
     def read(cls, event: EventFields) -> TenantCreated:
         """Return the fields of a tenant.created."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-            isolation=_TENANT_CREATED_ISOLATION[meta["isolation"]],
-            context=event.context,
-        )
+        new = object.__new__(_TenantCreated)
+        new.tenant = str(meta["tenant"])
+        new.isolation = _TENANT_CREATED_ISOLATION[meta["isolation"]]
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.created."""
@@ -2764,6 +2945,9 @@ class TenantCreated:
             "meta": meta,
             "context": self.context,
         }
+
+
+_TenantCreated = unfrozen(TenantCreated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2779,10 +2963,10 @@ class TenantChanged:
     def read(cls, event: EventFields) -> TenantChanged:
         """Return the fields of a tenant.changed."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-            context=event.context,
-        )
+        new = object.__new__(_TenantChanged)
+        new.tenant = str(meta["tenant"])
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.changed."""
@@ -2794,6 +2978,9 @@ class TenantChanged:
             "meta": meta,
             "context": self.context,
         }
+
+
+_TenantChanged = unfrozen(TenantChanged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2809,10 +2996,10 @@ class TenantKeyRotated:
     def read(cls, event: EventFields) -> TenantKeyRotated:
         """Return the fields of a tenant.key_rotated."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-            key_id=str(meta["key_id"]),
-        )
+        new = object.__new__(_TenantKeyRotated)
+        new.tenant = str(meta["tenant"])
+        new.key_id = str(meta["key_id"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.key_rotated."""
@@ -2824,6 +3011,9 @@ class TenantKeyRotated:
             "type": "tenant.key_rotated",
             "meta": meta,
         }
+
+
+_TenantKeyRotated = unfrozen(TenantKeyRotated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2840,11 +3030,11 @@ class TenantKeyDestroyed:
     def read(cls, event: EventFields) -> TenantKeyDestroyed:
         """Return the fields of a tenant.key_destroyed."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-            key_id=str(meta["key_id"]),
-            reason=str(meta["reason"]),
-        )
+        new = object.__new__(_TenantKeyDestroyed)
+        new.tenant = str(meta["tenant"])
+        new.key_id = str(meta["key_id"])
+        new.reason = str(meta["reason"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.key_destroyed."""
@@ -2857,6 +3047,9 @@ class TenantKeyDestroyed:
             "type": "tenant.key_destroyed",
             "meta": meta,
         }
+
+
+_TenantKeyDestroyed = unfrozen(TenantKeyDestroyed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2872,10 +3065,10 @@ class TenantSuspended:
     def read(cls, event: EventFields) -> TenantSuspended:
         """Return the fields of a tenant.suspended."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-            reason=str(meta["reason"]),
-        )
+        new = object.__new__(_TenantSuspended)
+        new.tenant = str(meta["tenant"])
+        new.reason = str(meta["reason"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.suspended."""
@@ -2887,6 +3080,9 @@ class TenantSuspended:
             "type": "tenant.suspended",
             "meta": meta,
         }
+
+
+_TenantSuspended = unfrozen(TenantSuspended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2901,9 +3097,9 @@ class TenantResumed:
     def read(cls, event: EventFields) -> TenantResumed:
         """Return the fields of a tenant.resumed."""
         meta = event.meta
-        return cls(
-            tenant=str(meta["tenant"]),
-        )
+        new = object.__new__(_TenantResumed)
+        new.tenant = str(meta["tenant"])
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a tenant.resumed."""
@@ -2914,6 +3110,9 @@ class TenantResumed:
             "type": "tenant.resumed",
             "meta": meta,
         }
+
+
+_TenantResumed = unfrozen(TenantResumed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2929,10 +3128,10 @@ class OrganizationCreated:
     def read(cls, event: EventFields) -> OrganizationCreated:
         """Return the fields of a organization.created."""
         meta = event.meta
-        return cls(
-            organization=str(meta["organization"]),
-            context=event.context,
-        )
+        new = object.__new__(_OrganizationCreated)
+        new.organization = str(meta["organization"])
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a organization.created."""
@@ -2944,6 +3143,9 @@ class OrganizationCreated:
             "meta": meta,
             "context": self.context,
         }
+
+
+_OrganizationCreated = unfrozen(OrganizationCreated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2959,10 +3161,10 @@ class OrganizationChanged:
     def read(cls, event: EventFields) -> OrganizationChanged:
         """Return the fields of a organization.changed."""
         meta = event.meta
-        return cls(
-            organization=str(meta["organization"]),
-            context=event.context,
-        )
+        new = object.__new__(_OrganizationChanged)
+        new.organization = str(meta["organization"])
+        new.context = event.context
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a organization.changed."""
@@ -2974,6 +3176,9 @@ class OrganizationChanged:
             "meta": meta,
             "context": self.context,
         }
+
+
+_OrganizationChanged = unfrozen(OrganizationChanged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -2991,12 +3196,12 @@ class CredentialStored:
     def read(cls, event: EventFields) -> CredentialStored:
         """Return the fields of a credential.stored."""
         meta = event.meta
-        return cls(
-            name=str(meta["name"]),
-            kind=str(meta["kind"]),
-            revision=int(meta["revision"]),
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_CredentialStored)
+        new.name = str(meta["name"])
+        new.kind = str(meta["kind"])
+        new.revision = int(meta["revision"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a credential.stored."""
@@ -3013,6 +3218,9 @@ class CredentialStored:
         }
 
 
+_CredentialStored = unfrozen(CredentialStored)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialRemoved:
     """A secret is gone."""
@@ -3026,10 +3234,10 @@ class CredentialRemoved:
     def read(cls, event: EventFields) -> CredentialRemoved:
         """Return the fields of a credential.removed."""
         meta = event.meta
-        return cls(
-            name=str(meta["name"]),
-            by=maybe_str(meta, "by"),
-        )
+        new = object.__new__(_CredentialRemoved)
+        new.name = str(meta["name"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
 
     def columns(self) -> EventColumns:
         """Return what `NewEvent` takes for a credential.removed."""
@@ -3042,6 +3250,9 @@ class CredentialRemoved:
             "type": "credential.removed",
             "meta": meta,
         }
+
+
+_CredentialRemoved = unfrozen(CredentialRemoved)
 
 
 AnyEvent: TypeAlias = (
@@ -3117,6 +3328,43 @@ AnyEvent: TypeAlias = (
     | CredentialStored
     | CredentialRemoved
 )
+StepEvent: TypeAlias = StepEnter | StepExit
+CommandEvent: TypeAlias = (
+    CommandIssued
+    | CommandClaimed
+    | CommandStarted
+    | CommandHeartbeat
+    | CommandCompleted
+    | CommandFailed
+    | CommandLeaseExpired
+    | CommandReleased
+    | CommandCancelled
+)
+StageEvent: TypeAlias = StageOpened | StageClosed
+FrameEvent: TypeAlias = (
+    FrameDispatched
+    | FrameClaimed
+    | FrameHeartbeat
+    | FrameCommitted
+    | FrameFailed
+    | FrameLeaseExpired
+    | FrameReleased
+    | FrameAbandoned
+)
+LoopEvent: TypeAlias = (
+    LoopStarted
+    | LoopItem
+    | LoopDone
+    | LoopFanoutStarted
+    | LoopShardEnqueued
+    | LoopShardDone
+    | LoopShardFailed
+    | LoopFaninCompleted
+)
+ResultEvent: TypeAlias = ResultStored | ResultExpired
+CallEvent: TypeAlias = CallDone | CallError
+ProviderEvent: TypeAlias = ProviderSubmitted | ProviderObserved
+OrganizationEvent: TypeAlias = OrganizationCreated | OrganizationChanged
 ALL: tuple[type[AnyEvent], ...] = (
     PlaybookInitialized,
     PlaybookCompleted,

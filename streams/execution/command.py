@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, assert_never
 
 from streams.errors import Inconsistent
-from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
+from streams.events.reading import json_of
+from streams.events.types import (
+    CommandCancelled,
+    CommandClaimed,
+    CommandCompleted,
+    CommandEvent,
+    CommandFailed,
+    CommandHeartbeat,
+    CommandIssued,
+    CommandLeaseExpired,
+    CommandReleased,
+    CommandStarted,
+)
 from streams.execution.fast_replace import copied
 from streams.execution.lease import Lease, expiry, lease_of
 from streams.results.envelope import Envelope
@@ -67,47 +79,52 @@ _WAITING = frozenset((CommandStatus.PENDING, CommandStatus.EXPIRED, CommandStatu
 _ENDED = frozenset((CommandStatus.COMPLETED, CommandStatus.FAILED, CommandStatus.CANCELLED))
 
 
-def absorb_command(command: Command | None, fact: Fact, at: datetime) -> Command:
-    """Return the command after `fact`, one of its events."""
+def absorb_command(command: Command | None, event: CommandEvent, at: datetime) -> Command:
+    """Return the command after `event`, one of its own."""
     if command is None:
-        return _issued(fact, at)
+        return _issued(event, at)
     change: dict[str, Any] = {"version": command.version + 1, "changed_at": at}
-    match fact.type:
-        case "command.claimed":
-            change |= {"status": CommandStatus.CLAIMED, "lease": lease_of(fact, at)}
-        case "command.heartbeat":
-            change["lease"] = lease_of(fact, at)
-        case "command.lease_expired":
+    match event:
+        case CommandClaimed():
+            change |= {"status": CommandStatus.CLAIMED, "lease": lease_of(event, at)}
+        case CommandHeartbeat():
+            change["lease"] = lease_of(event, at)
+        case CommandCompleted():
+            change |= {"status": CommandStatus.COMPLETED, "lease": None, "error": None}
+            change |= {"result": Envelope.parse(json_of(event.result)), "output": event.payload_ref}
+        case CommandFailed():
+            change |= {"status": CommandStatus.FAILED, "lease": None, "error": event.error}
+            change |= {"result": Envelope.parse(json_of(event.result)), "output": event.payload_ref}
+        case CommandLeaseExpired():
             change |= {"status": CommandStatus.EXPIRED, "attempt": command.attempt + 1}
-            change |= {"failures": command.failures + 1, "lease": None, "error": expiry(fact)}
-        case "command.released":
+            change |= {"failures": command.failures + 1, "lease": None, "error": expiry(event)}
+        case CommandReleased():
             change |= {"status": CommandStatus.RELEASED, "attempt": command.attempt + 1}
             change["lease"] = None
-        case "command.completed":
-            change |= {"status": CommandStatus.COMPLETED, "lease": None, "error": None}
-            change |= {"result": Envelope.parse(fact.result), "output": fact.payload_ref}
-        case "command.failed":
-            change |= {"status": CommandStatus.FAILED, "lease": None, "error": fact.error}
-            change |= {"result": Envelope.parse(fact.result), "output": fact.payload_ref}
-        case "command.cancelled":
+        case CommandCancelled():
             change |= {"status": CommandStatus.CANCELLED, "lease": None}
+        case CommandIssued() | CommandStarted():
+            pass
+        case _:
+            assert_never(event)
     return copied(command, **change)
 
 
-def _issued(fact: Fact, at: datetime) -> Command:
-    if fact.type != "command.issued":
+def _issued(event: CommandEvent, at: datetime) -> Command:
+    if not isinstance(event, CommandIssued):
         raise Inconsistent(
-            f"{fact.root}: {fact.type} comes before the command was issued; rebuild from the log"
+            f"command {event.command_id}: {event.TYPE} comes before the command was issued; "
+            "rebuild from the log"
         )
     return Command(
-        command_id=number(fact, "command_id"),
-        step=fact.node_name or "",
-        activation=number(fact, "activation", 1),
-        tool=text(fact, "tool") or "",
-        pool=text(fact, "pool") or "default",
-        attempt=number(fact, "attempt", 1),
-        document=body(fact.context).get("document"),
-        document_ref=fact.payload_ref,
+        command_id=event.command_id,
+        step=event.node_name,
+        activation=event.activation,
+        tool=event.tool,
+        pool=event.pool,
+        attempt=event.attempt,
+        document=event.document,
+        document_ref=event.payload_ref,
         created_at=at,
         changed_at=at,
     )

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from streams.errors import Inconsistent
-from streams.events.event_fields import Fact, body, number, text
-from streams.events.model import Event
-from streams.execution.command import absorb_command
+from streams.events.model import Event, Json
+from streams.events.types import (
+    AnyEvent,
+    CommandCompleted,
+    CommandEvent,
+    CommandFailed,
+    CommandIssued,
+    ExecutionCancelled,
+    ExecutionResumed,
+    ExecutionSuspended,
+    FrameCommitted,
+    FrameDispatched,
+    FrameEvent,
+    LoopDone,
+    LoopFaninCompleted,
+    LoopFanoutStarted,
+    LoopStarted,
+    PlaybookCompleted,
+    PlaybookFailed,
+    PlaybookInitialized,
+    RedriveRequested,
+    ReplySent,
+    StageClosed,
+    StageOpened,
+    StepEnter,
+    StepExit,
+    WorkflowInitialized,
+    typed,
+)
+from streams.execution.command import Command, CommandStatus, absorb_command
 from streams.execution.fast_replace import copied, settle
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
@@ -18,6 +45,12 @@ from streams.results.reference import Reference
 from streams.results.spill import merged
 
 _CTX = ("ctx", "ctx_elsewhere")
+
+
+Handled = TypeVar("Handled", bound=AnyEvent)
+Handler: TypeAlias = Callable[[Plan, Handled, datetime], Plan]
+_HANDLERS: dict[type[object], Handler[Any]] = {}
+"""What each class of events changes; the others change only what was seen last."""
 
 
 class Gap(Inconsistent):
@@ -37,12 +70,16 @@ def evolve(plan: Plan | None, event: Event) -> Plan:
     if plan is None:
         if event.seq != 1:
             raise Gap(event, 0)
-        return _advanced(begin(event, event.ingest_time), (1,))
+        return _advanced(_begun(event), (1,))
     if event.seq <= plan.seq or event.seq in plan.ahead:
         return plan
     if event.seq != plan.seq + 1:
         raise Gap(event, plan.seq)
-    after = apply(plan, event, event.ingest_time)
+    known = typed(event)
+    if known is None:
+        after = _noted(plan, plan, event.type, event.node_name)
+    else:
+        after = apply(plan, known, event.ingest_time)
     if not plan.ahead:
         return settle(after, seq=event.seq)
     return _advanced(after, (event.seq,))
@@ -53,38 +90,53 @@ def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
     return _advanced(plan, seqs)
 
 
-def begin(fact: Fact, at: datetime) -> Plan:
+def _begun(event: Event) -> Plan:
     """Return the plan that `playbook.initialized` starts."""
-    if fact.type != "playbook.initialized":
-        raise Inconsistent(f"{fact.root}: begins with {fact.type}, not with playbook.initialized")
-    parent = fact.meta.get("parent_command_id")
+    known = typed(event)
+    if not isinstance(known, PlaybookInitialized):
+        raise Inconsistent(f"{event.root}: begins with {event.type}, not with playbook.initialized")
     return Plan(
-        execution_id=fact.root.id,
-        tenant_id=fact.tenant_id,
-        organization_id=fact.organization_id,
-        catalog_id=fact.catalog_id or 0,
-        catalog_version=number(fact, "version"),
-        path=text(fact, "path") or "",
-        started_at=at,
-        parent_execution_id=fact.parent_execution_id,
-        parent_command_id=None if parent is None else int(parent),
-        parent_step=text(fact, "parent_step"),
-        reply_to=text(fact, "reply_to"),
-        workload=None if fact.payload_ref else body(fact.context).get("workload", {}),
-        workload_ref=fact.payload_ref,
-        last_event_type=fact.type,
+        execution_id=event.root.id,
+        tenant_id=event.tenant_id,
+        organization_id=event.organization_id,
+        catalog_id=event.catalog_id or 0,
+        catalog_version=known.version,
+        path=known.path,
+        started_at=event.ingest_time,
+        parent_execution_id=event.parent_execution_id,
+        parent_command_id=known.parent_command_id,
+        parent_step=known.parent_step,
+        reply_to=known.reply_to,
+        workload=None if known.payload_ref else known.workload or {},
+        workload_ref=known.payload_ref,
+        last_event_type=event.type,
     )
 
 
-def apply(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    """Return the plan after `fact`, which follows on what it has absorbed."""
-    handler = _HANDLERS.get(fact.type)
-    after = plan if handler is None else handler(plan, fact, at)
+def apply(plan: Plan, event: AnyEvent, at: datetime) -> Plan:
+    """Return the plan after `event`, which follows on what it has absorbed."""
+    handler = _HANDLERS.get(type(event))
+    after = plan if handler is None else handler(plan, event, at)
+    return _noted(plan, after, event.TYPE, event.node_name)
+
+
+def _noted(plan: Plan, after: Plan, event_type: str, node_name: str | None) -> Plan:
+    """Return `after`, or a copy of `plan` where nothing changed, with what was seen last."""
     if after is plan:
         after = copied(plan)
     return settle(
-        after, last_event_type=fact.type, last_node_name=fact.node_name or plan.last_node_name
+        after, last_event_type=event_type, last_node_name=node_name or plan.last_node_name
     )
+
+
+def _on(kind: type[Handled]) -> Callable[[Handler[Handled]], Handler[Handled]]:
+    """Make a function the handler of a class of events."""
+
+    def register(handler: Handler[Handled]) -> Handler[Handled]:
+        _HANDLERS[kind] = handler
+        return handler
+
+    return register
 
 
 def _advanced(plan: Plan, seqs: Iterable[int]) -> Plan:
@@ -96,18 +148,19 @@ def _advanced(plan: Plan, seqs: Iterable[int]) -> Plan:
     return copied(plan, seq=seq, ahead=frozenset(ahead))
 
 
-def _initialized(plan: Plan, fact: Fact, at: datetime) -> Plan:
+@_on(WorkflowInitialized)
+def _initialized(plan: Plan, event: WorkflowInitialized, at: datetime) -> Plan:
     return copied(plan, is_initialized=True)
 
 
-def _entered(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    step, visit = fact.node_name or "", number(fact, "activation", 1)
-    given = body(fact.context)
+@_on(StepEnter)
+def _entered(plan: Plan, event: StepEnter, at: datetime) -> Plan:
+    step, visit = event.node_name, event.activation
     made = Activation(
         step=step,
         number=visit,
-        args=given.get("args", {}),
-        args_elsewhere=given.get("args_elsewhere", []),
+        args=event.args or {},
+        args_elsewhere=event.args_elsewhere or [],
     )
     return copied(
         plan,
@@ -116,83 +169,90 @@ def _entered(plan: Plan, fact: Fact, at: datetime) -> Plan:
     )
 
 
-def _left(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    step, visit = fact.node_name or "", number(fact, "activation", 1)
-    left = plan.activations.get(key_of(step, visit))
-    changes = body(fact.result)
+@_on(StepExit)
+def _exited(plan: Plan, event: StepExit, at: datetime) -> Plan:
+    step, visit = event.node_name, event.activation
+    ended = plan.activations.get(key_of(step, visit))
     plan = copied(
         plan,
         activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
-        last_step=step if fact.status != "skipped" else plan.last_step,
+        last_step=step if event.status != "skipped" else plan.last_step,
     )
-    plan = _changed(plan, Envelope(changes))
-    if left is not None:
-        plan = _forget(plan, left)
-    if fact.status == "error":
-        plan = _failed_step(plan, fact, changes)
-    elif fact.status == "skipped":
+    plan = _with_ctx(plan, event.ctx, event.ctx_elsewhere)
+    if ended is not None:
+        plan = _without_parts(plan, ended)
+    if event.status == "error":
+        plan = _failed_step(plan, event)
+    elif event.status == "skipped":
         plan = copied(plan, results={**plan.results, step: Envelope.of("skipped")})
     return plan
 
 
-def _changed(plan: Plan, result: Envelope) -> Plan:
-    """Return the plan with the changes of `ctx` in an event's result."""
-    changes, spilled = result.ctx, result.spilled_ctx
+def _with_ctx(
+    plan: Plan, changes: Mapping[str, Json] | None, spilled: Sequence[dict[str, Json]] | None
+) -> Plan:
+    """Return the plan with an event's changes of `ctx`, some of them in payloads."""
     if not changes and not spilled:
         return plan
-    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes, spilled)
+    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes or {}, spilled or ())
     return copied(plan, ctx=ctx, ctx_elsewhere=groups)
 
 
-def _failed_step(plan: Plan, fact: Fact, changes: dict[str, Any]) -> Plan:
-    step = fact.node_name or ""
+def _failed_step(plan: Plan, event: StepExit) -> Plan:
+    step = event.node_name
     known = plan.results.get(step)
     if known is None or known.status != "error":
-        failed = Envelope.of("error").with_fields(error={"message": fact.error})
+        failed = Envelope.of("error").with_fields(error={"message": event.error})
         plan = copied(plan, results={**plan.results, step: failed})
-    match changes.get("then"):
+    match event.then:
         case "continue":
-            why = fact.error or f"step {step} failed"
+            why = event.error or f"step {step} failed"
             return copied(plan, setbacks={**plan.setbacks, step: why})
         case "handled":
             return plan
     failure = {
         "step": step,
-        "error": fact.error,
-        "rows": changes.get("failed_rows", 0),
-        "errors": changes.get("errors", []),
+        "error": event.error,
+        "rows": event.failed_rows or 0,
+        "errors": event.errors or [],
     }
     return copied(plan, failure=plan.failure or failure)
 
 
-def _forget(plan: Plan, left: Activation) -> Plan:
+def _without_parts(plan: Plan, ended: Activation) -> Plan:
     """Drop what a finished step had open."""
-    gone = {left.command_id, left.planning_id}
+    gone = {ended.command_id, ended.planning_id}
     return copied(
         plan,
         commands={k: v for k, v in plan.commands.items() if k not in gone},
-        stages={k: v for k, v in plan.stages.items() if k != left.stage_id},
+        stages={k: v for k, v in plan.stages.items() if k != ended.stage_id},
     )
 
 
-def _command(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    command_id = number(fact, "command_id")
+def _command(plan: Plan, event: CommandEvent, at: datetime) -> Plan:
+    command_id = event.command_id
     known = plan.commands.get(command_id)
-    if known is None and fact.type != "command.issued":
-        return plan  # it was forgotten with its step
-    command = absorb_command(known, fact, at)
+    if known is None and not isinstance(event, CommandIssued):
+        return plan  # it was dropped with its step
+    command = absorb_command(known, event, at)
     plan = copied(plan, commands={**plan.commands, command_id: command})
     if known is None:
         plan = _attach_command(plan, command.step, command.activation, command_id, command.tool)
-    if command.tool != "cursor.plan" and fact.type in ("command.completed", "command.failed"):
-        given = command.result or Envelope({})
-        fields = given.without(*_CTX).fields
-        fields.setdefault("status", "success" if fact.type == "command.completed" else "error")
-        fields.setdefault("meta", {})
-        envelope = Envelope(fields).with_payload(command.output)
-        plan = copied(plan, results={**plan.results, command.step: envelope})
-        plan = _changed(plan, given)
+    if command.tool != "cursor.plan" and isinstance(event, CommandCompleted | CommandFailed):
+        plan = _with_result(plan, command)
     return plan
+
+
+def _with_result(plan: Plan, command: Command) -> Plan:
+    """Return the plan with the result of an ended command, and its changes of `ctx`."""
+    given = command.result or Envelope({})
+    fields = given.without(*_CTX).fields
+    is_well = command.status is CommandStatus.COMPLETED
+    fields.setdefault("status", "success" if is_well else "error")
+    fields.setdefault("meta", {})
+    envelope = Envelope(fields).with_payload(command.output)
+    plan = copied(plan, results={**plan.results, command.step: envelope})
+    return _with_ctx(plan, given.ctx, given.spilled_ctx)
 
 
 def _attach_command(plan: Plan, step: str, visit: int, command_id: int, tool: str) -> Plan:
@@ -206,8 +266,9 @@ def _attach_command(plan: Plan, step: str, visit: int, command_id: int, tool: st
     return copied(plan, activations={**plan.activations, key_of(step, visit): changed})
 
 
-def _stage_opened(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    stage = open_stage(fact, at)
+@_on(StageOpened)
+def _stage_opened(plan: Plan, event: StageOpened, at: datetime) -> Plan:
+    stage = open_stage(event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: stage})
     activation = plan.activations.get(key_of(stage.step, stage.activation))
     if activation is not None:
@@ -217,11 +278,12 @@ def _stage_opened(plan: Plan, fact: Fact, at: datetime) -> Plan:
     return plan
 
 
-def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    stage = plan.stages.get(number(fact, "stage_id"))
+@_on(StageClosed)
+def _stage_closed(plan: Plan, event: StageClosed, at: datetime) -> Plan:
+    stage = plan.stages.get(event.stage_id)
     if stage is None:
         return plan
-    closed = close_stage(stage, fact, at)
+    closed = close_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: closed})
     counts = {
         "total": stage.rows_done + stage.rows_failed,
@@ -231,31 +293,30 @@ def _stage_closed(plan: Plan, fact: Fact, at: datetime) -> Plan:
     }
     envelope = Envelope(
         {
-            "status": "error" if fact.status == "failed" else "success",
+            "status": "error" if event.status == "failed" else "success",
             "meta": {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)},
         }
     )
-    if (ref := fact.payload_ref) is None:
+    if (ref := event.payload_ref) is None:
         envelope = envelope.with_fields(data=counts)
     else:
         rows = Reference.to_rows(plan.execution_id, stage.step, stage.loop_id, ref)
         envelope = envelope.with_fields(counts=counts, ref=rows.to_json()).with_payload(ref)
-    if fact.status == "failed":
-        envelope = envelope.with_fields(error={"message": fact.error, "rows": list(stage.errors)})
+    if event.status == "failed":
+        envelope = envelope.with_fields(error={"message": event.error, "rows": list(stage.errors)})
     return copied(plan, results={**plan.results, stage.step: envelope})
 
 
-def _frame(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    stage = plan.stages.get(number(fact, "stage_id"))
+def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
+    stage = plan.stages.get(event.stage_id)
     if stage is None:
         return plan
-    frame_id = number(fact, "frame_id")
-    if frame_id not in stage.frames and fact.type != "frame.dispatched":
+    if event.frame_id not in stage.frames and not isinstance(event, FrameDispatched):
         return plan
-    changed = absorb_in_stage(stage, fact, at)
+    changed = absorb_in_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
-    if fact.type == "frame.committed":
-        plan = _changed(plan, Envelope.parse(fact.result))
+    if isinstance(event, FrameCommitted):
+        plan = _with_ctx(plan, event.ctx, event.ctx_elsewhere)
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":
@@ -274,75 +335,98 @@ def _count_shards(plan: Plan, stage: Stage) -> Plan:
     return copied(plan, fanouts={**plan.fanouts, stage.step: fanout})
 
 
-def _loop_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    size = fact.meta.get("collection_size")
+@_on(LoopStarted)
+def _loop_started(plan: Plan, event: LoopStarted, at: datetime) -> Plan:
     loop = {
-        "loop_id": str(fact.meta["loop_id"]),
-        "total": None if size is None else int(size),
+        "loop_id": str(event.loop_id),
+        "total": event.collection_size,
         "done": 0,
         "failed": 0,
-        "collection_ref": body(fact.context).get("collection_ref"),
-        "mode": fact.meta.get("mode"),
+        "collection_ref": event.collection_ref,
+        "mode": event.mode,
         "completed": False,
     }
-    return copied(plan, loops={**plan.loops, fact.node_name or "": loop})
+    return copied(plan, loops={**plan.loops, event.node_name: loop})
 
 
-def _loop_done(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    step = fact.node_name or ""
+@_on(LoopDone)
+def _loop_done(plan: Plan, event: LoopDone, at: datetime) -> Plan:
+    step = event.node_name
     return copied(plan, loops={**plan.loops, step: {**plan.loops.get(step, {}), "completed": True}})
 
 
-def _fanout_started(plan: Plan, fact: Fact, at: datetime) -> Plan:
+@_on(LoopFanoutStarted)
+def _fanout_started(plan: Plan, event: LoopFanoutStarted, at: datetime) -> Plan:
     fanout = {
-        "loop_id": str(fact.meta["loop_id"]),
-        "total_shards": number(fact, "total_shards"),
+        "loop_id": str(event.loop_id),
+        "total_shards": event.total_shards,
         "done": 0,
         "failed": 0,
         "status": "running",
     }
-    return copied(plan, fanouts={**plan.fanouts, fact.node_name or "": fanout})
+    return copied(plan, fanouts={**plan.fanouts, event.node_name: fanout})
 
 
-def _fanin(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    step = fact.node_name or ""
-    known = {**plan.fanouts.get(step, {}), "status": fact.status or "completed"}
+@_on(LoopFaninCompleted)
+def _fanin(plan: Plan, event: LoopFaninCompleted, at: datetime) -> Plan:
+    step = event.node_name
+    known = {**plan.fanouts.get(step, {}), "status": event.status or "completed"}
     return copied(plan, fanouts={**plan.fanouts, step: known})
 
 
-def _ended(status: str) -> Callable[[Plan, Fact, datetime], Plan]:
-    def end(plan: Plan, fact: Fact, at: datetime) -> Plan:
-        if plan.has_ended:
-            return plan  # a terminal status is sticky
-        final = PARTIAL if status == COMPLETED and fact.status == PARTIAL else status
-        return copied(
-            plan,
-            status=final,
-            ended_at=at,
-            result=fact.result,
-            output=fact.payload_ref,
-            error=fact.error,
-            activations={},
-            commands={},
-            stages={},
-        )
-
-    return end
+@_on(PlaybookCompleted)
+def _completed(plan: Plan, event: PlaybookCompleted, at: datetime) -> Plan:
+    return _ended(plan, event, PARTIAL if event.status == PARTIAL else COMPLETED, at)
 
 
-def _suspended(plan: Plan, fact: Fact, at: datetime) -> Plan:
-    return copied(plan, is_suspended=True, suspension=text(fact, "reason"))
+@_on(PlaybookFailed)
+def _failed(plan: Plan, event: PlaybookFailed, at: datetime) -> Plan:
+    return _ended(plan, event, FAILED, at)
 
 
-def _resumed(plan: Plan, fact: Fact, at: datetime) -> Plan:
+@_on(ExecutionCancelled)
+def _cancelled(plan: Plan, event: ExecutionCancelled, at: datetime) -> Plan:
+    return _ended(plan, event, CANCELLED, at)
+
+
+def _ended(
+    plan: Plan,
+    event: PlaybookCompleted | PlaybookFailed | ExecutionCancelled,
+    status: str,
+    at: datetime,
+) -> Plan:
+    if plan.has_ended:
+        return plan  # a terminal status is sticky
+    return copied(
+        plan,
+        status=status,
+        ended_at=at,
+        result=None if isinstance(event, ExecutionCancelled) else event.result,
+        output=None if isinstance(event, ExecutionCancelled) else event.payload_ref,
+        error=event.error,
+        activations={},
+        commands={},
+        stages={},
+    )
+
+
+@_on(ExecutionSuspended)
+def _suspended(plan: Plan, event: ExecutionSuspended, at: datetime) -> Plan:
+    return copied(plan, is_suspended=True, suspension=event.reason)
+
+
+@_on(ExecutionResumed)
+def _resumed(plan: Plan, event: ExecutionResumed, at: datetime) -> Plan:
     return copied(plan, is_suspended=False, suspension=None)
 
 
-def _replied(plan: Plan, fact: Fact, at: datetime) -> Plan:
+@_on(ReplySent)
+def _replied(plan: Plan, event: ReplySent, at: datetime) -> Plan:
     return copied(plan, is_replied=True)
 
 
-def _redriven(plan: Plan, fact: Fact, at: datetime) -> Plan:
+@_on(RedriveRequested)
+def _redriven(plan: Plan, event: RedriveRequested, at: datetime) -> Plan:
     return copied(plan, status=RUNNING, ended_at=None, error=None, failure=None)
 
 
@@ -351,48 +435,5 @@ def key_of(step: str, visit: int) -> str:
     return f"{step}#{visit}"
 
 
-_HANDLERS: dict[str, Callable[[Plan, Fact, datetime], Plan]] = {
-    "workflow.initialized": _initialized,
-    "step.enter": _entered,
-    "step.exit": _left,
-    **dict.fromkeys(
-        (
-            "command.issued",
-            "command.claimed",
-            "command.heartbeat",
-            "command.completed",
-            "command.failed",
-            "command.lease_expired",
-            "command.released",
-            "command.cancelled",
-            "command.started",
-        ),
-        _command,
-    ),
-    "stage.opened": _stage_opened,
-    "stage.closed": _stage_closed,
-    **dict.fromkeys(
-        (
-            "frame.dispatched",
-            "frame.claimed",
-            "frame.heartbeat",
-            "frame.committed",
-            "frame.failed",
-            "frame.lease_expired",
-            "frame.released",
-            "frame.abandoned",
-        ),
-        _frame,
-    ),
-    "loop.started": _loop_started,
-    "loop.done": _loop_done,
-    "loop.fanout.started": _fanout_started,
-    "loop.fanin.completed": _fanin,
-    "playbook.completed": _ended(COMPLETED),
-    "playbook.failed": _ended(FAILED),
-    "execution.cancelled": _ended(CANCELLED),
-    "execution.suspended": _suspended,
-    "execution.resumed": _resumed,
-    "redrive.requested": _redriven,
-    "reply.sent": _replied,
-}
+_HANDLERS.update(dict.fromkeys(get_args(CommandEvent), _command))
+_HANDLERS.update(dict.fromkeys(get_args(FrameEvent), _frame))

@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, assert_never
 
 from streams.errors import Inconsistent
-from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
+from streams.events.types import (
+    FrameAbandoned,
+    FrameClaimed,
+    FrameCommitted,
+    FrameDispatched,
+    FrameEvent,
+    FrameFailed,
+    FrameHeartbeat,
+    FrameLeaseExpired,
+    FrameReleased,
+)
 from streams.execution.fast_replace import copied
 from streams.execution.lease import Lease, expiry, lease_of
 from streams.results.spill import Group
@@ -58,7 +68,6 @@ class Frame:
     failed_rows: int = 0
     continues: bool = False
     end_cursor: dict[str, Any] | None = None
-    result: dict[str, Any] | None = None
     output: PayloadRef | None = None
     error: str | None = None
 
@@ -68,74 +77,75 @@ class Frame:
         return self.status in ENDED
 
 
-def absorb_frame(frame: Frame | None, fact: Fact, at: datetime) -> Frame:
-    """Return the frame after `fact`, one of its events."""
+def absorb_frame(frame: Frame | None, event: FrameEvent, at: datetime) -> Frame:
+    """Return the frame after `event`, one of its own."""
     if frame is None:
-        return _dispatched(fact, at)
+        return _dispatched(event, at)
     change: dict[str, Any] = {"version": frame.version + 1, "changed_at": at}
-    match fact.type:
-        case "frame.dispatched":
-            cursor = body(fact.context).get("cursor", frame.cursor)
-            change |= {"status": FrameStatus.PENDING, "attempt": number(fact, "attempt")}
-            change |= {"cursor": cursor, "lease": None}
-            change |= {"ctx": body(fact.context).get("ctx"), "ctx_ref": fact.payload_ref}
-            change["ctx_elsewhere"] = body(fact.context).get("ctx_elsewhere")
-        case "frame.claimed":
-            change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(fact, at)}
-        case "frame.heartbeat":
-            change |= {"lease": lease_of(fact, at)}
-            if (cursor := body(fact.context).get("cursor")) is not None:
-                change["cursor"] = cursor
-        case "frame.committed":
-            change |= _committed(fact)
-        case "frame.failed":
+    match event:
+        case FrameClaimed():
+            change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(event, at)}
+        case FrameCommitted():
+            change |= _committed(event)
+        case FrameHeartbeat():
+            change |= {"lease": lease_of(event, at)}
+            if event.cursor is not None:
+                change["cursor"] = event.cursor
+        case FrameDispatched():
+            change |= {"status": FrameStatus.PENDING, "attempt": event.attempt}
+            change |= {"cursor": event.cursor, "lease": None}
+            change |= {"ctx": event.ctx, "ctx_ref": event.payload_ref}
+            change["ctx_elsewhere"] = event.ctx_elsewhere
+        case FrameFailed():
             change |= {"status": FrameStatus.FAILED, "failures": frame.failures + 1}
-            change |= {"error": fact.error, "lease": None}
-        case "frame.lease_expired":
+            change |= {"error": event.error, "lease": None}
+        case FrameLeaseExpired():
             change |= {"status": FrameStatus.EXPIRED, "failures": frame.failures + 1, "lease": None}
-            change["error"] = expiry(fact)
-        case "frame.released":
+            change["error"] = expiry(event)
+        case FrameReleased():
             change |= {"status": FrameStatus.RELEASED, "lease": None}
-            if (cursor := body(fact.context).get("cursor")) is not None:
-                change["cursor"] = cursor
-        case "frame.abandoned":
+            if event.cursor is not None:
+                change["cursor"] = event.cursor
+        case FrameAbandoned():
             change |= {"status": FrameStatus.ABANDONED, "lease": None}
-            change["error"] = fact.error or frame.error
+            change["error"] = event.error or frame.error
+        case _:
+            assert_never(event)
     return copied(frame, **change)
 
 
-def _dispatched(fact: Fact, at: datetime) -> Frame:
-    if fact.type != "frame.dispatched":
+def _dispatched(event: FrameEvent, at: datetime) -> Frame:
+    if not isinstance(event, FrameDispatched):
         raise Inconsistent(
-            f"{fact.root}: {fact.type} comes before the frame was dispatched; rebuild from the log"
+            f"frame {event.frame_id}: {event.TYPE} comes before the frame was dispatched; "
+            "rebuild from the log"
         )
     return Frame(
-        frame_id=number(fact, "frame_id"),
-        stage_id=number(fact, "stage_id"),
-        loop_id=number(fact, "loop_id"),
-        step=fact.node_name or "",
-        pool=text(fact, "pool") or "default",
-        ordinal=number(fact, "ordinal"),
-        shard_id=text(fact, "shard_id"),
-        attempt=number(fact, "attempt", 1),
-        cursor=body(fact.context).get("cursor", {}),
-        ctx=body(fact.context).get("ctx"),
-        ctx_ref=fact.payload_ref,
-        ctx_elsewhere=body(fact.context).get("ctx_elsewhere"),
+        frame_id=event.frame_id,
+        stage_id=event.stage_id,
+        loop_id=event.loop_id,
+        step=event.node_name,
+        pool=event.pool,
+        ordinal=event.ordinal,
+        shard_id=event.shard_id,
+        attempt=event.attempt,
+        cursor=event.cursor,
+        ctx=event.ctx,
+        ctx_ref=event.payload_ref,
+        ctx_elsewhere=event.ctx_elsewhere,
         created_at=at,
         changed_at=at,
     )
 
 
-def _committed(fact: Fact) -> dict[str, Any]:
+def _committed(event: FrameCommitted) -> dict[str, Any]:
     return {
         "status": FrameStatus.COMMITTED,
         "lease": None,
-        "row_count": number(fact, "rows"),
-        "failed_rows": number(fact, "failed_rows"),
-        "continues": bool(fact.meta.get("continues")),
-        "end_cursor": body(fact.context).get("cursor"),
-        "result": body(fact.result),
-        "output": fact.payload_ref,
+        "row_count": event.rows,
+        "failed_rows": event.failed_rows,
+        "continues": event.continues,
+        "end_cursor": event.cursor,
+        "output": event.payload_ref,
         "error": None,
     }

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from streams.events.event_fields import Fact, number, text
+from streams.events.types import (
+    CommandClaimed,
+    CommandHeartbeat,
+    CommandLeaseExpired,
+    FrameClaimed,
+    FrameHeartbeat,
+    FrameLeaseExpired,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +29,15 @@ class Lease:
         return self.since + timedelta(seconds=self.seconds)
 
 
-def lease_of(fact: Fact, at: datetime) -> Lease:
+def lease_of(
+    event: FrameClaimed | FrameHeartbeat | CommandClaimed | CommandHeartbeat, at: datetime
+) -> Lease:
     """Return the lease that a claim or a heartbeat begins."""
-    return Lease(str(fact.meta["worker"]), at, number(fact, "lease_seconds"))
+    return Lease(event.worker, at, event.lease_seconds)
 
 
-def expiry(fact: Fact) -> str:
-    """Say why a lease is over before its owner ended it."""
-    owner, reason = fact.meta["worker"], text(fact, "reason")
-    return f"{owner} lost it: {reason}" if reason else f"the lease of {owner} ran out"
+def expiry(event: FrameLeaseExpired | CommandLeaseExpired) -> str:
+    """Return why a lease ended before its owner released it."""
+    if event.reason:
+        return f"{event.worker} lost it: {event.reason}"
+    return f"the lease of {event.worker} ran out"

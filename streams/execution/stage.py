@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from streams.events.event_fields import Fact, body, number, text
 from streams.events.model import PayloadRef
+from streams.events.types import FrameCommitted, FrameEvent, StageClosed, StageOpened
 from streams.execution.fast_replace import copied
-from streams.execution.frame import Frame, FrameStatus, absorb_frame
+from streams.execution.frame import Frame, absorb_frame
 from streams.results.spill import Group, merged
 
-ERRORS_KEPT = 10
+MAX_ERRORS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,44 +63,45 @@ class Stage:
         return bool(self.policy.get("window") == 1)
 
 
-def open_stage(fact: Fact, at: datetime) -> Stage:
+def open_stage(event: StageOpened, at: datetime) -> Stage:
     """Return the stage that `stage.opened` begins."""
-    context = body(fact.context)
-    total = fact.meta.get("total_rows")
     return Stage(
-        stage_id=number(fact, "stage_id"),
-        loop_id=number(fact, "loop_id"),
-        step=fact.node_name or "",
-        activation=int(context.get("activation", 1)),
-        kind=text(fact, "kind") or "loop",
-        pool=text(fact, "pool") or "default",
-        dsl_ref=text(fact, "dsl_ref") or "",
-        policy=context.get("policy", {}),
-        source=context.get("source", {}),
-        document=context.get("document"),
-        document_ref=fact.payload_ref,
-        total_rows=None if total is None else int(total),
+        stage_id=event.stage_id,
+        loop_id=event.loop_id,
+        step=event.node_name,
+        activation=event.activation,
+        kind=event.kind,
+        pool=event.pool,
+        dsl_ref=event.dsl_ref,
+        policy=event.policy,
+        source=event.source,
+        document=event.document,
+        document_ref=event.payload_ref,
+        total_rows=event.total_rows,
         opened_at=at,
     )
 
 
-def absorb_in_stage(stage: Stage, fact: Fact, at: datetime) -> Stage:
+def absorb_in_stage(stage: Stage, event: FrameEvent, at: datetime) -> Stage:
     """Return the stage after an event of one of its frames."""
-    frame_id = number(fact, "frame_id")
+    frame_id = event.frame_id
     known = stage.frames.get(frame_id)
-    frame = absorb_frame(known, fact, at)
+    frame = absorb_frame(known, event, at)
     frames = {**stage.frames, frame_id: frame}
     if known is None:
         stage = _minted(stage, frame)
     if frame.has_ended:
         del frames[frame_id]
-        return _ended(copied(stage, frames=frames), frame)
+        stage = copied(stage, frames=frames)
+        if isinstance(event, FrameCommitted):
+            return _committed(stage, frame, event)
+        return _abandoned(stage, frame)
     return copied(stage, frames=frames)
 
 
-def close_stage(stage: Stage, fact: Fact, at: datetime) -> Stage:
+def close_stage(stage: Stage, event: StageClosed, at: datetime) -> Stage:
     """Return the stage after `stage.closed`."""
-    return copied(stage, status="CLOSED" if fact.status != "failed" else "FAILED", ended_at=at)
+    return copied(stage, status="CLOSED" if event.status != "failed" else "FAILED", ended_at=at)
 
 
 def _minted(stage: Stage, frame: Frame) -> Stage:
@@ -111,22 +112,23 @@ def _minted(stage: Stage, frame: Frame) -> Stage:
     return copied(stage, continuations=rest, frames_made=stage.frames_made + 1)
 
 
-def _ended(stage: Stage, frame: Frame) -> Stage:
-    if frame.status is FrameStatus.ABANDONED:
-        why = f"frame {frame.ordinal} ({_window(frame)}) failed {frame.failures} times: "
-        failure = stage.failure or why + (frame.error or "no reason was given")
-        failed = stage.shards_failed + 1
-        return copied(
-            stage, frames_done=stage.frames_done + 1, failure=failure, shards_failed=failed
-        )
-    result = frame.result or {}
-    errors = (*stage.errors, *result.get("errors", ()))[:ERRORS_KEPT]
+def _abandoned(stage: Stage, frame: Frame) -> Stage:
+    why = f"frame {frame.ordinal} ({_window(frame)}) failed {frame.failures} times: "
+    return copied(
+        stage,
+        frames_done=stage.frames_done + 1,
+        failure=stage.failure or why + (frame.error or "no reason was given"),
+        shards_failed=stage.shards_failed + 1,
+    )
+
+
+def _committed(stage: Stage, frame: Frame, event: FrameCommitted) -> Stage:
     continuations = stage.continuations
     if frame.continues and frame.end_cursor is not None:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
     if stage.kind == "fanout":
         stage = _shard_ended(stage, frame)
-    changes, moved = result.get("ctx") or {}, result.get("ctx_elsewhere") or []
+    changes, moved = event.ctx or {}, event.ctx_elsewhere or []
     if stage.is_ordered and (changes or moved):
         ctx, groups = merged(stage.ctx, stage.ctx_elsewhere, changes, moved)
         stage = copied(stage, ctx=ctx, ctx_elsewhere=groups)
@@ -135,9 +137,9 @@ def _ended(stage: Stage, frame: Frame) -> Stage:
         frames_done=stage.frames_done + 1,
         rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
         rows_failed=stage.rows_failed + frame.failed_rows,
-        retries=stage.retries + int(result.get("retries", 0)),
-        is_exhausted=stage.is_exhausted or bool(result.get("exhausted")),
-        errors=errors,
+        retries=stage.retries + (event.retries or 0),
+        is_exhausted=stage.is_exhausted or bool(event.exhausted),
+        errors=(*stage.errors, *(event.errors or ()))[:MAX_ERRORS],
         continuations=continuations,
     )
 

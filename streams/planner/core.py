@@ -13,11 +13,24 @@ from typing import Any
 
 from streams.events.errors import BadEvent
 from streams.events.model import NewEvent, PayloadRef
+from streams.events.types import (
+    CommandCompleted,
+    CommandFailed,
+    CommandLeaseExpired,
+    FailureResult,
+    PlaybookCompleted,
+    PlaybookFailed,
+    ResultEnvelope,
+    WorkflowCompleted,
+    WorkflowFailed,
+    WorkflowInitialized,
+)
+from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
-from streams.planner.draft import Draft, Moment, encode, execution_root
-from streams.planner.leases import ends_at, over
+from streams.planner.draft import Draft, Moment, encode, execution_root, shortened
+from streams.planner.leases import ends_at, expiry_of
 from streams.planner.limits import Rules
 from streams.planner.scope import render
 from streams.planner.stages import (
@@ -107,8 +120,7 @@ def _advance(draft: Draft) -> bool:
     """Draft what is missing now; say whether there was anything."""
     before = len(draft.events)
     if not draft.plan.is_initialized:
-        steps = len(draft.playbook.steps)
-        draft.emit("workflow.initialized", "1", meta={"steps": steps})
+        draft.emit(WorkflowInitialized(steps=len(draft.playbook.steps)), "1")
         enter(draft, draft.playbook.first, {}, None)
     for activation in list(draft.plan.activations.values()):
         _advance_step(draft, activation)
@@ -148,31 +160,30 @@ def _look_after(draft: Draft, command: Command) -> None:
     """Draft the end of a command's lease that is over, and of the command after too many."""
     if command.status is not CommandStatus.CLAIMED or command.lease is None:
         return
-    if (why := over(command.lease, draft.moment)) is None:
+    if (why := expiry_of(command.lease, draft.moment)) is None:
         return
     owner = command.lease.owner
-    names: dict[str, int | str] = {
-        "command_id": str(command.command_id),
-        "attempt": command.attempt,
-        "worker": owner,
-    }
     draft.emit(
-        "command.lease_expired",
+        CommandLeaseExpired(
+            node_name=command.step,
+            command_id=command.command_id,
+            attempt=command.attempt,
+            worker=owner,
+            reason=why.reason,
+        ),
         f"{command.command_id}/{command.attempt}",
-        node_name=command.step,
-        meta={**names, **why},
         expected_version=command.version,
     )
     failures = command.failures + 1
     if failures >= draft.moment.rules.max_attempts:
-        draft.emit(
-            "command.failed",
-            f"{command.command_id}/given-up",
-            node_name=command.step,
-            status="error",
-            error=f"its worker fell silent {failures} times; last was {owner}",
-            meta=names,
+        attempt = CommandAttempt(
+            command_id=command.command_id,
+            attempt=command.attempt,
+            step=command.step,
+            worker=owner,
         )
+        error = f"its worker fell silent {failures} times; last was {owner}"
+        draft.emit(attempt.failed(shortened(error)), f"{command.command_id}/given-up")
 
 
 def _finish(draft: Draft) -> None:
@@ -198,15 +209,16 @@ def _finish(draft: Draft) -> None:
         _fail(draft, _returned_error(value))
         return
     status = PARTIAL if plan.setbacks else COMPLETED
-    draft.emit("workflow.completed", "1", status=status)
+    draft.emit(WorkflowCompleted(status=status), "1")
     draft.emit(
-        "playbook.completed",
+        PlaybookCompleted(
+            status=status,
+            error=shortened("; ".join(plan.setbacks.values())) or None,
+            partial=True if plan.setbacks else None,
+            result=value,
+            payload_ref=ref,
+        ),
         "1",
-        status=status,
-        error="; ".join(plan.setbacks.values()) or None,
-        meta={"partial": True} if plan.setbacks else {},
-        result=value,
-        payload_ref=ref,
     )
 
 
@@ -244,19 +256,20 @@ def _check_small(draft: Draft, given: dict[str, Any], name: str) -> None:
 
 
 def _fail(draft: Draft, failure: dict[str, Any]) -> None:
-    step, error = str(failure["step"]), str(failure["error"])
-    draft.emit("workflow.failed", "1", status=FAILED, error=error, meta={"failed_step": step})
+    step, error = str(failure["step"]), shortened(str(failure["error"]))
+    draft.emit(WorkflowFailed(status=FAILED, error=error, failed_step=step), "1")
+    result: FailureResult = {"status": "error", "errors": failure.get("errors", [])}
+    if "data" in failure:
+        result["data"] = failure["data"]
     draft.emit(
-        "playbook.failed",
+        PlaybookFailed(
+            status=FAILED,
+            error=error,
+            failed_step=step,
+            failed_rows=int(failure.get("rows") or 0),
+            result=result,
+        ),
         "1",
-        status=FAILED,
-        error=error,
-        meta={"failed_step": step, "failed_rows": int(failure.get("rows") or 0)},
-        result={
-            "status": "error",
-            "errors": failure.get("errors", []),
-            **({"data": failure["data"]} if "data" in failure else {}),
-        },
     )
 
 
@@ -274,32 +287,43 @@ def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
         return ()
     well = plan.status in (COMPLETED, PARTIAL)
     outcome = plan.result if isinstance(plan.result, dict) else {}
-    meta: dict[str, Any] = {"execution_id": str(plan.execution_id), "status": plan.status}
-    why = f"playbook {plan.path} (execution {plan.execution_id}) ended {plan.status}"
+    result: ResultEnvelope = {
+        "status": "success" if well else "error",
+        "meta": {"execution_id": str(plan.execution_id), "status": plan.status},
+    }
+    result = _with_data(result, outcome)
+    attempt = CommandAttempt(
+        command_id=plan.parent_command_id,
+        attempt=1,
+        step=plan.parent_step or "playbook",
+        worker=PLANNER_POOL,
+    )
+    if well:
+        event: CommandCompleted | CommandFailed = attempt.completed(result, plan.output)
+    else:
+        why = f"playbook {plan.path} (execution {plan.execution_id}) ended {plan.status}"
+        event = attempt.failed(f"{why}: {plan.error or 'no reason was given'}", result)
     return (
         NewEvent(
-            type="command.completed" if well else "command.failed",
             root=execution_root(plan.parent_execution_id),
             tenant_id=plan.tenant_id,
             organization_id=plan.organization_id,
             idempotency_key=f"command.ended/{plan.parent_command_id}/{plan.execution_id}",
             event_time=now,
-            node_name=plan.parent_step or "playbook",
-            status="success" if well else "error",
-            error=None if well else f"{why}: {plan.error or 'no reason was given'}",
-            meta={
-                "command_id": str(plan.parent_command_id),
-                "attempt": 1,
-                "worker": PLANNER_POOL,
-            },
-            result={"status": "success" if well else "error", **_data(outcome), "meta": meta},
-            payload_ref=plan.output if well else None,
+            **event.columns(),
         ),
     )
 
 
-def _data(outcome: dict[str, Any]) -> dict[str, Any]:
-    return {name: outcome[name] for name in ("data", "ref", "extracted") if name in outcome}
+def _with_data(result: ResultEnvelope, outcome: dict[str, Any]) -> ResultEnvelope:
+    """Return a result with the data of an execution's outcome, or where it is."""
+    if "data" in outcome:
+        result["data"] = outcome["data"]
+    if "ref" in outcome:
+        result["ref"] = outcome["ref"]
+    if "extracted" in outcome:
+        result["extracted"] = outcome["extracted"]
+    return result
 
 
 def _wake_at(plan: Plan, moment: Moment) -> datetime | None:

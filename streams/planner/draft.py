@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
-from streams.events.model import Json, NewEvent, PayloadRef, Root, Routing
+from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.types import AnyEvent, ResultStored
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
 from streams.ids import derive_id
@@ -23,9 +24,12 @@ from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.results.limits import VALUES_BYTES
 from streams.results.reference import Reference, result_uri
-from streams.results.spill import Spill, is_inline, spill
+from streams.results.spill import Group, Spill, group_of, is_inline, spill
 
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
+
+
+Spilled: TypeAlias = tuple[dict[str, Any] | None, list[Group] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,43 +67,22 @@ class Draft:
         """What an event carries of a value."""
         return min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES)
 
-    def emit(
-        self,
-        type: str,
-        key: str,
-        *,
-        meta: Mapping[str, Routing] | None = None,
-        node_name: str | None = None,
-        node_type: str | None = None,
-        status: str | None = None,
-        error: str | None = None,
-        context: Json = None,
-        result: Json = None,
-        payload_ref: PayloadRef | None = None,
-        expected_version: int | None = None,
-    ) -> None:
+    def emit(self, event: AnyEvent, key: str, *, expected_version: int | None = None) -> None:
         """Draft one event of this execution; `key` tells it from others of its type."""
         plan = self.plan
-        event = NewEvent(
-            type=type,
-            root=plan.root,
-            tenant_id=plan.tenant_id,
-            organization_id=plan.organization_id,
-            idempotency_key=f"{type}/{key}",
-            event_time=self.moment.now,
-            catalog_id=plan.catalog_id or None,
-            parent_execution_id=plan.parent_execution_id,
-            node_name=node_name,
-            node_type=node_type,
-            status=status,
-            error=None if error is None else shortened(error),
-            meta=meta or {},
-            context=context,
-            result=result,
-            payload_ref=payload_ref,
-            expected_version=expected_version,
+        self.events.append(
+            NewEvent(
+                root=plan.root,
+                tenant_id=plan.tenant_id,
+                organization_id=plan.organization_id,
+                idempotency_key=f"{event.TYPE}/{key}",
+                event_time=self.moment.now,
+                catalog_id=plan.catalog_id or None,
+                parent_execution_id=plan.parent_execution_id,
+                expected_version=expected_version,
+                **event.columns(),
+            )
         )
-        self.events.append(event)
         self.plan = apply(plan, event, self.moment.now)
 
     def emit_child(self, event: NewEvent) -> None:
@@ -117,31 +100,23 @@ class Draft:
             return orjson.loads(data), None
         return None, self.attach(data, JSON)
 
-    def spill(self, name: str, values: dict[str, Any], step: str, visit: int) -> dict[str, Any]:
-        """Return the fields of an event for `values`: those it carries, and where others are."""
+    def spill(self, name: str, values: dict[str, Any], step: str, visit: int) -> Spilled:
+        """Return the values that an event carries, and the groups of those in payloads."""
         parts = split_values(name, values)
         if not parts.spilled:
-            return {name: values} if values else {}
+            return values or None, None
         ref = self.attach(encode(parts.spilled), JSON)
         self.moment = replace(self.moment, known=self.moment.known.having(ref, parts.spilled))
         self._emit_stored(
             ref, name, step, derive_id(self.plan.execution_id, visit, f"{name}/{step}")
         )
-        return parts.fields(name, ref)
+        return parts.inline, [group_of(parts.spilled, ref)]
 
     def _emit_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
         """Draft the event that makes a result of values that their own event only names."""
         uri = result_uri(self.plan.execution_id, step, name, result_id)
         reference = Reference.to_payload(uri, ref, store="object", scope="permanent")
-        meta = {"result_id": str(result_id), "store": "object", "scope": "permanent", "task": name}
-        self.emit(
-            "result.stored",
-            str(result_id),
-            node_name=step,
-            meta=meta,
-            result=reference.to_json(),
-            payload_ref=ref,
-        )
+        self.emit(stored_for_good(result_id, step, name, reference, ref), str(result_id))
 
     def attach(self, data: bytes, media_type: str) -> PayloadRef:
         """Return the reference of a payload that is stored before the events are appended."""
@@ -149,6 +124,21 @@ class Draft:
         ref = describe(scope, data, media_type=media_type)
         self.payloads[ref.sha256] = (ref, data)
         return ref
+
+
+def stored_for_good(
+    result_id: int, step: str, task: str, reference: Reference, ref: PayloadRef
+) -> ResultStored:
+    """Return the event of a result that lives as long as its execution."""
+    return ResultStored(
+        node_name=step,
+        result_id=result_id,
+        store="object",
+        scope="permanent",
+        task=task,
+        result=reference.to_json(),
+        payload_ref=ref,
+    )
 
 
 def split_values(name: str, values: dict[str, Any]) -> Spill:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from streams.execution.lease import Lease
@@ -23,15 +24,22 @@ def ends_at(lease: Lease, moment: Moment) -> datetime:
     return max(lease.since, moment.floor) + length + moment.rules.lease_margin
 
 
-def over(lease: Lease, moment: Moment) -> dict[str, str] | None:
-    """Return what to say of a lease that is over; None for one that is not.
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """Why a lease is over; without a reason its time has passed."""
+
+    reason: str | None = None
+
+
+def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
+    """Return why a lease is over; None for one that is not.
 
     A worker begins a life before it claims anything, so whoever holds the lease of an earlier
     one is dead, or a zombie whose commit will be refused: it expects a version that is gone.
     """
     if ends_at(lease, moment) <= moment.now:
-        return {}
-    return {"reason": NEW_LIFE} if is_over(lease.owner, moment.lives) else None
+        return Expiry()
+    return Expiry(NEW_LIFE) if is_over(lease.owner, moment.lives) else None
 
 
 def holds_of_earlier_lives(plan: Plan, lives: Mapping[str, str]) -> bool:

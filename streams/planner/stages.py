@@ -6,14 +6,27 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from streams.events.model import PayloadRef
+from streams.events.types import (
+    FrameAbandoned,
+    FrameDispatched,
+    FrameLeaseExpired,
+    LoopCounts,
+    LoopDone,
+    LoopFaninCompleted,
+    LoopFanoutStarted,
+    LoopStarted,
+    LoopStartedMode,
+    StageClosed,
+    StageOpened,
+)
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
 from streams.payload.content import reference_json
-from streams.planner.draft import Draft
-from streams.planner.leases import over
+from streams.planner.draft import Draft, shortened, stored_for_good
+from streams.planner.leases import expiry_of
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import Ending, issue, leave
 from streams.planner.windows import has_more, windows
@@ -23,6 +36,12 @@ from streams.results.reading import MANIFEST
 from streams.results.reference import Reference
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
+_MODES: dict[Mode, LoopStartedMode] = {
+    Mode.SEQUENTIAL: "sequential",
+    Mode.PARALLEL: "parallel",
+    Mode.CURSOR: "cursor",
+    Mode.FANOUT: "fanout",
+}
 _LONGEST_DELAY = timedelta(seconds=30)
 
 
@@ -112,42 +131,42 @@ def _open(
     if items is not None:
         whole["items"] = items
     document, ref = draft.externalize(whole)
-    size = {} if total is None else {"collection_size": total}
     draft.emit(
-        "loop.started",
+        LoopStarted(
+            node_name=step,
+            node_type="loop",
+            status="started",
+            loop_id=loop_id,
+            mode=_MODES[loop.mode],
+            collection_size=total,
+            collection_ref=None if ref is None else ref.uri,
+        ),
         str(loop_id),
-        node_name=step,
-        node_type="loop",
-        status="started",
-        meta={"loop_id": str(loop_id), "mode": str(loop.mode), **size},
-        context=None if ref is None else {"collection_ref": ref.uri},
     )
     if loop.mode is Mode.FANOUT:
         shards = -(-(total or 0) // policy["size"])
         draft.emit(
-            "loop.fanout.started",
+            LoopFanoutStarted(
+                node_name=step, status="started", loop_id=loop_id, total_shards=shards
+            ),
             str(loop_id),
-            node_name=step,
-            status="started",
-            meta={"loop_id": str(loop_id), "total_shards": shards},
         )
-    context: dict[str, Any] = {"activation": activation.number, "policy": policy, "source": source}
-    if document is not None:
-        context["document"] = document
     draft.emit(
-        "stage.opened",
+        StageOpened(
+            node_name=step,
+            stage_id=stage_id,
+            kind="fanout" if loop.mode is Mode.FANOUT else "loop",
+            loop_id=loop_id,
+            dsl_ref=f"{plan.path}@{plan.catalog_version}#{step}",
+            pool=draft.playbook.steps[step].pool,
+            total_rows=total,
+            activation=activation.number,
+            policy=policy,
+            source=source,
+            document=document,
+            payload_ref=ref,
+        ),
         str(stage_id),
-        node_name=step,
-        meta={
-            "stage_id": str(stage_id),
-            "kind": "fanout" if loop.mode is Mode.FANOUT else "loop",
-            "loop_id": str(loop_id),
-            "dsl_ref": f"{plan.path}@{plan.catalog_version}#{step}",
-            "pool": draft.playbook.steps[step].pool,
-            **({} if total is None else {"total_rows": total}),
-        },
-        context=context,
-        payload_ref=ref,
     )
 
 
@@ -182,13 +201,18 @@ def _look_after(draft: Draft, frame: Frame) -> None:
     """Draft the end of a lease that ran out, and the next attempt or the end of a bad one."""
     rules, now = draft.moment.rules, draft.moment.now
     if frame.lease is not None and frame.status is FrameStatus.CLAIMED:
-        if (why := over(frame.lease, draft.moment)) is None:
+        if (why := expiry_of(frame.lease, draft.moment)) is None:
             return
         draft.emit(
-            "frame.lease_expired",
+            FrameLeaseExpired(
+                node_name=frame.step,
+                frame_id=frame.frame_id,
+                stage_id=frame.stage_id,
+                attempt=frame.attempt,
+                worker=frame.lease.owner,
+                reason=why.reason,
+            ),
             f"{frame.frame_id}/{frame.attempt}",
-            node_name=frame.step,
-            meta={**_names(frame), "worker": frame.lease.owner, **why},
             expected_version=frame.version,
         )
         frame = draft.plan.stages[frame.stage_id].frames[frame.frame_id]
@@ -209,25 +233,20 @@ def retry_at(frame: Frame, delay: timedelta) -> datetime:
 
 
 def _abandon(draft: Draft, frame: Frame) -> None:
-    loop = {"loop_id": str(frame.loop_id)}
-    shard = {} if frame.shard_id is None else {"shard_id": frame.shard_id}
     draft.emit(
-        "frame.abandoned",
+        FrameAbandoned(
+            node_name=frame.step,
+            status="failed",
+            error=None if frame.error is None else shortened(frame.error),
+            frame_id=frame.frame_id,
+            stage_id=frame.stage_id,
+            loop_id=frame.loop_id,
+            attempt=frame.attempt,
+            shard_id=frame.shard_id,
+        ),
         f"{frame.frame_id}",
-        node_name=frame.step,
-        status="failed",
-        error=frame.error,
-        meta={**_names(frame), **loop, **shard},
         expected_version=frame.version,
     )
-
-
-def _names(frame: Frame) -> dict[str, int | str]:
-    return {
-        "frame_id": str(frame.frame_id),
-        "stage_id": str(frame.stage_id),
-        "attempt": frame.attempt,
-    }
 
 
 def _fill(draft: Draft, stage: Stage) -> None:
@@ -251,27 +270,25 @@ def _dispatch(
     stage = _stage(draft, stage_id)
     ordinal = stage.frames_made if again is None else again.ordinal
     attempt = 1 if again is None else again.attempt + 1
-    meta: dict[str, int | str] = {
-        "frame_id": str(frame_id),
-        "stage_id": str(stage_id),
-        "loop_id": str(stage.loop_id),
-        "attempt": attempt,
-        "ordinal": ordinal,
-        "pool": stage.pool,
-    }
-    if stage.kind == "fanout":
-        meta |= {"shard_id": str(frame_id), "iter_index": ordinal}
+    is_shard = stage.kind == "fanout"
     ctx, ref = draft.externalize(stage.ctx) if stage.ctx else (None, None)
-    context: dict[str, Any] = {"cursor": cursor, **({"ctx": ctx} if ctx else {})}
-    if stage.ctx_elsewhere:
-        context["ctx_elsewhere"] = stage.ctx_elsewhere
     draft.emit(
-        "frame.dispatched",
+        FrameDispatched(
+            node_name=stage.step,
+            frame_id=frame_id,
+            stage_id=stage_id,
+            loop_id=stage.loop_id,
+            attempt=attempt,
+            ordinal=ordinal,
+            pool=stage.pool,
+            shard_id=str(frame_id) if is_shard else None,
+            iter_index=ordinal if is_shard else None,
+            cursor=cursor,
+            ctx=ctx,
+            ctx_elsewhere=stage.ctx_elsewhere or None,
+            payload_ref=ref,
+        ),
         f"{frame_id}/{attempt}",
-        node_name=stage.step,
-        meta=meta,
-        context=context,
-        payload_ref=ref,
         expected_version=0 if again is None else again.version,
     )
 
@@ -280,24 +297,24 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
     failed = stage.failure is not None or stage.rows_failed > 0
     total = stage.rows_done + stage.rows_failed
     why = _why(stage, total) if failed else None
-    ids = {"stage_id": str(stage.stage_id), "loop_id": str(stage.loop_id)}
     manifest = _manifest(draft, stage) if draft.playbook.steps[step].has_readers else None
     draft.emit(
-        "stage.closed",
+        StageClosed(
+            node_name=step,
+            status="failed" if failed else "completed",
+            error=None if why is None else shortened(why),
+            stage_id=stage.stage_id,
+            loop_id=stage.loop_id,
+            frames=stage.frames_done,
+            rows=stage.rows_done,
+            failed_rows=stage.rows_failed,
+            errors=list(stage.errors),
+            retries=stage.retries,
+            payload_ref=manifest,
+        ),
         str(stage.stage_id),
-        node_name=step,
-        status="failed" if failed else "completed",
-        error=why,
-        meta={
-            **ids,
-            "frames": stage.frames_done,
-            "rows": stage.rows_done,
-            "failed_rows": stage.rows_failed,
-        },
-        result={"errors": list(stage.errors), "retries": stage.retries},
-        payload_ref=manifest,
     )
-    counts: dict[str, Any] = {
+    counts: LoopCounts = {
         "total": total,
         "completed": stage.rows_done,
         "failed": stage.rows_failed,
@@ -306,39 +323,31 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
         some = stage.rows_done > 0
         state = "complete" if not failed else "partial" if some else "failed"
         draft.emit(
-            "loop.fanin.completed",
+            LoopFaninCompleted(
+                node_name=step,
+                status="completed" if state == "complete" else state,
+                loop_id=stage.loop_id,
+                result={"status": state, "context": counts},
+            ),
             str(stage.loop_id),
-            node_name=step,
-            status={"complete": "completed"}.get(state, state),
-            meta={"loop_id": str(stage.loop_id)},
-            result={"status": state, "context": counts},
         )
     draft.emit(
-        "loop.done",
+        LoopDone(
+            node_name=step,
+            status="completed",
+            loop_id=stage.loop_id,
+            result={"status": "error" if failed else "ok", "context": counts},
+        ),
         str(stage.loop_id),
-        node_name=step,
-        status="completed",
-        meta={"loop_id": str(stage.loop_id)},
-        result={"status": "error" if failed else "ok", "context": counts},
     )
 
 
 def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
     """Draft the list of payloads that hold the loop's rows, for those who read them later."""
     ref = draft.attach(draft.moment.known.manifest(stage.stage_id), MANIFEST)
-    draft.emit(
-        "result.stored",
-        str(stage.loop_id),
-        node_name=stage.step,
-        meta={
-            "result_id": str(stage.loop_id),
-            "store": "object",
-            "scope": "permanent",
-            "task": stage.step,
-        },
-        result=Reference.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref).to_json(),
-        payload_ref=ref,
-    )
+    reference = Reference.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref)
+    stored = stored_for_good(stage.loop_id, stage.step, stage.step, reference, ref)
+    draft.emit(stored, str(stage.loop_id))
     return ref
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.events.model import NewEvent
+from streams.events.types import CommandIssued, PlaybookInitialized, StepEnter, StepExit
 from streams.execution.command import Command, CommandStatus
 from streams.execution.plan import Activation
 from streams.ids import derive_id, derive_root_id
@@ -34,17 +35,17 @@ class Ending:
 def enter(draft: Draft, step: str, args: dict[str, Any], from_step: str | None) -> None:
     """Draft the entry of a step."""
     visit = draft.plan.visits.get(step, 0) + 1
-    meta: dict[str, int | str] = {"activation": visit}
-    if from_step is not None:
-        meta["from_step"] = from_step
-    context = draft.spill("args", args, step, visit)
+    inline, groups = draft.spill("args", args, step, visit)
     draft.emit(
-        "step.enter",
+        StepEnter(
+            node_name=step,
+            node_type=_type_of(draft.playbook.steps[step]),
+            activation=visit,
+            from_step=from_step,
+            args=inline,
+            args_elsewhere=groups,
+        ),
         f"{step}/{visit}",
-        node_name=step,
-        node_type=_type_of(draft.playbook.steps[step]),
-        meta=meta,
-        context=context or None,
     )
 
 
@@ -80,18 +81,17 @@ def issue(
     whole = {"input": input_of(plan, draft.moment, activation), **(extra or {})}
     document, ref = draft.externalize(whole)
     draft.emit(
-        "command.issued",
+        CommandIssued(
+            node_name=activation.step,
+            command_id=command_id,
+            attempt=1,
+            pool=pool,
+            tool=tool,
+            activation=activation.number,
+            document=document,
+            payload_ref=ref,
+        ),
         f"{command_id}/{name}",
-        node_name=activation.step,
-        meta={
-            "command_id": str(command_id),
-            "attempt": 1,
-            "pool": pool,
-            "tool": tool,
-            "activation": activation.number,
-        },
-        context=None if document is None else {"document": document},
-        payload_ref=ref,
     )
     return command_id
 
@@ -108,9 +108,16 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     command_id = issue(draft, activation, "playbook", PLANNER_POOL)
     child = derive_root_id(plan.execution_id, activation.number, f"child/{step.name}")
     inputs, ref = draft.externalize({"workload": workload})
+    event = PlaybookInitialized(
+        path=path,
+        version=found[1],
+        parent_step=step.name,
+        parent_command_id=command_id,
+        workload=None if inputs is None else inputs["workload"],
+        payload_ref=ref,
+    )
     draft.emit_child(
         NewEvent(
-            type="playbook.initialized",
             root=execution_root(child),
             tenant_id=plan.tenant_id,
             organization_id=plan.organization_id,
@@ -119,15 +126,8 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
             correlation_id=str(plan.execution_id),
             parent_execution_id=plan.execution_id,
             catalog_id=found[0],
-            meta={
-                "path": path,
-                "version": found[1],
-                "parent_step": step.name,
-                "parent_command_id": str(command_id),
-            },
-            context=inputs,
-            payload_ref=ref,
             expected_version=0,
+            **event.columns(),
         )
     )
 
@@ -202,7 +202,7 @@ def _arguments(arc: Arc, plan: Any, draft: Draft, activation: Activation) -> dic
 
 def _values(name: str, value: Any) -> dict[str, Any]:
     values = _mapping(name, value)
-    split_values(name, values)  # what cannot be told at all is refused where it is the step's error
+    split_values(name, values)  # what no event can carry is refused where it is the step's error
     return values
 
 
@@ -215,20 +215,22 @@ def _mapping(name: str, value: Any) -> dict[str, Any]:
 def _exit(
     draft: Draft, activation: Activation, ending: Ending, changes: dict[str, Any], then: str
 ) -> None:
-    meta: dict[str, int | str] = {"activation": activation.number}
-    if ending.loop_id is not None:
-        meta["loop_id"] = str(ending.loop_id)
-    result = draft.spill("ctx", changes, activation.step, activation.number)
-    if ending.status == "error":
-        result |= {"then": then, "failed_rows": ending.failed_rows, "errors": list(ending.errors)}
+    inline, groups = draft.spill("ctx", changes, activation.step, activation.number)
+    has_failed = ending.status == "error"
     draft.emit(
-        "step.exit",
+        StepExit(
+            node_name=activation.step,
+            status=ending.status,
+            error=None if ending.error is None else shortened(ending.error),
+            activation=activation.number,
+            loop_id=ending.loop_id,
+            ctx=inline,
+            ctx_elsewhere=groups,
+            then=then if has_failed else None,
+            failed_rows=ending.failed_rows if has_failed else None,
+            errors=list(ending.errors) if has_failed else None,
+        ),
         f"{activation.step}/{activation.number}",
-        node_name=activation.step,
-        status=ending.status,
-        error=None if ending.error is None else shortened(ending.error),
-        meta=meta,
-        result=result or None,
     )
 
 

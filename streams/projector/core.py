@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from streams.events.event_fields import number
 from streams.events.model import Event
+from streams.events.types import FrameEvent, typed
 from streams.execution.evolve import evolve
 from streams.execution.frame import absorb_frame
 from streams.execution.plan import Plan
@@ -73,7 +74,10 @@ def _parts(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
 
 
 def _frame_rows(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
-    stage_id, frame_id = number(event, "stage_id"), number(event, "frame_id")
+    one = typed(event)
+    if not isinstance(one, FrameEvent):
+        return
+    stage_id, frame_id = one.stage_id, one.frame_id
     plan = view.plan
     stage = plan.stages.get(stage_id) if plan else None
     known = before.stages.get(stage_id) if before else None
@@ -82,7 +86,7 @@ def _frame_rows(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
     frame = stage.frames.get(frame_id)
     if frame is None and frame_id in known.frames:
         # The stage lets go of a frame that ends; its last value is still a row to be written.
-        frame = absorb_frame(known.frames[frame_id], event, event.ingest_time)
+        frame = absorb_frame(known.frames[frame_id], one, event.ingest_time)
     if frame is None:
         return
     yield frame_row(frame, event)

@@ -14,8 +14,11 @@ import streams.planner.windows
 import streams.worker.attempt.lease
 from streams.dev.simulator.database import Database
 from streams.events.model import NewEvent
+from streams.events.types import ExecutionSuspended, FrameCommitted
+from streams.execution.attempts import AttemptEvent
 from streams.ids import derive_id
-from streams.worker.attempt.events import fact
+from streams.kafka.work.item import WorkItem
+from streams.worker.attempt.events import attempt_event
 
 
 @contextmanager
@@ -46,22 +49,22 @@ def double_dispatch() -> AbstractContextManager[None]:
 def unfenced_commit() -> AbstractContextManager[None]:
     """A worker commits without saying which version it holds, so a stale owner gets through."""
 
-    def careless(item: Any, what: str, **fields: Any) -> NewEvent:
-        event = fact(item, what, **fields)
-        return replace(event, expected_version=None) if what == "committed" else event
+    def careless(item: WorkItem, event: AttemptEvent, **fields: Any) -> NewEvent:
+        new = attempt_event(item, event, **fields)
+        return replace(new, expected_version=None) if isinstance(event, FrameCommitted) else new
 
-    return _swapped(streams.worker.attempt.lease, "fact", careless)
+    return _swapped(streams.worker.attempt.lease, "attempt_event", careless)
 
 
 @contextmanager
 def deaf_to_suspension() -> Iterator[None]:
     """The fold passes over `execution.suspended`, so planning goes on."""
     handlers = streams.execution.evolve._HANDLERS
-    was = handlers.pop("execution.suspended")
+    was = handlers.pop(ExecutionSuspended)
     try:
         yield
     finally:
-        handlers["execution.suspended"] = was
+        handlers[ExecutionSuspended] = was
 
 
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {

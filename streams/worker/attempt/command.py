@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
 from streams.errors import StreamsError, Unavailable
+from streams.events.types import CommandCompleted, CommandFailed
+from streams.execution.attempts import CommandAttempt
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.completion import completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
@@ -47,30 +50,41 @@ class CommandRunner:
 
     async def _attempt(self, lease: Lease, aside: Aside) -> None:
         try:
-            what, fields = await _work(await begin(lease, self._ports, self._options, aside))
-            await lease.end(what, **fields)
+            fields = await _work(await begin(lease, self._ports, self._options, aside))
+            await lease.end(_ending(lease, fields))
         except LeaseLost:
             raise
         except Unavailable as error:
             # Not the command's fault: its lease runs out, and somebody tries again.
             _log.warning("command %s: given up for now: %s", lease.item.entity_id, error)
         except StreamsError as error:
-            await lease.end("failed", **failure("refused", str(error)))
+            await lease.end(_ending(lease, failure("refused", str(error))))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
             # A bug ends the command with its text; nobody is left waiting.
             _log.exception("command %s failed", lease.item.entity_id)
-            await lease.end("failed", **failure("internal", f"{type(error).__name__}: {error}"))
+            why = f"{type(error).__name__}: {error}"
+            await lease.end(_ending(lease, failure("internal", why)))
 
 
-async def _work(attempt: Attempt) -> tuple[str, dict[str, Any]]:
-    """Return the event that ends the command: what happened, and its fields."""
+def _ending(lease: Lease, fields: Mapping[str, Any]) -> CommandCompleted | CommandFailed:
+    """Return the event that ends the command."""
+    attempt = lease.attempt
+    if not isinstance(attempt, CommandAttempt):
+        raise BadWorkItem(f"{lease.item.kind} {lease.item.entity_id} is not a command")
+    if fields["status"] == "error":
+        return attempt.failed(fields["error"], fields["result"], fields.get("payload_ref"))
+    return attempt.completed(fields["result"], fields.get("payload_ref"))
+
+
+async def _work(attempt: Attempt) -> Mapping[str, Any]:
+    """Return the fields of the event that ends the command."""
     row = Row(0, attempt.scope)
     if attempt.item.tool == "cursor.plan":
         ran = await _plan(attempt)
     else:
         ran = await attempt.pipeline().run(row)
-    what, tell = ("failed", failed) if ran.status == "error" else ("completed", completed)
-    return what, await attempt.insist(lambda: tell(attempt, ran, row))
+    outcome = failed if ran.status == "error" else completed
+    return await attempt.insist(lambda: outcome(attempt, ran, row))
 
 
 async def _plan(attempt: Attempt) -> RowOutcome:

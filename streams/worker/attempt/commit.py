@@ -1,61 +1,53 @@
-"""What a frame came to: what its commit says, and what its fence remembers of it."""
+"""The outcome of a frame: the report its commit carries, and its copy behind the fence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from streams.events.model import PayloadRef
+from streams.events.reading import bool_of, int_of, object_of, objects_of
+from streams.execution.attempts import FrameReport
 from streams.payload.content import reference_from, reference_json
 from streams.worker.port import Saved
+
+_RESULT = ("retries", "saved", "exhausted", "errors", "ctx", "ctx_elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The outcome of a frame. `cursor` is where it ended, and where a continuation begins."""
+    """The outcome of a frame. Its cursor is where it ended, and where a continuation begins."""
 
-    rows: int
-    failed_rows: int = 0
+    report: FrameReport
     continues: bool = False
-    cursor: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] = field(default_factory=dict)
-    output: PayloadRef | None = None
-
-    def fields(self) -> dict[str, Any]:
-        """Return what `frame.committed` carries."""
-        return {
-            "status": "partial" if self.failed_rows else "success",
-            "meta": {
-                "rows": self.rows,
-                "failed_rows": self.failed_rows,
-                "continues": self.continues,
-            },
-            "context": {"cursor": dict(self.cursor)},
-            "result": dict(self.result),
-            "payload_ref": self.output,
-        }
 
     def saved(self) -> Saved:
         """Return what a later attempt needs to commit this in our place."""
+        report = self.report
+        result = {name: getattr(report, name) for name in _RESULT}
         output = {
-            "ref": None if self.output is None else reference_json(self.output),
-            "failed_rows": self.failed_rows,
+            "ref": None if report.payload_ref is None else reference_json(report.payload_ref),
+            "failed_rows": report.failed_rows,
             "continues": self.continues,
-            "result": dict(self.result),
+            "result": {name: value for name, value in result.items() if value is not None},
         }
-        return Saved(row_count=self.rows, cursor=dict(self.cursor), output=output)
+        return Saved(row_count=report.rows, cursor=dict(report.cursor or {}), output=output)
 
 
 def adopt(saved: Saved) -> Commit:
     """Return the commit that an earlier attempt saved and did not live to make."""
     output = saved.output or {}
+    result: dict[str, Any] = output.get("result") or {}
     ref = output.get("ref")
-    return Commit(
+    report = FrameReport(
         rows=saved.row_count,
         failed_rows=int(output.get("failed_rows", 0)),
-        continues=bool(output.get("continues")),
-        cursor=saved.cursor or {},
-        result=output.get("result") or {},
-        output=None if ref is None else reference_from(ref),
+        cursor=dict(saved.cursor or {}),
+        retries=int_of(result.get("retries")),
+        saved=object_of(result.get("saved")),
+        exhausted=bool_of(result.get("exhausted")),
+        errors=objects_of(result.get("errors")),
+        ctx=object_of(result.get("ctx")),
+        ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
+        payload_ref=None if ref is None else reference_from(ref),
     )
+    return Commit(report=report, continues=bool(output.get("continues")))

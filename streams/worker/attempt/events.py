@@ -3,63 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
-from streams.events.model import NewEvent, Root, Routing
+from streams.events.model import NewEvent, Root
+from streams.events.reading import EventColumns
+from streams.execution.attempts import AttemptEvent, CommandAttempt, FrameAttempt
 from streams.kafka.work.item import WorkItem
+from streams.worker.attempt.secrets import concealed, concealed_value
 
 ERROR_CHARS = 4_000
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
-_WITH_LOOP = frozenset(("committed", "failed", "completed"))
-_LEASED = frozenset(("claimed", "heartbeat"))
 
 
-def fact(
-    item: WorkItem,
-    what: str,
-    *,
-    worker: str,
-    version: int,
-    turn: int,
-    at: datetime,
-    lease_s: int = 0,
-    meta: Mapping[str, Routing] | None = None,
-    **fields: Any,
+def attempt_of(item: WorkItem, worker: str) -> FrameAttempt | CommandAttempt:
+    """Return the worker's attempt at an item."""
+    if item.kind == "command":
+        return CommandAttempt(
+            command_id=item.entity_id,
+            attempt=item.attempt,
+            step=item.step,
+            worker=worker,
+            loop_id=item.loop_id,
+        )
+    return FrameAttempt(
+        frame_id=item.entity_id,
+        stage_id=item.stage_id or 0,
+        loop_id=item.loop_id or 0,
+        attempt=item.attempt,
+        step=item.step,
+        worker=worker,
+        shard_id=item.shard_id,
+    )
+
+
+def attempt_event(
+    item: WorkItem, event: AttemptEvent, *, version: int, turn: int, at: datetime
 ) -> NewEvent:
-    """Return `frame.<what>` or `command.<what>`, which `version` must be the moment for.
+    """Return an event of an attempt to append while the item's stream has `version`.
 
-    The version and the worker's turn are part of the key: neither comes back, so what one
-    attempt says is one fact however often it is sent, and never that of another attempt.
+    The version and the worker's turn are part of the key, and neither repeats: an event sent
+    twice is stored once, and is never taken for that of another attempt.
     """
-    routing: dict[str, Routing] = {
-        f"{item.kind}_id": str(item.entity_id),
-        "attempt": item.attempt,
-        "worker": worker,
-    }
-    if item.kind == "frame":
-        routing["stage_id"] = str(item.stage_id)
-    if what in _LEASED:
-        routing["lease_seconds"] = lease_s
-    if what in _WITH_LOOP:
-        if item.loop_id is not None:
-            routing["loop_id"] = str(item.loop_id)
-        if item.kind == "frame" and item.shard_id is not None:
-            routing["shard_id"] = item.shard_id
+    attempt = f"{item.entity_id}/{item.attempt}/{event.worker}/{version}.{turn}"
     return NewEvent(
-        type=f"{item.kind}.{what}",
         root=Root("execution", item.execution_id),
         tenant_id=item.tenant_id,
         organization_id=item.organization_id,
-        idempotency_key=f"{item.kind}.{what}/{item.entity_id}/{item.attempt}/{worker}/{version}.{turn}",
+        idempotency_key=f"{event.TYPE}/{attempt}",
         event_time=at,
         catalog_id=item.catalog_id,
-        node_name=item.step,
         expected_version=version,
-        meta={**routing, **(meta or {})},
-        **fields,
+        **_concealed(event.columns()),
     )
+
+
+def _concealed(columns: EventColumns) -> EventColumns:
+    """Return an event's columns without the secrets of its attempt."""
+    if (context := columns.get("context")) is not None:
+        columns["context"] = concealed_value(context)
+    if (result := columns.get("result")) is not None:
+        columns["result"] = concealed_value(result)
+    if (error := columns.get("error")) is not None:
+        columns["error"] = concealed(error)
+    return columns
 
 
 def fit(text: str, limit: int = ERROR_CHARS) -> str:

@@ -7,7 +7,8 @@ import logging
 from contextlib import nullcontext
 
 from streams.errors import Refused, StreamsError
-from streams.kafka.work.item import WorkItem
+from streams.execution.attempts import FrameAttempt, FrameReport
+from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.adoption import find_saved
 from streams.worker.attempt.commit import Commit, adopt
 from streams.worker.attempt.context import Attempt, begin
@@ -53,7 +54,8 @@ class FrameRunner:
         """Commit the frame, or say why this attempt could not."""
         try:
             commit = await _work(await begin(lease, self._ports, self._options, aside))
-            await lease.end("committed", **commit.fields())
+            attempt = _attempt_of(lease)
+            await lease.end(attempt.committed(commit.report, continues=commit.continues))
         except LeaseLost:
             raise
         except StreamsError as error:
@@ -109,8 +111,14 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
 
 
 async def _fail(lease: Lease, why: str) -> None:
-    meta = {"rows": 0, "failed_rows": 0}
-    await lease.end("failed", status="error", error=fit(why), meta=meta)
+    await lease.end(_attempt_of(lease).failed(fit(why), FrameReport()))
+
+
+def _attempt_of(lease: Lease) -> FrameAttempt:
+    """Return the attempt of a lease on a frame."""
+    if not isinstance(lease.attempt, FrameAttempt):
+        raise BadWorkItem(f"{lease.item.kind} {lease.item.entity_id} is not a frame")
+    return lease.attempt
 
 
 def _fence(item: WorkItem, options: Options) -> Fence:

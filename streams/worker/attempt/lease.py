@@ -9,17 +9,16 @@ from types import TracebackType
 from typing import Any
 
 from streams.errors import StreamsError, Unavailable
+from streams.execution.attempts import AttemptEvent
 from streams.kafka.work.item import WorkItem
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import Outcome
-from streams.worker.attempt.events import fact
-from streams.worker.attempt.secrets import concealed, concealed_value
+from streams.worker.attempt.events import attempt_event, attempt_of
 from streams.worker.options import Options, Ports
 from streams.worker.retry import patiently
 
 _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
-_TOLD = ("result", "context")
 _RETRY_S = 1.0
 _FOREVER = float("inf")
 _turns = count(1)
@@ -38,6 +37,7 @@ class Lease:
 
     def __init__(self, item: WorkItem, ports: Ports, options: Options) -> None:
         self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
+        self.attempt = attempt_of(item, options.name)
         self.version = item.version
         # An item that comes to this process again is another turn, and loses to the first.
         self._turn = next(_turns)
@@ -54,7 +54,7 @@ class Lease:
 
         async def ask() -> Outcome:
             sent.append(self._clock.monotonic())
-            return await self._append("claimed")
+            return await self._append(self.attempt.claimed(self._options.lease_s))
 
         try:
             outcome = await patiently(ask, clock=self._clock, until=_FOREVER)
@@ -85,7 +85,7 @@ class Lease:
             self._owner.uncancel()
             raise LeaseLost(self._lost) from error
 
-    async def end(self, what: str, **fields: Any) -> None:
+    async def end(self, event: AttemptEvent) -> None:
         """Append the event that ends the attempt.
 
         Raises:
@@ -96,7 +96,7 @@ class Lease:
             raise LeaseLost(self._lost)
         try:
             await patiently(
-                lambda: self._append(what, **_concealed(fields)),
+                lambda: self._append(event),
                 clock=self._clock,
                 until=self.last_moment,
             )
@@ -108,23 +108,14 @@ class Lease:
     async def hand_back(self) -> None:
         """Let somebody else have it at once; what cannot be handed back runs out by itself."""
         try:
-            await self.end("released")
+            await self.end(self.attempt.released())
         except LeaseLost as lost:
             _log.info("%s %s: not handed back: %s", self.item.kind, self.item.entity_id, lost)
 
-    async def _append(self, what: str, **fields: Any) -> Outcome:
-        options = self._options
-        event = fact(
-            self.item,
-            what,
-            worker=options.name,
-            version=self.version,
-            turn=self._turn,
-            at=self._clock.now(),
-            lease_s=options.lease_s,
-            **fields,
-        )
-        appended = (await self._log.append([event])).events[0]
+    async def _append(self, event: AttemptEvent) -> Outcome:
+        now = self._clock.now()
+        new = attempt_event(self.item, event, version=self.version, turn=self._turn, at=now)
+        appended = (await self._log.append([new])).events[0]
         self.version = appended.stream_version
         return appended.outcome
 
@@ -147,7 +138,7 @@ class Lease:
             self._lose(f"not done within {self._options.longest_s:.0f} s, so it must be hung")
             return
         try:
-            await self._append("heartbeat")
+            await self._append(self.attempt.heartbeat(self._options.lease_s))
         except _LOST as error:
             self._lose(str(error))
         except Unavailable as error:
@@ -180,11 +171,3 @@ class Lease:
             self._beating = None
             if error is not None:
                 raise error
-
-
-def _concealed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return an event's fields without the secrets of the attempt that it ends."""
-    told = {name: concealed_value(fields[name]) for name in _TOLD if name in fields}
-    if isinstance(error := fields.get("error"), str):
-        told["error"] = concealed(error)
-    return {**fields, **told}

@@ -11,6 +11,8 @@ import orjson
 
 from streams.clock import Clock
 from streams.events.model import Json, PayloadRef
+from streams.events.reading import object_of, objects_of
+from streams.execution.attempts import FrameReport
 from streams.kafka.work.item import WorkItem
 from streams.playbook.model import Step
 from streams.worker.attempt.commit import Commit
@@ -154,23 +156,21 @@ class WindowRun:
     def commit(self, output: PayloadRef | None, changes: Mapping[str, Json]) -> Commit:
         """Return what the frame came to; `changes` tells those of `ctx`."""
         rows, count = self._rows, self._next
-        result: dict[str, Json] = {"retries": self._retries, **changes}
-        if saved := self._deferral.counts:
-            result["saved"] = dict(saved)
-        if rows.exhausted is not None:
-            result["exhausted"] = rows.exhausted
-        if self._failed:
-            result["errors"] = self._errors()
         continues = count < len(rows.items) and rows.rest is not None
         cursor = rows.rest(count) if continues and rows.rest is not None else rows.end
-        return Commit(
+        report = FrameReport(
             rows=count,
             failed_rows=len(self._failed),
-            continues=continues,
-            cursor=cursor,
-            result=result,
-            output=output,
+            cursor=dict(cursor),
+            retries=self._retries,
+            saved=dict(self._deferral.counts) or None,
+            exhausted=rows.exhausted,
+            errors=self._errors() if self._failed else None,
+            ctx=object_of(changes.get("ctx")),
+            ctx_elsewhere=objects_of(changes.get("ctx_elsewhere")),
+            payload_ref=output,
         )
+        return Commit(report=report, continues=continues)
 
     @property
     def changing(self) -> list[int]:
@@ -185,7 +185,7 @@ class WindowRun:
             changes |= self._changes[number]
         return changes
 
-    def _errors(self) -> list[Json]:
+    def _errors(self) -> list[dict[str, Json]]:
         first = sorted(self._failed)[:ERRORS_KEPT]
         return [
             {

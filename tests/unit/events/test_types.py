@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
@@ -54,6 +54,15 @@ def test_ids_are_numbers_here_and_text_in_the_log() -> None:
 
     assert read.frame_id == 7001
     assert read.columns()["meta"]["frame_id"] == "7001"
+
+
+def test_an_event_that_was_read_is_as_frozen_as_one_that_was_made() -> None:
+    read = typed(example("playbook.initialized"))
+    assert isinstance(read, PlaybookInitialized)
+
+    with pytest.raises(FrozenInstanceError):
+        read.path = "b"  # type: ignore[misc]
+    assert hash(replace(read, workload=None)) == hash(replace(read, workload=None))
 
 
 def test_a_type_that_nobody_knows_has_no_class() -> None:

@@ -51,7 +51,7 @@ async def test_an_end_whose_answer_was_lost_is_said_once(after: bool) -> None:
     assert await lease.claim()
     async with lease:
         fail_once(here, after=after)
-        await lease.end("released")
+        await lease.end(lease.attempt.released())
     assert len(await here.events("frame.released")) == 1
 
 
@@ -64,7 +64,7 @@ async def test_a_heartbeat_that_fails_is_tried_again(monkeypatch: pytest.MonkeyP
     async with lease, asyncio.timeout(30):
         while not await here.events("frame.heartbeat"):  # noqa: ASYNC110 - the log makes no sound
             await asyncio.sleep(0.002)
-        await lease.end("released")
+        await lease.end(lease.attempt.released())
 
 
 async def test_an_attempt_that_hangs_is_given_up_in_the_end() -> None:

@@ -1,0 +1,222 @@
+"""The events of an attempt at a frame or a command, for workers of any kind to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from streams.events.model import Json, PayloadRef
+from streams.events.types import (
+    CommandClaimed,
+    CommandCompleted,
+    CommandFailed,
+    CommandHeartbeat,
+    CommandReleased,
+    FrameClaimed,
+    FrameCommitted,
+    FrameFailed,
+    FrameHeartbeat,
+    FrameReleased,
+    ResultEnvelope,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameReport:
+    """What a worker reports of a frame's rows; `cursor` is where they end."""
+
+    rows: int = 0
+    failed_rows: int = 0
+    cursor: dict[str, Json] | None = None
+    retries: int | None = None
+    saved: dict[str, Json] | None = None
+    exhausted: bool | None = None
+    errors: list[dict[str, Json]] | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    payload_ref: PayloadRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameAttempt:
+    """One attempt of one worker at a frame."""
+
+    frame_id: int
+    stage_id: int
+    loop_id: int
+    attempt: int
+    step: str
+    worker: str
+    shard_id: str | None = None
+
+    def claimed(self, lease_seconds: int) -> FrameClaimed:
+        """Return the event by which the worker takes the frame."""
+        return FrameClaimed(
+            node_name=self.step,
+            frame_id=self.frame_id,
+            stage_id=self.stage_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            lease_seconds=lease_seconds,
+        )
+
+    def heartbeat(
+        self,
+        lease_seconds: int,
+        cursor: dict[str, Json] | None = None,
+        payload_ref: PayloadRef | None = None,
+    ) -> FrameHeartbeat:
+        """Return the event that renews the lease; a cursor comes with durable output only."""
+        return FrameHeartbeat(
+            node_name=self.step,
+            frame_id=self.frame_id,
+            stage_id=self.stage_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            lease_seconds=lease_seconds,
+            cursor=cursor,
+            payload_ref=payload_ref,
+        )
+
+    def released(self) -> FrameReleased:
+        """Return the event by which the worker hands the frame back."""
+        return FrameReleased(
+            node_name=self.step,
+            frame_id=self.frame_id,
+            stage_id=self.stage_id,
+            attempt=self.attempt,
+            worker=self.worker,
+        )
+
+    def committed(self, report: FrameReport, *, continues: bool) -> FrameCommitted:
+        """Return the event that ends the frame."""
+        return FrameCommitted(
+            node_name=self.step,
+            status="partial" if report.failed_rows else "success",
+            frame_id=self.frame_id,
+            stage_id=self.stage_id,
+            loop_id=self.loop_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            rows=report.rows,
+            failed_rows=report.failed_rows,
+            continues=continues,
+            shard_id=self.shard_id,
+            cursor=report.cursor,
+            retries=report.retries,
+            saved=report.saved,
+            exhausted=report.exhausted,
+            errors=report.errors,
+            ctx=report.ctx,
+            ctx_elsewhere=report.ctx_elsewhere,
+            payload_ref=report.payload_ref,
+        )
+
+    def failed(self, error: str, report: FrameReport) -> FrameFailed:
+        """Return the event that ends the attempt without a commit."""
+        return FrameFailed(
+            node_name=self.step,
+            status="error",
+            error=error,
+            frame_id=self.frame_id,
+            stage_id=self.stage_id,
+            loop_id=self.loop_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            rows=report.rows,
+            failed_rows=report.failed_rows,
+            shard_id=self.shard_id,
+            cursor=report.cursor,
+            exhausted=report.exhausted,
+            errors=report.errors,
+            ctx=report.ctx,
+            payload_ref=report.payload_ref,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandAttempt:
+    """One attempt of one worker, or of the planner itself, at a command."""
+
+    command_id: int
+    attempt: int
+    step: str
+    worker: str
+    loop_id: int | None = None
+
+    def claimed(self, lease_seconds: int) -> CommandClaimed:
+        """Return the event by which the worker takes the command."""
+        return CommandClaimed(
+            node_name=self.step,
+            command_id=self.command_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            lease_seconds=lease_seconds,
+        )
+
+    def heartbeat(self, lease_seconds: int) -> CommandHeartbeat:
+        """Return the event that renews the lease."""
+        return CommandHeartbeat(
+            node_name=self.step,
+            command_id=self.command_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            lease_seconds=lease_seconds,
+        )
+
+    def released(self) -> CommandReleased:
+        """Return the event by which the worker hands the command back."""
+        return CommandReleased(
+            node_name=self.step,
+            command_id=self.command_id,
+            attempt=self.attempt,
+            worker=self.worker,
+        )
+
+    def completed(
+        self, result: ResultEnvelope, payload_ref: PayloadRef | None = None
+    ) -> CommandCompleted:
+        """Return the event that ends the command well."""
+        return CommandCompleted(
+            node_name=self.step,
+            status="success",
+            command_id=self.command_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            loop_id=self.loop_id,
+            result=result,
+            payload_ref=payload_ref,
+        )
+
+    def failed(
+        self,
+        error: str,
+        result: ResultEnvelope | None = None,
+        payload_ref: PayloadRef | None = None,
+    ) -> CommandFailed:
+        """Return the event that ends the command badly."""
+        return CommandFailed(
+            node_name=self.step,
+            status="error",
+            error=error,
+            command_id=self.command_id,
+            attempt=self.attempt,
+            worker=self.worker,
+            loop_id=self.loop_id,
+            result=result,
+            payload_ref=payload_ref,
+        )
+
+
+AttemptEvent: TypeAlias = (
+    FrameClaimed
+    | FrameHeartbeat
+    | FrameReleased
+    | FrameCommitted
+    | FrameFailed
+    | CommandClaimed
+    | CommandHeartbeat
+    | CommandReleased
+    | CommandCompleted
+    | CommandFailed
+)
