@@ -18,8 +18,8 @@ from streams.ids import derive_id
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 from streams.payload.content import describe
 from streams.payload.port import JSON, Scope
+from streams.planner.decision_inputs import Known
 from streams.planner.limits import Rules
-from streams.planner.needs import Known
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.results.limits import VALUES_BYTES

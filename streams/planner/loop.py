@@ -18,7 +18,7 @@ from streams.execution.plan import COMPLETED, Plan
 from streams.kafka.work.item import WorkItem
 from streams.payload.port import Scope
 from streams.planner.core import Decision, fail_refused
-from streams.planner.deciding import Deciding
+from streams.planner.decider import Decider
 from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
@@ -48,7 +48,7 @@ class Planner:
         self._quarantine = Quarantine(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: OrderedDict[int, int] = OrderedDict()
-        self._deciding = Deciding(ports, rules)
+        self._deciding = Decider(ports, rules)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
         """Fold events of executions, in the order of the log, and do what follows.

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from streams.execution.plan import Activation, Plan
 from streams.payload.port import Scope
+from streams.planner.decision_inputs import Unreadable
 from streams.planner.draft import Moment
-from streams.planner.needs import Unreadable
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import Template
 from streams.results.resolve import (

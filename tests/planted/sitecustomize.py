@@ -17,7 +17,7 @@ _FILE = Path(os.environ.get("STREAMS_TEST_POISON", "/nowhere"))
 
 
 def _arm() -> None:
-    import streams.planner.deciding as planner
+    import streams.planner.decider as planner
 
     decide = planner.decide
 

@@ -13,7 +13,7 @@ from streams.events.model import PayloadRef
 from streams.kafka.work.item import WorkItem
 from streams.payload.content import describe
 from streams.payload.port import JSON, Scope
-from streams.planner.needs import Known, NeedsResult, name_of
+from streams.planner.decision_inputs import Known, NeedsResult, name_of
 from streams.playbook.expressions import compile_value
 from tests.support.planner.memory import World, playbook, step
 

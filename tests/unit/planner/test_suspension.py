@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-import streams.planner.deciding
+import streams.planner.decider
 from streams.errors import Unavailable
 from streams.events.model import Event, Root
 from streams.execution.plan import CANCELLED, COMPLETED, Plan
@@ -113,7 +113,7 @@ async def test_an_execution_that_kills_the_planner_three_times_is_suspended_and_
 
     (item,) = world.take()
     with monkeypatch.context() as patch:
-        patch.setattr(streams.planner.deciding, "decide", deadly)
+        patch.setattr(streams.planner.decider, "decide", deadly)
         try:
             await world.complete(item)
         except Killed:
@@ -154,7 +154,7 @@ async def test_one_that_kills_it_again_after_a_resumption_is_suspended_again(
     def deadly(plan: Plan, moment: Moment) -> Decision:
         raise Killed
 
-    monkeypatch.setattr(streams.planner.deciding, "decide", deadly)
+    monkeypatch.setattr(streams.planner.decider, "decide", deadly)
     for times in (1, 2):
         for _ in range(5):
             try:

@@ -12,8 +12,8 @@ from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import encode_rows
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
-from streams.planner import finding
-from streams.planner.needs import Unreadable
+from streams.planner import decision_inputs
+from streams.planner.decision_inputs import Unreadable
 from streams.results.reading import MANIFEST, Part, TooLargeToRead, encode_manifest, read_value
 from streams.results.reference import Reference
 from streams.results.stage_rows import TooLargeToJoin, read_stage
@@ -93,9 +93,9 @@ async def test_an_artifact_is_got_within_the_same_bounds(store: Counting, made: 
 async def test_an_expression_of_the_planner_is_told_why(
     store: Counting, made: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "LARGEST_EXPRESSION_PAYLOAD_BYTES", MOST)
+    monkeypatch.setattr(decision_inputs, "LARGEST_EXPRESSION_PAYLOAD_BYTES", MOST)
     ports: Any = SimpleNamespace(payloads=store)
-    found = await finding.result_of(ports, await made(store))
+    found = await decision_inputs.result_of(ports, await made(store))
     assert isinstance(found, Unreadable)
     assert "too many to be read between steps" in found.why
     assert store.read_bytes < MOST
