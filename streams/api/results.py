@@ -16,7 +16,7 @@ from streams.api.serializers import json_response
 from streams.events.model import PayloadRef
 from streams.payload.port import ARROW, JSON
 from streams.results.lookup import Results
-from streams.results.reading import MANIFEST, Look
+from streams.results.reading import MANIFEST, RowCheck
 from streams.results.rendering import as_json
 
 FORMS = ("data", "ref")
@@ -70,10 +70,10 @@ def _wants_json(request: web.Request) -> bool:
     return JSON in request.headers.get("Accept", "")
 
 
-async def _joined(runtime: ApiRuntime, payload: PayloadRef, look: Look) -> Content:
+async def _joined(runtime: ApiRuntime, payload: PayloadRef, check: RowCheck) -> Content:
     from streams.results.stage_rows import read_stage, written  # Arrow: 25 MB that few ask for
 
-    data = written(await read_stage(runtime.payloads, payload, look=look))
+    data = written(await read_stage(runtime.payloads, payload, check=check))
     return Content(_once(data), len(data), ARROW, f"{payload.sha256}-arrow")
 
 

@@ -1,4 +1,4 @@
-"""What the templates of a playbook can see when the planner renders them."""
+"""The scope of templates that the planner renders."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def render(
 def holds(
     template: Template | None, plan: Plan, moment: Moment, activation: Activation | None
 ) -> bool:
-    """Say whether a condition holds; one that is missing does."""
+    """Whether a condition holds; one that is missing does."""
     return template is None or bool(render(template, plan, moment, activation))
 
 

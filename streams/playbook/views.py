@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 COUNTS = ("total", "completed", "failed", "frames")
-"""What a loop's result tells without its rows."""
+"""Counts in a loop's result."""
 IN_EVENT: Mapping[str, Any] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
-"""What a result with `spec.result` tells of its place where it is small enough for its event."""
+"""The names of the reference of a result with `spec.result` that is in its event."""
 _OF_REFERENCE = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
 _INSIDE = frozenset(("ref", "_ref", "tasks"))
-"""What an envelope says to us and to no template."""
+"""Fields of an envelope that no template sees."""
 _OF_LOOP = frozenset(("status", "meta", "error", "counts", *_OF_REFERENCE))
 METHODS = frozenset(("get", "items", "values", "keys", "copy", "pop"))
-"""What a template calls of a mapping: whichever of its names is meant, the way does not say."""
+"""Methods of a mapping: the key that a template means is not known from its path."""
 RESERVED = _OF_LOOP | {"extracted", "data", "result"}
 """What no selected field and no task may be called: templates would find something else."""
 
@@ -44,37 +44,37 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     The names of the reference are for those who asked for one, by `spec.result` or with a loop.
     """
     data = envelope.get("data")
-    shown: dict[str, Any]
+    view: dict[str, Any]
     if len(envelope) <= 3 and "ref" not in envelope:  # status, data and meta, as of a row's task
-        shown = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
-        shown["result"] = envelope
-        return shown
-    shown = dict(data) if isinstance(data, dict) else {}
+        view = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
+        view["result"] = envelope
+        return view
+    view = dict(data) if isinstance(data, dict) else {}
     for part in ("extracted", "counts"):
-        shown |= envelope.get(part) or {}
+        view |= envelope.get(part) or {}
     for label, one in (envelope.get("tasks") or {}).items():
         step = {k: v for k, v in envelope.items() if k != "tasks"}
-        shown[label] = result_view(step if one is None else one)
+        view[label] = result_view(step if one is None else one)
     names = reference_view(envelope.get("ref"))
     if is_asked := _is_asked(envelope):
-        shown |= {**IN_EVENT, **names} if "extracted" in envelope else names
+        view |= {**IN_EVENT, **names} if "extracted" in envelope else names
     own = {k: v for k, v in envelope.items() if k not in _INSIDE}
-    shown |= own
-    shown["result"] = own if "counts" not in envelope else data
-    return shown if is_asked or not names else _Named(shown, names)
+    view |= own
+    view["result"] = own if "counts" not in envelope else data
+    return view if is_asked or not names else _Named(view, names)
 
 
 def reference_view(ref: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what templates see of a result reference; of a result without one, nothing."""
     if ref is None:
         return {}
-    return {shown: ref.get(name) for shown, name in _OF_REFERENCE.items()}
+    return {view: ref.get(name) for view, name in _OF_REFERENCE.items()}
 
 
 def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
-    """Say whether following `keys` from a result's view leads into its data.
+    """Whether following `keys` from a result's view leads into its data.
 
-    Where it has no name of its own for a key, only the data can tell whether it is there. For
+    Where it has no name of its own for a key, only the data shows whether it is there. For
     names that other results have, as `error`, it is asked up to a size: a question whether
     something failed must not fail because it went well and gave much.
     """
@@ -105,7 +105,7 @@ def _is_asked(envelope: Mapping[str, Any]) -> bool:
 
 
 def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> bool:
-    """Say whether following `keys` from a step's view leads into the data of a task of it.
+    """Whether following `keys` from a step's view leads into the data of a task of it.
 
     Whoever takes the step as a whole takes its tasks with it.
     """
@@ -115,15 +115,15 @@ def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> 
 
 
 def reads_rows(way: Sequence[str], step: str) -> bool:
-    """Say whether a template that goes this way reads the rows of the loop `step`."""
+    """Whether a template that goes this way reads the rows of the loop `step`."""
     return way[0] == step and wants_data(way[1:], {"counts": COUNTS})
 
 
 def reads_task(way: Sequence[str], step: str, label: str) -> bool:
-    """Say whether a template that goes this way reads the result of a task of `step`."""
+    """Whether a template that goes this way reads the result of a task of `step`."""
     return len(way) > 1 and way[0] == step and way[1] == label
 
 
 def reads_loops_task(label: str) -> bool:
-    """Say whether a loop's result has nothing of its own that is called like its task."""
+    """Whether a loop's result has nothing of its own that is called like its task."""
     return label not in (*_OF_LOOP, *COUNTS, "data", "result")

@@ -43,7 +43,7 @@ class Projector:
         self._set_aside, self._outputs = set_aside, outputs
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Project until told to stop, without a shell around it: a batch is held while it must."""
+        """Project until stopped, without a shell around it: a batch is held while it must."""
         while not stop.is_set():
             batch = await self._feed.next_batch()
             while batch:
@@ -55,7 +55,7 @@ class Projector:
                     await asyncio.sleep(HOLD_S)
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
-        """Project one batch: decode, fold, save, keep, acknowledge, in that order.
+        """Project one batch: decode, fold, save, remember, acknowledge, in that order.
 
         Raises:
             Unavailable: log, tables or payloads cannot be reached; nothing was done, and the
@@ -72,7 +72,7 @@ class Projector:
         if self._outputs is not None:
             folded.changes.add(await self._outputs.rows(events))
         await self._store.save(folded.changes, checkpoints)
-        self._views.keep(folded)
+        self._views.remember(folded)
         self._feed.acknowledge(record for records in batch.values() for record in records)
 
     async def _event(self, record: Record) -> Event | None:

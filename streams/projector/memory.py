@@ -31,7 +31,7 @@ KINDS: tuple[type[Row], ...] = (
 
 
 class MemoryProjections:
-    """Keeps rows in dictionaries, under the same rule: a newer row stays."""
+    """Stores rows in dictionaries, under the same rule: a newer row is not replaced."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[type[Row], tuple[int, ...]], Row] = {}

@@ -14,10 +14,10 @@ from streams.projector.rows import OutputRow
 
 AT_ONCE = 8
 LARGEST_BYTES = 256 * 1024 * 1024
-"""Of a larger output its reference alone is told: reading it could take all memory."""
+"""Of a larger output only the reference is stored: reading it could take all memory."""
 
 
-class TooLarge(PoisonRecord):
+class OutputTooLarge(PoisonRecord):
     """An output that is not worth the memory it would take to count its nulls."""
 
 
@@ -28,28 +28,28 @@ class Outputs:
         self._tables, self._places = tables, asyncio.Semaphore(AT_ONCE)
 
     async def rows(self, events: Iterable[Event]) -> list[OutputRow]:
-        """Return one row for each committed frame that left rows.
+        """Return one row for each committed frame that has rows.
 
-        An output that is lost or damaged is a row, too, and says so: it holds up nobody.
+        An output that is lost or damaged is a row, too, with the reason: it blocks nobody.
 
         Raises:
             Unavailable: the store is down; asking again gives the same.
         """
-        left = [
+        outputs = [
             (event, ref)
             for event in events
             if event.type == "frame.committed"
             and (ref := event.payload_ref) is not None
             and ref.media_type == ARROW
         ]
-        return list(await asyncio.gather(*(self._row(event, ref) for event, ref in left)))
+        return list(await asyncio.gather(*(self._row(event, ref) for event, ref in outputs)))
 
     async def _row(self, event: Event, ref: PayloadRef) -> OutputRow:
         columns = nulls = problem = None
         rows, size = ref.row_count or 0, ref.byte_length
         try:
             if size > LARGEST_BYTES:
-                raise TooLarge(f"{ref.uri}: {size} bytes are not read, only what the event says")
+                raise OutputTooLarge(f"{ref.uri}: {size} bytes are not read, only referred to")
             async with self._places:
                 table = await self._tables.table(ref)
         except PoisonRecord as error:

@@ -31,7 +31,7 @@ class Checkpoint:
 
 
 class OutputTables(Protocol):
-    """Reads what frames left, from wherever it is nearest."""
+    """Reads the output of frames, from the nearest copy."""
 
     async def table(self, ref: PayloadRef) -> pa.Table:
         """Return the rows behind `ref`.
@@ -44,7 +44,7 @@ class OutputTables(Protocol):
 
 
 class ProjectionStore(Protocol):
-    """Keeps the rows people look at. One projector writes them; anyone may read."""
+    """Stores the rows of the read model. One projector writes them; anyone may read."""
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints in one transaction; a row that is newer there stays.

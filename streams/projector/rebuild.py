@@ -1,4 +1,4 @@
-"""Fold the whole log into the tables again, by the code that keeps them up to date."""
+"""Fold the whole log into the tables again, by the code that updates them."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ async def rebuild(log: EventStore, store: ProjectionStore, outputs: Outputs | No
         if outputs is not None:
             folded.changes.add(await outputs.rows(events))
         await store.save(folded.changes, ())
-        views.keep(folded)
+        views.remember(folded)
         count += len(events)

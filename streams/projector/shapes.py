@@ -11,7 +11,7 @@ from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
 
 
 def execution_row(plan: Plan, event: Event) -> ExecutionRow:
-    """Return the execution as `event` left it."""
+    """Return the execution after `event`."""
     has_ended = plan.ended_at is not None
     failure = plan.failure or {}
     state = {"loop": plan.loops, "fanout": plan.fanouts}
@@ -42,7 +42,7 @@ def execution_row(plan: Plan, event: Event) -> ExecutionRow:
 def stage_row(
     stage: Stage, parent_event_id: int | None, event: Event, *, status: str | None = None
 ) -> StageRow:
-    """Return the stage as `event` left it; `status` is what the end of its execution made of it."""
+    """Return the stage after `event`; `status` is what the end of its execution made of it."""
     return StageRow(
         stage_id=stage.stage_id,
         execution_id=event.root.id,
@@ -68,7 +68,7 @@ def stage_row(
 
 
 def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> FrameRow:
-    """Return the frame as `event` left it."""
+    """Return the frame after `event`."""
     has_ended = frame.has_ended or status is not None
     return FrameRow(
         frame_id=frame.frame_id,
@@ -96,7 +96,7 @@ def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> Frame
 
 
 def command_row(command: Command, event: Event, *, status: str | None = None) -> CommandRow:
-    """Return the command as `event` left it. What waits to be published again is PENDING."""
+    """Return the command after `event`. What waits to be published again is PENDING."""
     has_ended = command.has_ended or status is not None
     return CommandRow(
         command_id=command.command_id,

@@ -16,14 +16,14 @@ from streams.projector.resources import Resource, absorb_resource
 from streams.projector.rows import Changes, Row
 
 logger = logging.getLogger(__name__)
-KEPT = 2000
+REMEMBERED = 2000
 ROOTS = ("execution", "catalog")
 State: TypeAlias = View | Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a batch of events makes of its roots: the rows to write, and the states to keep."""
+    """What a batch of events makes of its roots: the rows to write, and the states to remember."""
 
     changes: Changes
     states: Mapping[Root, State]
@@ -37,12 +37,12 @@ class Views:
     and those that they lost come back.
     """
 
-    def __init__(self, log: EventStore, *, kept: int = KEPT) -> None:
-        self._log, self._kept = log, kept
+    def __init__(self, log: EventStore, *, remembered: int = REMEMBERED) -> None:
+        self._log, self._limit = log, remembered
         self._states: OrderedDict[Root, State] = OrderedDict()
 
     async def fold(self, roots: Mapping[Root, Sequence[Event]]) -> Folded:
-        """Return what the events make of their roots; nothing is kept before `keep`.
+        """Return what the events make of their roots; nothing is remembered before `remember`.
 
         Raises:
             Unavailable: the log cannot be read; folding again gives the same.
@@ -57,15 +57,15 @@ class Views:
                     states[root] = await self._absorb(root, _blank(root), events, changes)
                 except Inconsistent as error:
                     # Whatever was written there, it holds up no other root.
-                    logger.error("%s is not shown: %s", root, error)
+                    logger.error("%s is not projected: %s", root, error)
         return Folded(changes, states)
 
-    def keep(self, folded: Folded) -> None:
-        """Remember the states, once their rows are saved; the oldest ones are let go."""
+    def remember(self, folded: Folded) -> None:
+        """Remember the states, once their rows are saved; the oldest ones are dropped."""
         for root, state in folded.states.items():
             self._states.pop(root, None)
             self._states[root] = state
-        while len(self._states) > self._kept:
+        while len(self._states) > self._limit:
             self._states.popitem(last=False)
 
     async def _absorb(
@@ -81,7 +81,7 @@ class Views:
 
 
 def by_root(events: Iterable[Event]) -> dict[Root, list[Event]]:
-    """Sort events by their roots, those of roots that are not projected left out."""
+    """Sort events by their roots, without those of roots that are not projected."""
     roots: dict[Root, list[Event]] = {}
     for event in events:
         if event.root.type in ROOTS:

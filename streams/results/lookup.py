@@ -1,9 +1,9 @@
-"""Results by their names, as the log has them: never behind, and never another tenant's.
+"""Looks results up in the log by their names.
 
 Refused
 ├── NoSuchResult    nothing was stored under the name
 ├── ForeignResult   it belongs to another tenant or organization
-└── ResultExpired   its life has ended
+└── ResultExpired   it has expired
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from streams.events.locator import BadLocator, Locator, ResultUri, parse
 from streams.events.model import Event, PayloadRef, Root
 from streams.log.port import EventStore
 from streams.payload.port import Scope
-from streams.results.reading import Look
+from streams.results.reading import RowCheck
 from streams.results.reference import Reference
 
 FRAME = "frame"
-"""What the names of frames say for a task."""
+"""The task in the names of frames' results."""
 
 
 class NoSuchResult(Refused):
@@ -45,15 +45,15 @@ class ForeignResult(Refused):
 
 
 class ResultExpired(Refused):
-    """A result whose life has ended."""
+    """A result that has expired."""
 
     def __init__(self, uri: str, at: str, why: str) -> None:
-        super().__init__(f"{uri} expired at {at} ({why}); run the step again to have it anew")
+        super().__init__(f"{uri} expired at {at} ({why}); run the step again to store it again")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundResult:
-    """A result: its reference, and the payload that has it."""
+    """A result: its reference, and the payload that holds it."""
 
     ref: Reference
     payload: PayloadRef
@@ -68,12 +68,12 @@ class Results:
     async def find(self, uri: str, owner: Scope, execution_id: int | None = None) -> FoundResult:
         """Return the result with this name.
 
-        With an `execution_id` the name may also be that of a payload, which some result of this
-        execution has.
+        With an `execution_id` the name may also be that of a payload which a result of this
+        execution refers to.
 
         Raises:
-            BadLocator: it is no name.
-            NoSuchResult, ForeignResult, ResultExpired: it cannot be had.
+            BadLocator: it is not a valid name.
+            NoSuchResult, ForeignResult, ResultExpired: it cannot be read.
             Unavailable: the log is down.
         """
         name = parse(uri)
@@ -90,7 +90,7 @@ class Results:
     async def of_execution(
         self, execution_id: int, owner: Scope, *, step: str | None = None, task: str | None = None
     ) -> list[Reference]:
-        """Return the references of an execution's results that have not ended, the oldest first.
+        """Return the references of an execution's results that have not expired, oldest first.
 
         Raises:
             ForeignResult: the execution is another tenant's.
@@ -107,42 +107,42 @@ class Results:
                     found[str(event.meta["result_id"])] = Reference(body(event.result))
         return list(found.values())
 
-    def ends(self, owner: Scope) -> Look:
-        """Return what refuses the rows of a loop once they have ended as results of their own.
+    def ends(self, owner: Scope) -> RowCheck:
+        """Return a check that refuses rows of a loop which have expired as results of their own.
 
-        Rows tell their time to live. What else ends them ends all rows of a loop together, so
-        one is asked for.
+        Rows have their time to live. What else ends them ends all rows of a loop together, so
+        only one is looked up.
         """
         asked = False
 
-        async def look(row: Mapping[str, Any]) -> None:
+        async def check(row: Mapping[str, Any]) -> None:
             nonlocal asked
             name, end = str(row.get("ref")), row.get("expires_at")
-            if _is_over(end, self._clock.now()):
+            if _is_past(end, self._clock.now()):
                 raise ResultExpired(name, str(end), "ttl")
             if not asked:
                 asked = True
                 with suppress(NoSuchResult, ForeignResult, BadLocator):
                     await self.find(name, owner)
 
-        return look
+        return check
 
     async def _with_payload(self, uri: str, execution_id: int, owner: Scope) -> FoundResult:
-        """Return the newest result of an execution that has this payload and has not ended."""
+        """Return the newest result of an execution that has this payload and has not expired."""
         found: dict[str, Event] = {}
-        gone: ResultExpired | None = None
+        expired: ResultExpired | None = None
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, uri, owner)
             one, payload = str(event.meta.get("result_id")), event.payload_ref
             if event.type == "result.expired" and found.pop(one, None) is not None:
-                gone = _expired(uri, event)
+                expired = _expired(uri, event)
             elif event.type == "result.stored" and payload is not None and payload.uri == uri:
                 found[one] = event
         for event in reversed(found.values()):
             if (end := self._end(event)) is None and event.payload_ref is not None:
                 return FoundResult(Reference(body(event.result)), event.payload_ref)
-            gone = gone or ResultExpired(uri, str(end), "ttl")
-        raise gone or NoSuchResult(uri)
+            expired = expired or ResultExpired(uri, str(end), "ttl")
+        raise expired or NoSuchResult(uri)
 
     async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult | None:
         root = Root("execution", name.execution_id)
@@ -163,9 +163,9 @@ class Results:
         return FoundResult(ref, stored.payload_ref)
 
     def _end(self, stored: Event) -> str | None:
-        """Return when a result's time to live ended; None: it has not."""
+        """Return when a result's time to live ended; None: it has not ended."""
         end = text(stored, "expires_at")
-        return end if _is_over(end, self._clock.now()) else None
+        return end if _is_past(end, self._clock.now()) else None
 
     async def _frame(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult:
         """Return a frame's rows, which are part of its loop's result."""
@@ -185,8 +185,8 @@ def _expired(uri: str, end: Event) -> ResultExpired:
     return ResultExpired(uri, end.ingest_time.isoformat(), str(end.meta["reason"]))
 
 
-def _is_over(end: Any, now: datetime) -> bool:
-    """Say whether a time has come; what is no time is an author's, and never does."""
+def _is_past(end: Any, now: datetime) -> bool:
+    """Whether a time is past; a value that is not a time is an author's, and never is."""
     try:
         return isinstance(end, str) and datetime.fromisoformat(end) <= now
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""A loop's result: which payloads hold its rows, in the order of its items."""
+"""Makes the manifest of a loop: the payloads of its rows, in the order of its items."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from streams.events.event_fields import Fact, body, number
-from streams.results.reading import Part
+from streams.results.reading import RowsPart
 from streams.results.reference import results_of
 
 EVENTS = ("frame.dispatched", "frame.committed")
 
 
-def parts_of(facts: Iterable[Fact], stage_id: int) -> list[Part]:
+def parts_of(facts: Iterable[Fact], stage_id: int) -> list[RowsPart]:
     """Return the parts of a closed stage, given its frames' events in the order of the log.
 
     A frame that closed early is followed by the one that went on from there. Rows that
@@ -21,7 +21,7 @@ def parts_of(facts: Iterable[Fact], stage_id: int) -> list[Part]:
     of: str | None = None
     cursors: dict[int, dict[str, Any]] = {}
     ordinals: dict[int, int] = {}
-    done: dict[int, Part] = {}
+    done: dict[int, RowsPart] = {}
     for fact in facts:
         if fact.type not in EVENTS or number(fact, "stage_id") != stage_id:
             continue
@@ -32,14 +32,14 @@ def parts_of(facts: Iterable[Fact], stage_id: int) -> list[Part]:
             ordinals.setdefault(frame_id, number(fact, "ordinal"))
             cursors.setdefault(frame_id, body(body(fact.context).get("cursor")))
         else:
-            done[frame_id] = Part(number(fact, "rows"), fact.payload_ref, of)
+            done[frame_id] = RowsPart(number(fact, "rows"), fact.payload_ref, of)
     follows = {
         int(cursor["continues"]): frame_id
         for frame_id, cursor in cursors.items()
         if "continues" in cursor
     }
     parts = [
-        done.get(frame_id) or Part(_length(cursors[frame_id]), None, of)
+        done.get(frame_id) or RowsPart(_length(cursors[frame_id]), None, of)
         for frame_id in _in_order(ordinals, follows)
     ]
     return [part for part in parts if part.rows]

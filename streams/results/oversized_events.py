@@ -1,4 +1,4 @@
-"""Events that are too large: their data goes to the payload store and comes back unseen.
+"""Events that are too large: their data is spilled to the payload store and resolved again.
 
 Each type has one place for data of any size. What a writer stores itself, such as a frame's
 rows, is not touched: its reference is the data.
@@ -27,12 +27,12 @@ PLACES: Mapping[str, tuple[str, str | None]] = {
     "command.completed": ("result", "data"),
     "playbook.completed": ("result", "data"),
 }
-"""The field of a type that can be elsewhere, or the key of it that can."""
+"""The field of a type that can be spilled, or the key of it that can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """When a reference ended, and why."""
+    """When a reference expired, and why."""
 
     at: datetime
     reason: str
@@ -44,7 +44,7 @@ async def spill_event(
     """Return the event with its data behind a reference, where it is larger than `threshold`.
 
     The same event gives the same event again. One whose type has no place for large data, or
-    that has a payload already, comes back as it was; if it is too large, the log says so.
+    that has a payload already, is returned as it was; if it is too large, the log refuses it.
 
     Raises:
         PayloadUnavailable: the store is down; asking again is safe.
@@ -65,8 +65,8 @@ async def spill_event(
     return replace(event, payload_ref=ref, **changes)
 
 
-def is_elsewhere(event: Event) -> bool:
-    """Say whether the data of an event is behind its reference."""
+def is_spilled(event: Event) -> bool:
+    """Whether the data of an event is in its payload."""
     ref, place = event.payload_ref, PLACES.get(event.type)
     if ref is None or place is None or ref.media_type != JSON:
         return False
@@ -78,33 +78,33 @@ def is_elsewhere(event: Event) -> bool:
 async def resolve_event(
     store: PayloadStore, event: Event, *, expired: Mapping[str, Expired] | None = None
 ) -> Event:
-    """Return the event as its writer had it before its data was put elsewhere.
+    """Return the event as its writer had it before its data was spilled.
 
-    `expired` has the digests of payloads whose references have ended: such data comes back as
-    a tombstone, which `is_tombstone` knows.
+    `expired` has the digests of payloads whose references have expired: such data becomes a
+    tombstone, which `is_tombstone` recognizes.
 
     Raises:
         PayloadForeign: the reference belongs to another tenant or organization.
-        PayloadMissing: the object is not there, and its reference has not ended.
+        PayloadMissing: the object is not there, and its reference has not expired.
         PayloadCorrupt: it is damaged.
     """
     ref = event.payload_ref
-    if ref is None or not is_elsewhere(event):
+    if ref is None or not is_spilled(event):
         return event
     check_owner(Scope(event.tenant_id, event.organization_id), ref)
     field, key = PLACES[event.type]
     found = await read_data(store, ref, expired)
-    kept = ref if expired is not None and ref.sha256 in expired else None
-    return replace(event, payload_ref=kept, **_put_back(event, field, key, found))
+    remaining = ref if expired is not None and ref.sha256 in expired else None
+    return replace(event, payload_ref=remaining, **_put_back(event, field, key, found))
 
 
 async def read_data(
     store: PayloadStore, ref: PayloadRef, expired: Mapping[str, Expired] | None = None
 ) -> Json:
-    """Return the data that an event left behind this reference, or its tombstone.
+    """Return the data of an event that is in this payload, or its tombstone.
 
     Raises:
-        PayloadMissing: the object is not there, and its reference has not ended.
+        PayloadMissing: the object is not there, and its reference has not expired.
         PayloadCorrupt: it is damaged.
     """
     if expired is not None and (end := expired.get(ref.sha256)) is not None:
@@ -121,9 +121,9 @@ def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[st
 
 
 def without_data(event: Event) -> Event:
-    """Return an event with a word in place of data that is missing though it has not expired."""
+    """Return an event with a stand-in for data that is missing though it has not expired."""
     ref = event.payload_ref
-    if ref is None or not is_elsewhere(event):
+    if ref is None or not is_spilled(event):
         return event
     return replace(event, **_put_back(event, *PLACES[event.type], absence(ref)))
 
@@ -139,7 +139,7 @@ def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:
 
 
 def is_tombstone(value: Any) -> bool:
-    """Say whether a value stands for a payload that has expired."""
+    """Whether a value stands for a payload that has expired."""
     return isinstance(value, dict) and value.get("kind") == TOMBSTONE and "sha256" in value
 
 

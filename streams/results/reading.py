@@ -1,4 +1,4 @@
-"""Payloads as values: JSON, text, Arrow rows, and manifests, which are rows of many payloads."""
+"""Reads payloads as values: JSON, text, Arrow rows, and manifests (rows of many payloads)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
 MOST_ROWS = 10_000_000
 """What one reader takes of a loop; a manifest of a few bytes can claim any number."""
-Look = Callable[[Mapping[str, Any]], Awaitable[None]]
-"""Looks at a row that stands for a result of its own; what it raises, the reader raises."""
+RowCheck = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Checks a row that stands for a result of its own; what it raises, the reader raises."""
 _AT_ONCE = 8
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -47,8 +47,8 @@ class TooLargeToRead(Refused):
         self.found, self.most = found, most
 
 
-class Source(Protocol):
-    """Whatever gives the bytes behind a reference."""
+class PayloadSource(Protocol):
+    """Reads the bytes behind a reference."""
 
     async def get(self, ref: PayloadRef) -> bytes:
         """Return them, checked."""
@@ -56,16 +56,16 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowsPart:
     """Some rows of a loop: the payload that has them, or None where no row gave anything."""
 
     rows: int
     ref: PayloadRef | None
     of: str | None = None
-    """How the names of the loop's own results begin; None: nobody has said."""
+    """The prefix of the names of the loop's own results; None: unknown."""
 
 
-def encode_manifest(parts: Sequence[Part]) -> bytes:
+def encode_manifest(parts: Sequence[RowsPart]) -> bytes:
     """Return a manifest; the same parts give the same bytes."""
     listed = [
         {"rows": part.rows, "ref": None if part.ref is None else reference_json(part.ref)}
@@ -77,11 +77,11 @@ def encode_manifest(parts: Sequence[Part]) -> bytes:
     return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
 
 
-def decode_manifest(data: bytes, owner: Scope) -> list[Part]:
+def decode_manifest(data: bytes, owner: Scope) -> list[RowsPart]:
     """Read a manifest; anybody may have written it, so every part must be the owner's own.
 
     Raises:
-        PayloadCorrupt: it is none.
+        PayloadCorrupt: it is not a manifest.
         PayloadForeign, BadLocator: a part is somebody else's, or names no payload.
         TooManyRows: it claims more rows than anybody could read.
     """
@@ -96,19 +96,19 @@ def decode_manifest(data: bytes, owner: Scope) -> list[Part]:
     return parts
 
 
-def _part(fields: Mapping[str, Any], owner: Scope, of: str | None) -> Part:
+def _part(fields: Mapping[str, Any], owner: Scope, of: str | None) -> RowsPart:
     rows, ref = fields["rows"], fields["ref"]
     if not _is_count(rows):
         raise ValueError(f"a part with {rows!r} rows")
     if ref is None:
-        return Part(rows, None, of)
+        return RowsPart(rows, None, of)
     found = reference_from(ref)
     texts = (found.uri, found.sha256, found.media_type)
     if not _is_count(found.byte_length) or not all(isinstance(one, str) for one in texts):
         raise ValueError("a part whose reference is none")
     if found.media_type == MANIFEST:
         raise ValueError("a manifest as a part of a manifest")
-    return Part(rows, check_owner(owner, found), of)
+    return RowsPart(rows, check_owner(owner, found), of)
 
 
 def _is_count(value: Any) -> bool:
@@ -116,11 +116,11 @@ def _is_count(value: Any) -> bool:
 
 
 async def read_value(
-    source: Source, ref: PayloadRef, most: int | None = None, look: Look | None = None
+    source: PayloadSource, ref: PayloadRef, most: int | None = None, check: RowCheck | None = None
 ) -> Any:
     """Return the value behind a reference; a manifest's rows are read from all its parts.
 
-    Rows that are results of their own are shown to `look` before they are read.
+    Rows that are results of their own are passed to `check` before they are read.
 
     Raises:
         TooLargeToRead: all of it together has more than `most` bytes; the rest is not fetched.
@@ -132,12 +132,12 @@ async def read_value(
     data = await source.get(ref)
     if ref.media_type == MANIFEST:
         owner = scope_of(ref)
-        return await _rows(source, decode_manifest(data, owner), owner, budget, look)
+        return await _rows(source, decode_manifest(data, owner), owner, budget, check)
     return decode(ref, data)
 
 
 async def read_some(
-    source: Source, ref: PayloadRef, places: Collection[int], most: int | None = None
+    source: PayloadSource, ref: PayloadRef, places: Collection[int], most: int | None = None
 ) -> list[Json]:
     """Return the rows of a manifest, of which only those at `places` are sure to be there.
 
@@ -178,7 +178,7 @@ def decode(ref: PayloadRef, data: bytes) -> Any:
     """Return the value that a payload's bytes are; of an unknown kind, text or else base64.
 
     Raises:
-        PayloadCorrupt: they are not what the reference says.
+        PayloadCorrupt: they do not match the reference.
     """
     if ref.media_type == ARROW:
         from streams.payload.arrow.rows import decode_rows  # 25 MB that most processes can spare
@@ -207,7 +207,7 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
     """Return the payload that stands for a row; None where the row stands for itself.
 
     A row that only looks like a reference, that names a whole loop, or whose name is that of
-    another loop's or step's result (`of`) is the author's own value and is left as it is.
+    another loop's or step's result (`of`) is the author's own value and is returned as it is.
     """
     if not is_reference(row):
         return None
@@ -229,11 +229,11 @@ def scope_of(ref: PayloadRef) -> Scope:
 
 
 async def _rows(
-    source: Source,
-    parts: Sequence[Part],
+    source: PayloadSource,
+    parts: Sequence[RowsPart],
     owner: Scope,
     budget: _Budget,
-    look: Look | None = None,
+    check: RowCheck | None = None,
 ) -> list[Json]:
     async def read(ref: PayloadRef) -> Any:
         return decode(ref, await source.get(ref))
@@ -256,8 +256,8 @@ async def _rows(
     if not any(inner):
         return rows
     for row, ref in zip(rows, inner, strict=True):
-        if ref is not None and look is not None and isinstance(row, dict):
-            await look(row)
+        if ref is not None and check is not None and isinstance(row, dict):
+            await check(row)
     values = await read_all([ref for ref in inner if ref is not None])
     return [row if ref is None else values[ref.uri] for row, ref in zip(rows, inner, strict=True)]
 

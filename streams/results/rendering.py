@@ -1,4 +1,4 @@
-"""Rows as JSON text in pieces, for whoever cannot hold them all."""
+"""Streams results as JSON text, a piece at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from streams.events.model import Json, PayloadRef
 from streams.payload.content import scope_of
 from streams.payload.media import is_json
 from streams.payload.port import ARROW, PayloadStore, Scope
-from streams.results.reading import MANIFEST, Look, Part, decode, decode_manifest, followed, listed
+from streams.results.reading import (
+    MANIFEST,
+    RowCheck,
+    RowsPart,
+    decode,
+    decode_manifest,
+    followed,
+    listed,
+)
 
 WHOLE_BYTES = 64 << 20
 """The largest payload that must be at hand as a whole to be read as JSON."""
@@ -31,11 +39,11 @@ class TooLargeForJson(Refused):
 
 
 async def as_json(
-    store: PayloadStore, ref: PayloadRef, look: Look | None = None
+    store: PayloadStore, ref: PayloadRef, check: RowCheck | None = None
 ) -> AsyncIterator[bytes]:
     """Yield the value behind a reference as JSON; of a manifest, the rows of all its parts.
 
-    Rows that are results of their own are shown to `look` before they are read.
+    Rows that are results of their own are passed to `check` before they are read.
 
     Raises:
         TooLargeForJson: a part is too large.
@@ -52,7 +60,7 @@ async def as_json(
     data = await store.get(ref)
     if ref.media_type == MANIFEST:
         owner = scope_of(ref)
-        parts = _parts(store, decode_manifest(data, owner), owner, look)
+        parts = _parts(store, decode_manifest(data, owner), owner, check)
     elif ref.media_type == ARROW:
         parts = _arrow(data)
     else:
@@ -66,7 +74,7 @@ async def as_json(
 
 
 async def _parts(
-    store: PayloadStore, parts: Sequence[Part], owner: Scope, look: Look | None
+    store: PayloadStore, parts: Sequence[RowsPart], owner: Scope, check: RowCheck | None
 ) -> AsyncIterator[bytes]:
     comma = b""
     for part in parts:
@@ -79,8 +87,8 @@ async def _parts(
             raise TooLargeForJson(part.ref)
         for row in _each(part.ref, await store.get(part.ref)):
             if (inner := followed(row, owner, part.of)) is not None:
-                if look is not None and isinstance(row, dict):
-                    await look(row)
+                if check is not None and isinstance(row, dict):
+                    await check(row)
                 yield comma
                 async for piece in as_json(store, inner):
                     yield piece

@@ -1,4 +1,4 @@
-"""The rows of a whole stage as one Arrow table, whatever its frames' schemas were."""
+"""Joins the rows of a stage into one Arrow table, whatever its frames' schemas are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW
 from streams.results.reading import (
     MANIFEST,
-    Look,
-    Part,
-    Source,
+    PayloadSource,
+    RowCheck,
+    RowsPart,
     TooLargeToRead,
     decode,
     decode_manifest,
@@ -41,12 +41,12 @@ class TooLargeToJoin(Refused):
 
 
 async def read_stage(
-    source: Source, ref: PayloadRef, most: int = WHOLE_BYTES, look: Look | None = None
+    source: PayloadSource, ref: PayloadRef, most: int = WHOLE_BYTES, check: RowCheck | None = None
 ) -> pa.Table:
     """Return the rows behind a manifest, or a frame's own, as one table.
 
     Frames that agree are joined without looking at their values. Rows that are references are
-    shown to `look` and followed, as `read_value` does.
+    passed to `check` and followed, as `read_value` does.
 
     Raises:
         TooLargeToJoin: the frames and what their rows refer to have more than `most` bytes.
@@ -66,13 +66,13 @@ async def read_stage(
     tables = await _tables(source, parts)
     if any(_may_refer(table.schema) for table in tables):
         try:
-            return _encoded(await read_value(source, ref, most, look))
+            return _encoded(await read_value(source, ref, most, check))
         except TooLargeToRead as error:
             raise TooLargeToJoin(ref, error.found, most) from error
     try:
         return unify(tables)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise PayloadCorrupt(ref.uri, f"its rows are not what they say: {error}") from error
+        raise PayloadCorrupt(ref.uri, f"its rows do not match their schema: {error}") from error
 
 
 def written(table: pa.Table) -> bytes:
@@ -84,7 +84,7 @@ def written(table: pa.Table) -> bytes:
     return data
 
 
-async def _tables(source: Source, parts: Sequence[Part]) -> list[pa.Table]:
+async def _tables(source: PayloadSource, parts: Sequence[RowsPart]) -> list[pa.Table]:
     async def table(ref: PayloadRef) -> pa.Table:
         if ref.media_type == ARROW:
             return read_table(await source.get(ref), ref.uri)
@@ -101,7 +101,7 @@ def _encoded(rows: Sequence[Json]) -> pa.Table:
 
 
 def _may_refer(schema: pa.Schema) -> bool:
-    """Say whether rows may be references to results: these are objects with `kind` and `meta`."""
+    """Whether rows may be references to results: these are objects with `kind` and `meta`."""
     kind = schema.field(0).type if is_values(schema) else None
     if kind is None:
         return {"kind", "meta"} <= set(schema.names)

@@ -1,4 +1,4 @@
-"""Finding what an earlier attempt at a frame saved, before anything is done again."""
+"""Finds what an earlier attempt at a frame saved, before anything is done again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Unknown(dict[str, Any]):
 async def find_saved(
     step: Step, scope: Mapping[str, Any], deferral: Deferral, tools: Mapping[str, Tool]
 ) -> Saved | None:
-    """Return what the last save of an earlier attempt left, if it can be found now.
+    """Return the last save of an earlier attempt, if it can be found now.
 
     This comes before the rows are read, because a claim that is asked again after its rows
     were saved gives other rows. Where a task's database depends on what a row holds, None:

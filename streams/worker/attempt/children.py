@@ -1,4 +1,4 @@
-"""Executions that a task calls: started once however often the task is done again."""
+"""Starts executions that a task calls, once however often the task is run again."""
 
 from __future__ import annotations
 

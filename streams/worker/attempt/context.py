@@ -1,4 +1,4 @@
-"""What an attempt at a frame or a command begins with: its step, its document, its names."""
+"""Context of an attempt at a frame or a command: step, document, scope, results."""
 
 from __future__ import annotations
 

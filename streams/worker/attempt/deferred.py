@@ -39,7 +39,7 @@ class Deferral:
         """About how much memory the calls take."""
 
     def add(self, row: int, task: Task, saver: Saver, config: Config) -> None:
-        """Keep one call for the end of the frame."""
+        """Defer one call to the end of the frame."""
         self.byte_count += _size(config)
         key = (task.kind, saver.target(config))
         target = self._targets.get(key)
@@ -65,7 +65,7 @@ class Deferral:
     async def save(self, saved: Saved) -> Saved | None:
         """Write everything, one transaction for each target.
 
-        Returns what an earlier attempt left behind its last fence, if one got that far:
+        Returns what an earlier attempt saved behind its last fence, if one got that far:
         then that attempt's rows are the frame's.
 
         Raises:
@@ -107,12 +107,12 @@ class Deferral:
 
 
 def mark(saved: Saved) -> Saved:
-    """Say that with this save the frame is wholly saved."""
+    """Mark the frame as wholly saved with this save."""
     return replace(saved, output={**(saved.output or {}), "final": True})
 
 
 def last_of(found: Mapping[Fence, Saved]) -> Saved | None:
-    """Return what the last save of an earlier attempt left, if there was one."""
+    """Return the last save of an earlier attempt, if there was one."""
     for saved in found.values():
         if saved.output is not None and saved.output.get("final"):
             return saved
@@ -122,7 +122,7 @@ def last_of(found: Mapping[Fence, Saved]) -> Saved | None:
 def _size(config: Config) -> int:
     try:
         return len(orjson.dumps(config, default=str))
-    except TypeError:  # whether such a value can be saved is for its target to say
+    except TypeError:  # it is for the target to refuse such a value
         return len(repr(config))
 
 

@@ -23,7 +23,7 @@ def matching(task: Task, scope: Mapping[str, Any]) -> Rule | None:
 
 
 def usual(status: str) -> Do:
-    """Say what follows an outcome that no rule speaks of."""
+    """Return what follows an outcome that no rule matches."""
     return Do.CONTINUE if status == "success" else Do.FAIL
 
 

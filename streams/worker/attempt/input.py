@@ -100,7 +100,7 @@ class Documents:
     ) -> dict[str, Any]:
         """Return the names that all rows of the item share.
 
-        Results of earlier steps that are elsewhere are read here, where a template of the
+        Results of earlier steps that are in payloads are read here, where a template of the
         step goes into their data (`ways`), so that they look as if they had always been at
         hand. Of the others nothing is fetched.
         """

@@ -1,4 +1,4 @@
-"""What frames leave in the payload store."""
+"""Stores the output rows of a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads as values, of no more bytes than a task is handed."""
+"""Reads payloads as values, up to the size a task may be given."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Collection
 from typing import Any
 
 from streams.events.model import PayloadRef
-from streams.results.reading import MANIFEST, Look, Source, TooLargeToRead, read_some, read_value
+from streams.results.reading import (
+    MANIFEST,
+    PayloadSource,
+    RowCheck,
+    TooLargeToRead,
+    read_some,
+    read_value,
+)
 from streams.worker.errors import VALUE_BYTES, TooLargeAValue
 
 
 async def handed(
-    source: Source,
+    source: PayloadSource,
     ref: PayloadRef,
     most: int = VALUE_BYTES,
     places: Collection[int] | None = None,
-    look: Look | None = None,
+    check: RowCheck | None = None,
 ) -> Any:
     """Return the value behind `ref`, as `read_value` does; or some rows, as `read_some` does.
 
@@ -25,6 +32,6 @@ async def handed(
     try:
         if places is not None and ref.media_type == MANIFEST:
             return await read_some(source, ref, places, most)
-        return await read_value(source, ref, most, look)
+        return await read_value(source, ref, most, check)
     except TooLargeToRead as error:
         raise TooLargeAValue(ref.uri, error.found, most) from error

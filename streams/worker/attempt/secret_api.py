@@ -44,11 +44,11 @@ class ApiSecrets:
                 f"credential {name!r}: no API runs beside this worker; start one "
                 "(`streams run api`), or say where it is with api.url"
             )
-        status, told = await self._post(url, _asked(held, name))
+        status, body = await self._post(url, _asked(held, name))
         if status == 200:
-            fields: Mapping[str, str] = told["fields"]
+            fields: Mapping[str, str] = body["fields"]
             return fields
-        why = str(told.get("detail") or f"the API answers {status}")
+        why = str(body.get("detail") or f"the API answers {status}")
         if status == 404:
             raise UnknownCredential(name, ())
         if status in _PASSING:
@@ -67,8 +67,8 @@ class ApiSecrets:
         headers = {"Authorization": f"Bearer {self._token}"}
         try:
             async with self._session.post(url + ROUTE, json=body, headers=headers) as answer:
-                told = await answer.json(content_type=None)
-                return answer.status, told if isinstance(told, dict) else {}
+                body = await answer.json(content_type=None)
+                return answer.status, body if isinstance(body, dict) else {}
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             why = type(error).__name__
             raise SecretsUnavailable(f"the API at {url} does not answer ({why})") from None

@@ -23,7 +23,7 @@ _Key = tuple[int, str, str]
 class Holding:
     """One attempt, while its lease lasts.
 
-    `aliases` are the playbook's own names for credentials; `until` says, on the monotonic
+    `aliases` are the playbook's own names for credentials; `until` returns, on the monotonic
     clock, when the lease ends unless it is renewed.
     """
 
@@ -93,7 +93,7 @@ class SecretServer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedAnswer:
     asked_by: Holding
     answer: asyncio.Future[Mapping[str, str]]
 
@@ -101,13 +101,13 @@ class _Kept:
 class LeasedCredentials:
     """Finds a credential among the deployment's own, else asks the server for the attempt.
 
-    An answer is kept for the step of the execution it was given for, so that rows and frames
+    An answer is cached for the step of the execution it was given for, so that rows and frames
     that follow ask nobody, and is dropped when the lease it was given under would have ended.
     """
 
     def __init__(self, own: Credentials, server: SecretServer, clock: Clock) -> None:
         self._own, self._server, self._clock = own, server, clock
-        self._kept: dict[_Key, _Kept] = {}
+        self._cached: dict[_Key, _CachedAnswer] = {}
 
     async def find(self, tenant_id: str, organization_id: str, name: str) -> Mapping[str, str]:
         """Return the credential's fields, by the playbook's alias or by its own name.
@@ -133,41 +133,41 @@ class LeasedCredentials:
         return fields
 
     def _ready(self, now: Holding, name: str) -> Mapping[str, str] | None:
-        """Return what is kept; the deployment's own never is."""
-        kept = self._kept.get((now.item.execution_id, now.item.step, name))
-        if kept is None or not kept.answer.done() or kept.answer.exception() is not None:
+        """Return what is cached; the deployment's own never is."""
+        cached = self._cached.get((now.item.execution_id, now.item.step, name))
+        if cached is None or not cached.answer.done() or cached.answer.exception() is not None:
             return None
-        return kept.answer.result()
+        return cached.answer.result()
 
     async def _given(self, now: Holding, name: str) -> Mapping[str, str]:
-        """Return what is kept, or ask; those who want the same meanwhile wait for one answer."""
+        """Return what is cached, or request it; concurrent callers share one request."""
         if (refused := now.refused.get(name)) is not None:
             raise refused
         key = (now.item.execution_id, now.item.step, name)
-        while (kept := self._kept.get(key)) is not None:
+        while (cached := self._cached.get(key)) is not None:
             try:
-                return await asyncio.shield(kept.answer)
+                return await asyncio.shield(cached.answer)
             except StreamsError:
-                if kept.asked_by is now:
+                if cached.asked_by is now:
                     raise
                 # Another attempt's refusal is not ours.
         asking = asyncio.ensure_future(self._server.resolve(now, name))
-        kept = self._kept[key] = _Kept(now, asking)
-        asking.add_done_callback(lambda _: self._settle(key, kept))
+        cached = self._cached[key] = _CachedAnswer(now, asking)
+        asking.add_done_callback(lambda _: self._settle(key, cached))
         return await asyncio.shield(asking)
 
-    def _settle(self, key: _Key, kept: _Kept) -> None:
-        """Keep an answer until its lease ends; remember a refusal for as long as the attempt."""
-        now, done = kept.asked_by, kept.answer
+    def _settle(self, key: _Key, cached: _CachedAnswer) -> None:
+        """Cache an answer until its lease ends; remember a refusal for as long as the attempt."""
+        now, done = cached.asked_by, cached.answer
         error = None if done.cancelled() else done.exception()
         if isinstance(error, Refused):
             now.refused[key[2]] = error
-        left = now.until() - self._clock.monotonic()
-        if done.cancelled() or error is not None or left <= 0:
-            self._drop(key, kept)
+        remaining_s = now.until() - self._clock.monotonic()
+        if done.cancelled() or error is not None or remaining_s <= 0:
+            self._drop(key, cached)
         else:
-            asyncio.get_running_loop().call_later(left, self._drop, key, kept)
+            asyncio.get_running_loop().call_later(remaining_s, self._drop, key, cached)
 
-    def _drop(self, key: _Key, kept: _Kept) -> None:
-        if self._kept.get(key) is kept:
-            del self._kept[key]
+    def _drop(self, key: _Key, cached: _CachedAnswer) -> None:
+        if self._cached.get(key) is cached:
+            del self._cached[key]

@@ -1,4 +1,4 @@
-"""What a sink's task sees of the result it persists, and where its reference goes."""
+"""The scope of a sink's templates, and the reference to what it wrote."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def envelope_for(
 def sink_scope(scope: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole.
 
-    An error without data is not unwrapped: there `result.error` tells what happened.
+    An error without data is not unwrapped: there `result.error` is the reason.
     """
     parts = ("status", "data", "meta", "error")
     this = {part: envelope.get(part) for part in parts}
@@ -40,11 +40,11 @@ def sink_scope(scope: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[st
     return {**scope, "result": data, "data": data, "this": this}
 
 
-def reference_in(told: Json, data: Json) -> Json:
-    """Return the reference to what was written: as the tool says, else as was said beforehand."""
+def reference_in(configured: Json, data: Json) -> Json:
+    """Return the reference to what was written: as the tool reports it, else as configured."""
     parts = ("store", "key", "range")
-    if isinstance(told, dict) and told.get("range"):
-        return told
+    if isinstance(configured, dict) and configured.get("range"):
+        return configured
     if isinstance(data, dict) and data.keys() >= set(parts) and data.keys() & {"rows", "row_count"}:
         return {part: data[part] for part in parts}
-    return data if told is None else told
+    return data if configured is None else configured

@@ -14,7 +14,7 @@ from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissin
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
 from streams.results.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
-from streams.results.reading import MANIFEST, Look, TooManyRows
+from streams.results.reading import MANIFEST, RowCheck, TooManyRows
 from streams.worker.attempt.reading import handed
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
@@ -86,9 +86,9 @@ class ArtifactTool:
             if action == "put":
                 return await self._put(given, scope, call)
             if action == "get":
-                look = None if self._known is None else self._known.ends(scope)
+                check = None if self._known is None else self._known.ends(scope)
                 ref = await self._payload(given, scope, call)
-                return await self._get(ref, given.get("range"), look)
+                return await self._get(ref, given.get("range"), check)
             if action == "list":
                 return await self._list(given, scope, call.execution_id)
             raise BadConfig(f"'action' must be {', '.join(ACTIONS)}, not {action!r}")
@@ -140,7 +140,7 @@ class ArtifactTool:
             scope, source.pieces, media_type=media_type, compression=codec
         )
 
-    async def _get(self, ref: PayloadRef, asked: Any, look: Look | None = None) -> Outcome:
+    async def _get(self, ref: PayloadRef, asked: Any, check: RowCheck | None = None) -> Outcome:
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         if asked is not None:
             if ref.media_type == MANIFEST:
@@ -151,7 +151,7 @@ class ArtifactTool:
             meta |= {"range": f"{first}-{last}", **notes}
             return Outcome(status="success", data=value, meta=meta)
         if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
-            value = await handed(self._payloads, ref, self._value_bytes, look=look)
+            value = await handed(self._payloads, ref, self._value_bytes, check=check)
             return Outcome(status="success", data=value, meta=meta)
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)

@@ -13,7 +13,7 @@ import pytest
 from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import decode_rows, encode_rows
 from streams.payload.port import ARROW, JSON, Scope
-from streams.results.reading import MANIFEST, Part, encode_manifest
+from streams.results.reading import MANIFEST, RowsPart, encode_manifest
 from streams.results.reference import Reference, result_uri
 from streams.settings import Settings
 from tests.support.api.server import SCOPE, Client, Stand
@@ -133,7 +133,7 @@ async def test_a_loops_rows_and_their_rows_in_the_table(
     encoded = encode_rows([{"n": n} for n in range(5)])
     rows = await payloads.put(SCOPE, encoded.data, media_type=ARROW)
     manifest = await payloads.put(
-        SCOPE, encode_manifest([Part(5, rows), Part(5, None)]), media_type=MANIFEST
+        SCOPE, encode_manifest([RowsPart(5, rows), RowsPart(5, None)]), media_type=MANIFEST
     )
     uri = result_uri(story.root.id, "load", "load", story.loop_id)
     routing = {"result_id": str(story.loop_id), "store": "object", "scope": "permanent"}
@@ -176,7 +176,7 @@ async def test_a_loops_rows_and_their_rows_in_the_table(
 async def test_a_loops_name_ends_with_its_rows(client: Client, stand: Stand) -> None:
     row, payloads = await Stored(stand).put(), stand.runtime.payloads
     rows = await payloads.put(SCOPE, orjson.dumps([row.ref]), media_type=JSON)
-    manifest = await payloads.put(SCOPE, encode_manifest([Part(1, rows)]), media_type=MANIFEST)
+    manifest = await payloads.put(SCOPE, encode_manifest([RowsPart(1, rows)]), media_type=MANIFEST)
     uri = await _stored_rows(stand, row.story, manifest)
     for accept in (JSON, ARROW):
         async with client.get(path(uri), headers={"Accept": accept}) as answer:
@@ -192,7 +192,7 @@ async def test_a_manifest_with_another_tenants_part_is_refused(
 ) -> None:
     payloads, story = stand.runtime.payloads, Story(stand.log.ids.take(100)[0])
     foreign = await payloads.put(Scope("globex", "care"), b"[1]", media_type=JSON)
-    forged = await payloads.put(SCOPE, encode_manifest([Part(1, foreign)]), media_type=MANIFEST)
+    forged = await payloads.put(SCOPE, encode_manifest([RowsPart(1, foreign)]), media_type=MANIFEST)
     await stand.log.store.append([story.began()])
     async with client.get(path(await _stored_rows(stand, story, forged))) as answer:
         assert answer.status == 403

@@ -176,7 +176,7 @@ async def test_an_execution_that_cannot_be_folded_holds_up_no_other(
     await stand.project()
 
     assert [row.key for row in stand.store.of(ExecutionRow)] == [(2000,)]
-    assert "execution/1000 is not shown" in caplog.text
+    assert "execution/1000 is not projected" in caplog.text
 
 
 class Stumbling(MemoryProjections):

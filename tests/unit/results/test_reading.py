@@ -16,7 +16,7 @@ from streams.payload.port import JSON, Scope
 from streams.results.reading import (
     MANIFEST,
     MOST_ROWS,
-    Part,
+    RowsPart,
     TooManyRows,
     encode_manifest,
     read_value,
@@ -115,7 +115,7 @@ async def test_a_reference_of_somebody_elses_result_is_a_value_like_any_other() 
     refs = [Reference.to_payload(one, page, store="s3", scope="execution") for one in names]
     given = [ref.to_json() for ref in refs]
     rows = await store.put(ACME, orjson.dumps(given), media_type=JSON)
-    manifest = encode_manifest([Part(3, rows, results_of(7, "load"))])
+    manifest = encode_manifest([RowsPart(3, rows, results_of(7, "load"))])
     whole = await store.put(ACME, manifest, media_type=MANIFEST)
     text = b"".join([piece async for piece in as_json(store, whole)])
     assert await read_value(store, whole) == orjson.loads(text) == ["a page", *given[1:]]

@@ -12,7 +12,7 @@ from streams.payload.arrow.rows import encode_rows
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
-from streams.results.reading import MANIFEST, Part, encode_manifest, read_value
+from streams.results.reading import MANIFEST, RowsPart, encode_manifest, read_value
 from streams.results.reference import Reference
 from streams.results.rendering import WHOLE_BYTES, TooLargeForJson, as_json
 
@@ -35,7 +35,7 @@ async def test_rows_are_the_same_in_pieces(rows: list[Any]) -> None:
     store = MemoryPayloadStore()
     ref = await arrow(store, rows)
     assert await rendered(store, ref) == rows
-    manifest = encode_manifest([Part(2, None), Part(len(rows), ref), Part(1, None)])
+    manifest = encode_manifest([RowsPart(2, None), RowsPart(len(rows), ref), RowsPart(1, None)])
     whole = await store.put(ACME, manifest, media_type=MANIFEST)
     assert (
         await rendered(store, whole) == await read_value(store, whole) == [None] * 2 + rows + [None]
@@ -52,7 +52,7 @@ async def test_rows_that_are_references_are_followed() -> None:
     ]
     rows = await arrow(store, [{"n": 1}, refs[0], {"n": 2}, refs[1]])
     listed = await store.put(ACME, b"[1, 2]", media_type=JSON)
-    parts = [Part(4, rows), Part(2, listed)]
+    parts = [RowsPart(4, rows), RowsPart(2, listed)]
     manifest = await store.put(ACME, encode_manifest(parts), media_type=MANIFEST)
     found = await rendered(store, manifest)
     assert found == [{"n": 1}, {"page": [1, 2]}, {"n": 2}, "plain", 1, 2]
@@ -71,7 +71,7 @@ async def test_a_part_that_is_damaged_or_no_rows_is_refused() -> None:
     store = MemoryPayloadStore()
     for data in (b'{"not": "rows"}', orjson.dumps("text")):
         part = await store.put(ACME, data, media_type=JSON)
-        manifest = await store.put(ACME, encode_manifest([Part(1, part)]), media_type=MANIFEST)
+        manifest = await store.put(ACME, encode_manifest([RowsPart(1, part)]), media_type=MANIFEST)
         with pytest.raises(PayloadCorrupt):
             await rendered(store, manifest)
 

@@ -13,7 +13,7 @@ from streams.payload.arrow.rows import decode_rows, encode_rows, rows_of
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
-from streams.results.reading import MANIFEST, Part, encode_manifest, read_value
+from streams.results.reading import MANIFEST, RowsPart, encode_manifest, read_value
 from streams.results.reference import Reference, result_uri
 from streams.results.stage_rows import TooLargeToJoin, read_stage, written
 
@@ -26,7 +26,7 @@ async def stage(store: MemoryPayloadStore, *frames: list[Any]) -> PayloadRef:
     for rows in frames:
         encoded, is_nothing = encode_rows(rows), all(row is None for row in rows)
         ref = await store.put(SCOPE, encoded.data, media_type=ARROW)
-        parts.append(Part(len(rows), None if is_nothing else ref))
+        parts.append(RowsPart(len(rows), None if is_nothing else ref))
     return await store.put(SCOPE, encode_manifest(parts), media_type=MANIFEST)
 
 

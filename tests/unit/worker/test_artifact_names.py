@@ -12,7 +12,7 @@ from streams.payload.content import reference_json
 from streams.payload.port import Scope
 from streams.playbook.model import Step
 from streams.results.lookup import Results
-from streams.results.reading import MANIFEST, Part, encode_manifest
+from streams.results.reading import MANIFEST, RowsPart, encode_manifest
 from streams.results.reference import Reference, results_of
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
@@ -111,7 +111,7 @@ async def test_a_part_may_be_had_of_what_is_too_large_as_a_whole(shop: Shop) -> 
 
 async def test_a_loops_rows_have_no_range_of_bytes(shop: Shop) -> None:
     world = shop.world
-    rows = encode_manifest([Part(2, None)])
+    rows = encode_manifest([RowsPart(2, None)])
     put = await world.payloads.put(Scope("acme", "care"), rows, media_type=MANIFEST)
     asked = reference_json(put)
     assert (await shop.ask(ref=asked)).data == [None, None]
@@ -153,7 +153,7 @@ class Loop(Shop):
         committed = await world.last()
         assert committed.type == "frame.committed"
         of = results_of(EXECUTION_ID, "load")
-        rows = encode_manifest([Part(2, committed.payload_ref, of)])
+        rows = encode_manifest([RowsPart(2, committed.payload_ref, of)])
         put = await world.payloads.put(Scope("acme", "care"), rows, media_type=MANIFEST)
         ref = Reference.to_rows(EXECUTION_ID, "load", 3001, put).to_json()
         meta = {"result_id": "3001", "store": "object", "scope": "permanent", "task": "load"}
@@ -201,7 +201,7 @@ async def test_a_row_that_an_author_made_up_ends_nothing(end: Any) -> None:
     rows = await payloads.put(
         scope, orjson.dumps([{**row, "expires_at": end}]), media_type="application/json"
     )
-    made = await payloads.put(scope, encode_manifest([Part(1, rows)]), media_type=MANIFEST)
+    made = await payloads.put(scope, encode_manifest([RowsPart(1, rows)]), media_type=MANIFEST)
     assert (await loop.ask(ref=reference_json(made))).data == [5]
 
 

@@ -11,7 +11,7 @@ from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
 from streams.playbook.expressions import compile_value
 from streams.playbook.template_compiler import list_positions
-from streams.results.reading import MANIFEST, Part, encode_manifest, read_some
+from streams.results.reading import MANIFEST, RowsPart, encode_manifest, read_some
 from tests.support.planner.with_worker import whole
 from tests.support.worker.memory import FakeTool, ok
 from tests.unit.worker.test_transparent import counted
@@ -78,7 +78,7 @@ async def test_frames_whose_length_nobody_vouches_for_are_all_read() -> None:
     for rows, counted_rows in ((["a", "b"], None), (["c"], 1)):
         data = encode_rows(rows).data
         ref = await store.put(SCOPE, data, media_type=ARROW, row_count=counted_rows)
-        parts.append(Part(1, ref))
+        parts.append(RowsPart(1, ref))
     manifest = await store.put(SCOPE, encode_manifest(parts), media_type=MANIFEST)
     assert await read_some(store, manifest, [1]) == ["a", "b", "c"]
 

@@ -101,7 +101,7 @@ async def test_what_was_given_is_dropped_when_its_lease_ends():
     with here.attempt(lease_s=0.001):
         await here.find("pg")
         async with asyncio.timeout(30):
-            while here.credentials._kept:  # noqa: ASYNC110 - a timer drops it
+            while here.credentials._cached:  # noqa: ASYNC110 - a timer drops it
                 await asyncio.sleep(0.001)
         await here.find("pg")
     assert len(here.server.asked) == 2
@@ -111,7 +111,7 @@ async def test_an_answer_that_comes_after_the_lease_is_not_kept():
     here = World()
     with here.attempt(lease_s=0.0):
         await here.find("pg")
-        assert not here.credentials._kept
+        assert not here.credentials._cached
 
 
 async def test_the_deployments_own_are_found_without_asking():

@@ -14,7 +14,7 @@ from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
 from streams.planner import decision_inputs
 from streams.planner.decision_inputs import Unreadable
-from streams.results.reading import MANIFEST, Part, TooLargeToRead, encode_manifest, read_value
+from streams.results.reading import MANIFEST, RowsPart, TooLargeToRead, encode_manifest, read_value
 from streams.results.reference import Reference
 from streams.results.stage_rows import TooLargeToJoin, read_stage
 from streams.worker.attempt.input import Documents
@@ -41,7 +41,7 @@ async def manifest(store: MemoryPayloadStore, *frames: list[Any]) -> PayloadRef:
     parts = []
     for rows in frames:
         data = encode_rows(rows).data
-        parts.append(Part(len(rows), await store.put(SCOPE, data, media_type=ARROW)))
+        parts.append(RowsPart(len(rows), await store.put(SCOPE, data, media_type=ARROW)))
     return await store.put(SCOPE, encode_manifest(parts), media_type=MANIFEST)
 
 
