@@ -1,0 +1,28 @@
+"""Chooses the adapters of every port; no other package does."""
+
+from streams.app.credentials import credentials_of, keys_of, providers_of, worker_token_of
+from streams.app.log import Log, catalog_of, open_log, open_pool, open_registry, producer
+from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
+from streams.app.roles import NODE_ROLES, ROLES
+from streams.payload.objects.open import open_payloads, open_shelves
+
+__all__ = [
+    "NODE_ROLES",
+    "ROLES",
+    "Log",
+    "catalog_of",
+    "credentials_of",
+    "keys_of",
+    "open_collector",
+    "open_copies",
+    "open_log",
+    "open_payloads",
+    "open_pool",
+    "open_registry",
+    "open_shelves",
+    "open_tiers",
+    "producer",
+    "providers_of",
+    "sharing_terms",
+    "worker_token_of",
+]

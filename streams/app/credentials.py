@@ -1,0 +1,72 @@
+"""Opens the stored credentials, their keys and the external secret providers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from streams.app.log import Log, producer
+from streams.clock import SystemClock
+from streams.credential.environment import EnvironmentProvider
+from streams.credential.errors import BadCredential
+from streams.credential.file import FileProvider
+from streams.credential.keys import Keys, keys_from
+from streams.credential.port import Provider
+from streams.credential.postgres import PostgresCredentials
+from streams.settings import Settings
+
+
+def credentials_of(log: Log, settings: Settings) -> PostgresCredentials:
+    """Return the stored credentials beside a log."""
+    return PostgresCredentials(
+        log.pool,
+        codec=log.codec,
+        take_ids=log.ids.take,
+        producer=producer(settings, "api"),
+        now=SystemClock().now,
+    )
+
+
+def keys_of(settings: Settings) -> Keys:
+    """Return the keys that encrypt credentials."""
+    chosen = settings.credential_store
+    return keys_from(chosen.key.get_secret_value() if chosen.key else None, chosen.key_file)
+
+
+def providers_of(settings: Settings) -> dict[str, Provider]:
+    """Return the external secret providers in the settings, by the prefix of their names."""
+    chosen, found = settings.credential_store.providers, dict[str, Provider]()
+    if chosen.environment:
+        found["env"] = EnvironmentProvider(os.environ)
+    if chosen.file is not None:
+        found["file"] = FileProvider(Path(chosen.file.folder))
+    if (aws := chosen.aws) is not None:
+        # Its client takes a quarter of a second to import, and few deployments need it.
+        from streams.credential.aws import AwsProvider
+
+        found["aws"] = AwsProvider(
+            region=aws.region,
+            endpoint=aws.endpoint,
+            prefix=aws.prefix,
+            timeout_s=float(aws.timeout_seconds),
+        )
+    return found
+
+
+def worker_token_of(settings: Settings) -> str | None:
+    """Return the token with which workers request secrets from the API, or None.
+
+    Raises:
+        BadCredential: the token file cannot be read.
+    """
+    chosen = settings.credential_store
+    if chosen.worker_token is not None:
+        return chosen.worker_token.get_secret_value() or None
+    if chosen.worker_token_file is None:
+        return None
+    try:
+        return Path(chosen.worker_token_file).read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not a text file"
+        where = f"credential_store.worker_token_file: {chosen.worker_token_file}"
+        raise BadCredential(f"{where} cannot be read ({why}); put the token there") from None

@@ -1,0 +1,123 @@
+"""Opens the log in Postgres, and the catalog in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import aiohttp
+import asyncpg
+
+from streams.catalog.catalog import Catalog
+from streams.catalog.postgres import PostgresCatalogEvents
+from streams.clock import SystemClock
+from streams.events.codec import Codec
+from streams.events.locator import Locator
+from streams.ids import Snowflakes
+from streams.log.appender import LANES, Appender
+from streams.log.errors import LogUnavailable
+from streams.log.postgres import PostgresEventStore
+from streams.log.worker_ids import hold_worker_id
+from streams.payload.port import PayloadStore
+from streams.postgres import connecting
+from streams.resources import folder
+from streams.schema.registry import FileRegistry, SchemaRegistry
+from streams.schema.registry_external import ExternalRegistry, RegistryClient
+from streams.schema.registry_postgres import DatabaseRegistry
+from streams.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """An open log: the store, its id generator, and the codec of its envelopes."""
+
+    store: PostgresEventStore
+    ids: Snowflakes
+    codec: Codec
+    pool: asyncpg.Pool
+    sealer: str
+    """The implementation that seals events: native or python."""
+
+
+@asynccontextmanager
+async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> AsyncIterator[Log]:
+    """Open the log for appending and reading, as a process of this role.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+        ClockSkew: this machine's clock is too far off.
+    """
+    database = settings.event_store.canonical_connection
+    async with open_registry(settings) as registry, open_pool(database.dsn("append")) as pool:
+        codec = await Codec.open(registry)
+        holder = f"{settings.runtime.node_id}/{os.getpid()}/{uuid4().hex}"
+        async with hold_worker_id(pool, SystemClock(), holder) as lease:
+            ids = Snowflakes(SystemClock(), lease)
+            async with Appender(
+                database.dsn("append"),
+                codec=codec,
+                take_ids=ids.take,
+                producer=producer(settings, role),
+                lanes=lanes,
+            ) as appender:
+                store = PostgresEventStore(appender, pool, codec)
+                yield Log(store, ids, codec, pool, appender.sealer)
+
+
+def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
+    """Return the catalog in a log; playbooks too long for an event need the payload store."""
+    return Catalog(
+        log.store,
+        PostgresCatalogEvents(log.pool, log.codec),
+        next_id=log.ids.next,
+        clock=SystemClock(),
+        payloads=payloads,
+    )
+
+
+def producer(settings: Settings, role: str) -> str:
+    """Return the locator that events of this process carry, for example as a worker."""
+    runtime = settings.runtime
+    place = Locator(
+        runtime.tenant_id,
+        runtime.organization_id,
+        cluster=runtime.cluster_id,
+        region=runtime.region,
+        zone=runtime.zone,
+        node=runtime.node_id,
+        process=str(os.getpid()),
+    )
+    return str(place.thing(role, runtime.shard_id))
+
+
+@asynccontextmanager
+async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
+    """Open the registry that the settings name."""
+    chosen = settings.serialization.schema_registry
+    if chosen.backend == "db":
+        async with open_pool(settings.event_store.canonical_connection.dsn("append")) as pool:
+            yield DatabaseRegistry(pool)
+    elif chosen.backend == "external":
+        assert chosen.url is not None
+        async with aiohttp.ClientSession() as session:
+            yield ExternalRegistry(RegistryClient(chosen.url, session))
+    else:
+        yield FileRegistry(Path(chosen.path) if chosen.path else folder("avro_schemas"))
+
+
+@asynccontextmanager
+async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    """Open a small pool of connections.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+    """
+    with connecting(LogUnavailable):
+        # Two: the connections of all roles together must fit a small server.
+        pool = await asyncpg.create_pool(dsn, min_size=1, max_size=2, timeout=10)
+    async with pool:
+        yield pool
