@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
+from streams.cli.bench_run import measure
 from streams.cli.options import (
     COUNT,
     SECONDS,
@@ -22,10 +17,10 @@ from streams.cli.options import (
     options,
     settings_options,
 )
+from streams.cli.output import say
 
 if TYPE_CHECKING:
-    from streams.dev.bench.report import BenchReport
-    from streams.settings import Settings
+    pass
 
 SHARE = click.FloatRange(0, 1)
 _bench_options = options(
@@ -67,10 +62,14 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
     """
     from streams.dev.bench.append import bench_append
 
-    async def run(settings: Settings, folder: Path) -> BenchReport:
-        return await bench_append(settings, folder, events=events, rounds=rounds, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+    measure(
+        lambda settings, folder: bench_append(
+            settings, folder, events=events, rounds=rounds, say=say
+        ),
+        file,
+        data,
+        as_json,
+    )
 
 
 @bench.command()
@@ -97,10 +96,14 @@ def mirror(
     """
     from streams.dev.bench.mirror import bench_mirror
 
-    async def run(settings: Settings, _: Path) -> BenchReport:
-        return await bench_mirror(settings, events=events, rounds=rounds, seconds=seconds, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+    measure(
+        lambda settings, _: bench_mirror(
+            settings, events=events, rounds=rounds, seconds=seconds, say=say
+        ),
+        file,
+        data,
+        as_json,
+    )
 
 
 @bench.command()
@@ -121,10 +124,12 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
     """
     from streams.dev.bench.ipc import bench_ipc
 
-    async def run(settings: Settings, _: Path) -> BenchReport:
-        return await bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
+    measure(
+        lambda settings, _: bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=say),
+        file,
+        data,
+        as_json,
+    )
 
 
 @bench.command()
@@ -178,17 +183,20 @@ def pft(
     from streams.dev.bench.mock_server import MockWorld
     from streams.dev.bench.pft import bench_pft
 
-    async def run(settings: Settings, folder: Path) -> BenchReport:
-        return await bench_pft(
+    measure(
+        lambda settings, folder: bench_pft(
             settings,
             folder,
             world=MockWorld(**world),
             frame_size=frame_size,
             timeout_s=timeout_s,
-            say=_say,
-        )
-
-    _finish(asyncio.run(_on_a_stack(file, data, run, workers=workers)), as_json)
+            say=say,
+        ),
+        file,
+        data,
+        as_json,
+        workers=workers,
+    )
 
 
 @bench.command()
@@ -203,10 +211,13 @@ def latency(file: Path | None, data: Path | None, as_json: bool, executions: int
     """
     from streams.dev.bench.latency import bench_latency
 
-    async def run(settings: Settings, _: Path) -> BenchReport:
-        return await bench_latency(settings, executions=executions, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
+    measure(
+        lambda settings, _: bench_latency(settings, executions=executions, say=say),
+        file,
+        data,
+        as_json,
+        workers=1,
+    )
 
 
 @bench.command()
@@ -221,10 +232,13 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
     """
     from streams.dev.bench.frames import bench_frames
 
-    async def run(settings: Settings, folder: Path) -> BenchReport:
-        return await bench_frames(settings, folder, frames=frames, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
+    measure(
+        lambda settings, folder: bench_frames(settings, folder, frames=frames, say=say),
+        file,
+        data,
+        as_json,
+        workers=1,
+    )
 
 
 @bench.command()
@@ -248,12 +262,15 @@ def payload(
     """
     from streams.dev.bench.payload import bench_payload
 
-    async def run(settings: Settings, folder: Path) -> BenchReport:
-        return await bench_payload(
-            settings, folder, megabytes=megabytes, small=small, same=same, say=_say
-        )
-
-    _finish(asyncio.run(_on_a_stack(file, data, run, workers=1)), as_json)
+    measure(
+        lambda settings, folder: bench_payload(
+            settings, folder, megabytes=megabytes, small=small, same=same, say=say
+        ),
+        file,
+        data,
+        as_json,
+        workers=1,
+    )
 
 
 @bench.command()
@@ -274,81 +291,9 @@ def collect(
     """
     from streams.dev.bench.collect import bench_collect
 
-    async def run(settings: Settings, _: Path) -> BenchReport:
-        return await bench_collect(settings, seconds=60 * minutes, writers=writers, say=_say)
-
-    _finish(asyncio.run(_on_a_stack(file, data, run)), as_json)
-
-
-async def _on_a_stack(
-    file: Path | None,
-    data: Path | None,
-    run: Callable[[Any, Path], Awaitable[BenchReport]],
-    *,
-    workers: int = 0,
-) -> BenchReport:
-    """Run a bench; one that needs our roles says how many workers a stack of its own gets."""
-    async with _stack(file, data, workers) as (settings, folder):
-        return await run(settings, folder)
-
-
-@asynccontextmanager
-async def _stack(
-    file: Path | None, data: Path | None, workers: int
-) -> AsyncIterator[tuple[Settings, Path]]:
-    """Use the servers of a file that was named, else the stack that is up, else one of its own.
-
-    A streams.yaml that merely lies here may name anybody's servers: nobody asked to load those.
-    """
-    from streams.local.settings import load_settings
-    from streams.local.stack import running
-    from streams.local.state import find_stack
-
-    state = find_stack(data)
-    if file is not None:
-        folder = state.data if state else Path(tempfile.gettempdir())
-        yield load_settings(file, data).settings, folder
-        return
-    if state is not None:
-        yield load_settings(None, state.data).settings, state.data
-        return
-    with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=Path.cwd()) as made:
-        _say("no stack is up: starting one for this bench")
-        async with running(Path(made), roles=_roles(workers)):
-            yield load_settings(None, Path(made)).settings, Path(made)
-
-
-def _roles(workers: int) -> dict[str, int]:
-    from streams.roles.start import existing_roles
-
-    if not workers:
-        return {}
-    return {role: workers if role == "worker" else 1 for role in existing_roles()}
-
-
-def _finish(report: BenchReport, as_json: bool) -> None:
-    if as_json:
-        body = {**report.figures, "faults": list(report.faults)}
-        click.echo(orjson.dumps(body).decode())
-    else:
-        lines = dict(_lines(report.figures))
-        width = max(map(len, lines))
-        for name, value in lines.items():
-            click.echo(f"{name:<{width}}  {value:>12}")
-        for fault in report.faults:
-            click.echo(f"FAULT: {fault}")
-    if report.faults:
-        sys.exit(1)
-
-
-def _lines(figures: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Tell each figure in words of its own, also those by process."""
-    for name, value in figures.items():
-        if isinstance(value, Mapping):
-            yield from _lines(value, f"{before}{name}: ")
-        else:
-            yield before + name, value if isinstance(value, str) else f"{value:,}"
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
+    measure(
+        lambda settings, _: bench_collect(settings, seconds=60 * minutes, writers=writers, say=say),
+        file,
+        data,
+        as_json,
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streams.cli.options import SECONDS, options, settings_options
+from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def apply(
       streams connectors apply
       streams connectors apply noetl-mirror --dry-run
     """
-    settings = _settings(file, data)
+    settings = settings_of(file, data)
     wanted = _rendered(settings, name)
     if dry_run:
         shown = {one.name: dict(one.config) for one in wanted}
@@ -82,7 +83,7 @@ def apply(
 
     done = _with_connect(settings, work)
     if as_json:
-        click.echo(json.dumps({"connectors": done}))
+        print_json({"connectors": done})
     else:
         for connector, what in done.items():
             click.echo(f"{connector}: {what['outcome']}, {what['state'].lower()}")
@@ -103,9 +104,9 @@ def status(name: str | None, file: Path | None, data: Path | None, as_json: bool
     async def work(connect: ConnectClient) -> list[ConnectorStatus]:
         return [await connect.status(one) for one in ([name] if name else await connect.names())]
 
-    found = _with_connect(_settings(file, data), work)
+    found = _with_connect(settings_of(file, data), work)
     if as_json:
-        click.echo(json.dumps({"connectors": [_as_json(one) for one in found]}))
+        print_json({"connectors": [_as_json(one) for one in found]})
     else:
         for one in found:
             click.echo(str(one))
@@ -151,20 +152,14 @@ def restart(
                 await connect.wait_until_running(one, timeout_s=timeout_s)
         return restarted
 
-    restarted = _with_connect(_settings(file, data), work)
+    restarted = _with_connect(settings_of(file, data), work)
     if as_json:
-        click.echo(json.dumps({"restarted": restarted, "dry_run": dry_run}))
+        print_json({"restarted": restarted, "dry_run": dry_run})
     else:
         for one in restarted:
             click.echo(f"{one}: {'would be restarted' if dry_run else 'restarted, running'}")
         if not restarted:
             click.echo("nothing to restart")
-
-
-def _settings(file: Path | None, data: Path | None) -> Settings:
-    from streams.local.settings import load_settings
-
-    return load_settings(file, data).settings
 
 
 def _rendered(settings: Settings, name: str | None) -> list[Connector]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from streams.cli.credential_keys import new_key_command, rekey_command
 from streams.cli.options import config_option, data_option, json_option, options, settings_options
+from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def set_command(
     if not dry_run:
         told = _told(asyncio.run(_set(name, kind, fields, tenant, organization, file, data)))
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, **told}).decode())
+        print_json({"dry_run": dry_run, **told})
         return
     what = "can be stored" if dry_run else f"is stored, revision {told['revision']}"
     click.echo(f"{name} ({kind}: {', '.join(told['fields'])}) {what}")
@@ -125,7 +125,7 @@ def list_command(
 
     entries = asyncio.run(run())
     if as_json:
-        click.echo(orjson.dumps({"credentials": [_told(entry) for entry in entries]}).decode())
+        print_json({"credentials": [_told(entry) for entry in entries]})
         return
     for entry in entries:
         when = f"{entry.updated_at:%Y-%m-%d %H:%M:%S}Z"
@@ -170,7 +170,7 @@ def rm_command(
 
     asyncio.run(run())
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, "removed": name}).decode())
+        print_json({"dry_run": dry_run, "removed": name})
     else:
         click.echo(f"{name} can be removed" if dry_run else f"{name} is removed")
 
@@ -228,10 +228,9 @@ async def _store(
     file: Path | None, data: Path | None, tenant: str | None, organization: str | None
 ) -> AsyncIterator[tuple[PostgresCredentials, Scope, Settings]]:
     from streams.app import credentials_of, open_log
-    from streams.local.settings import load_settings
     from streams.payload.port import Scope
 
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     runtime = settings.runtime
     scope = Scope(tenant or runtime.tenant_id, organization or runtime.organization_id)
     async with open_log(settings, role="api", lanes=1) as log:

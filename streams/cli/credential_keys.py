@@ -11,6 +11,7 @@ import click
 import orjson
 
 from streams.cli.options import json_option, settings_options
+from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def rekey_command(
     """
     done = asyncio.run(_rekey(new_key, dry_run, file, data))
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, **asdict(done)}).decode())
+        print_json({"dry_run": dry_run, **asdict(done)})
         return
     would = "would be sealed" if dry_run else "sealed"
     click.echo(f"{done.resealed} {would} anew, {done.current} had the current key already")
@@ -82,9 +83,8 @@ async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | No
     from streams.credential.postgres import PostgresVault
     from streams.credential.rekey import rekey
     from streams.data_folder import write_private
-    from streams.local.settings import load_settings
 
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     keys, owner = keys_of(settings)(), settings.event_store.canonical_connection.dsn("owner")
     async with open_pool(owner) as pool:
         if not is_new:

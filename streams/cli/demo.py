@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from streams.cli.options import COUNT, json_option
+from streams.cli.output import print_json
 
 if TYPE_CHECKING:
     from streams.dev.bench.mock_server import MockWorld
@@ -110,7 +110,7 @@ def _cancel_on_signal() -> None:
 
 def _print(told: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(orjson.dumps(told).decode())
+        print_json(told)
         return
     click.echo("")
     for line in _summary(told):

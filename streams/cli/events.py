@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import orjson
 
 from streams.cli.options import json_option
+from streams.cli.output import print_json
 
 
 @click.group()
@@ -43,7 +43,7 @@ def list_command(root: str | None, as_json: bool) -> None:
             | {"writer": k.writer, "claim": k.claim, "ends": k.ends, "why": k.why}
             for k in kinds
         ]
-        click.echo(orjson.dumps({"events": rows}).decode())
+        print_json({"events": rows})
         return
     for kind in kinds:
         click.echo(f"{kind.name:<24} {kind.root:<11} {kind.writer:<10} {kind.why}")
@@ -67,7 +67,7 @@ def document(out: Path, dry_run: bool, as_json: bool) -> None:
     if not dry_run:
         out.write_text(page, encoding="utf-8")
     if as_json:
-        click.echo(orjson.dumps({"written": None if dry_run else str(out)}).decode())
+        print_json({"written": None if dry_run else str(out)})
     else:
         click.echo(page if dry_run else f"wrote {out}")
 
@@ -90,6 +90,6 @@ def generate(dry_run: bool, as_json: bool) -> None:
     if not dry_run:
         TYPES_FILE.write_text(text, encoding="utf-8")
     if as_json:
-        click.echo(orjson.dumps({"written": None if dry_run else str(TYPES_FILE)}).decode())
+        print_json({"written": None if dry_run else str(TYPES_FILE)})
     else:
         click.echo(text if dry_run else f"wrote {TYPES_FILE}")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from streams.cli.options import COUNT, settings_options
+from streams.cli.output import print_json, settings_of
 from streams.cli.steering import cancel, resume, suspend
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def list_command(
       streams execution list --limit 5
       streams execution list --path examples/pft --json
     """
-    rows = asyncio.run(_list(_settings(file, data), status, path, before, limit))
+    rows = asyncio.run(_list(settings_of(file, data), status, path, before, limit))
     if as_json:
-        _print_json({"executions": rows})
+        print_json({"executions": rows})
         return
     for row in rows:
         took = _seconds(row["start_time"], row["end_time"])
@@ -71,9 +71,9 @@ def show(execution_id: int, file: Path | None, data: Path | None, as_json: bool)
     Example:
       streams execution show 334285732872290304
     """
-    shown = asyncio.run(_show(_settings(file, data), execution_id))
+    shown = asyncio.run(_show(settings_of(file, data), execution_id))
     if as_json:
-        _print_json(shown)
+        print_json(shown)
         return
     for name in ("execution_id", "path", "version", "status", "start_time", "end_time", "error"):
         if shown.get(name) is not None:
@@ -107,9 +107,9 @@ def events(
     Example:
       streams execution events 334285732872290304 --after 100
     """
-    told = asyncio.run(_events(_settings(file, data), execution_id, after, limit))
+    told = asyncio.run(_events(settings_of(file, data), execution_id, after, limit))
     if as_json:
-        _print_json({"events": told})
+        print_json({"events": told})
         return
     for one in told:
         what = one.get("error") or one.get("status") or ""
@@ -121,12 +121,6 @@ def events(
 
 for steering in (cancel, suspend, resume):
     execution.add_command(steering)
-
-
-def _settings(file: Path | None, data: Path | None) -> Settings:
-    from streams.local.settings import load_settings
-
-    return load_settings(file, data).settings
 
 
 async def _list(
@@ -185,7 +179,3 @@ async def _events(
 
 def _seconds(start: Any, end: Any) -> str:
     return f"{(end - start).total_seconds():.1f} s" if start and end else ""
-
-
-def _print_json(value: object) -> None:
-    click.echo(orjson.dumps(value).decode())

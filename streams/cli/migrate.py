@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import click
-import orjson
 
 from streams.cli.options import settings_options
+from streams.cli.output import print_json, settings_of
 
 
 @click.command()
@@ -27,16 +27,15 @@ def migrate(
       streams migrate --dry-run --json
       streams migrate --to 4 --yes
     """
-    from streams.local.settings import load_settings
     from streams.log.migrate import migrate as run
 
-    dsn = load_settings(file, data).settings.event_store.canonical_connection.dsn("owner")
+    dsn = settings_of(file, data).event_store.canonical_connection.dsn("owner")
     if to is not None and not yes and not dry_run:
         planned = asyncio.run(run(dsn, to=to, dry_run=True))
         if any(step.startswith("down") for step in planned):
             click.confirm(f"This undoes: {', '.join(planned)}. Go on?", abort=True, err=True)
     done = asyncio.run(run(dsn, to=to, dry_run=dry_run))
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, "steps": done}).decode())
+        print_json({"dry_run": dry_run, "steps": done})
     else:
         click.echo("\n".join(done) or "nothing to do: the database is up to date")

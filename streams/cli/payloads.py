@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from streams.cli.options import settings_options
+from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.collector.collect import Report
@@ -112,7 +112,7 @@ def expire_command(
         raise click.UsageError("give the name of a result, or --execution ID")
     ended = asyncio.run(_expire(file, data, ref, execution, dry_run=dry_run))
     if as_json:
-        click.echo(orjson.dumps(asdict(ended)).decode())
+        print_json(asdict(ended))
         return
     would = "would be " if dry_run else ""
     click.echo(f"{len(ended.results):,} results of execution {ended.execution_id} {would}expired")
@@ -140,9 +140,8 @@ def report_command(file: Path | None, data: Path | None, as_json: bool, verify: 
 async def _collect(file: Path | None, data: Path | None, **options: Any) -> Report:
     from streams.app import open_collector
     from streams.collector.collect import collect
-    from streams.local.settings import load_settings
 
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     async with open_collector(settings) as ports:
         return await collect(ports, retention=settings.payload_store.gc.retention, **options)
 
@@ -152,9 +151,8 @@ async def _expire(
 ) -> Ended:
     from streams.app import open_collector
     from streams.collector.manual import end_execution, end_result
-    from streams.local.settings import load_settings
 
-    async with open_collector(load_settings(file, data).settings) as ports:
+    async with open_collector(settings_of(file, data)) as ports:
         if ref is not None:
             return await end_result(ports, ref, dry_run=dry_run)
         assert execution is not None
@@ -163,7 +161,7 @@ async def _expire(
 
 def _finish(report: Report, as_json: bool) -> None:
     if as_json:
-        click.echo(orjson.dumps(asdict(report)).decode())
+        print_json(asdict(report))
     else:
         _say(report)
     if not report.is_whole:

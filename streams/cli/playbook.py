@@ -12,6 +12,7 @@ import click
 import orjson
 
 from streams.cli.options import json_option, settings_options
+from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
             {"file": str(file), "ok": made is not None, "problems": [_as_json(p) for p in problems]}
             for file, (made, problems) in found.items()
         ]
-        click.echo(orjson.dumps({"files": shown, "errors": len(bad)}).decode())
+        print_json({"files": shown, "errors": len(bad)})
     else:
         for file, (_, problems) in found.items():
             for problem in problems:
@@ -102,7 +103,7 @@ def register(
     else:
         shown = asyncio.run(_register(texts, path, file, data))
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, "registered": shown}).decode())
+        print_json({"dry_run": dry_run, "registered": shown})
         return
     for row in shown:
         if dry_run:
@@ -130,7 +131,7 @@ def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
     entries = asyncio.run(run())
     if as_json:
         rows = [_entry_as_json(entry) for entry in entries]
-        click.echo(orjson.dumps({"playbooks": rows}).decode())
+        print_json({"playbooks": rows})
         return
     for entry in entries:
         state = "  retired" if entry.is_retired else ""
@@ -162,7 +163,7 @@ def show(
 
     entry, content = asyncio.run(run())
     if as_json:
-        click.echo(orjson.dumps({**_entry_as_json(entry), "content": content}).decode())
+        print_json({**_entry_as_json(entry), "content": content})
     else:
         click.echo(content, nl=not content.endswith("\n"))
 
@@ -206,10 +207,9 @@ async def _register(
 @asynccontextmanager
 async def _catalog(file: Path | None, data: Path | None) -> AsyncIterator[tuple[Catalog, Scope]]:
     from streams.app import catalog_of, open_log, open_payloads
-    from streams.local.settings import load_settings
     from streams.payload.port import Scope
 
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_log(settings, role="api", lanes=1) as log, open_payloads(settings) as payloads:
         yield catalog_of(log, payloads), scope

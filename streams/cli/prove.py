@@ -7,28 +7,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-import orjson
 
 from streams.cli.options import json_option
+from streams.cli.output import print_json
 
 
 @click.command()
 @click.option("--only", help="Only claims whose name contains this.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/benchmarks.md"))
-@click.option("--dry-run", is_flag=True, help="Name the claims; measure nothing.")
+@click.option("--dry-run", is_flag=True, help="List the claims; measure nothing.")
 @json_option
 def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
-    """Measure every claim of every part anew; this may take long.
+    """Measure every claim again; this may take an hour.
 
-    The page is written only when all claims were asked for, anew after each of them. Exits
-    with 1 when one does not hold.
+    The page is written only when all claims are measured, and again after each of them.
+    Exits with 1 when one does not hold.
 
     \b
     Examples:
       streams prove
       streams prove --only mirror --json
     """
-    from streams.dev.bench.prove import claims, page
+    from streams.dev.bench.claims import claims
+    from streams.dev.bench.prove import page
     from streams.dev.bench.prove import prove as measure
 
     wanted = tuple(claim for claim in claims() if only is None or only in claim.name)
@@ -38,7 +39,7 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
     if dry_run:
         if as_json:
             planned = [{"claim": claim.name, "how": claim.how} for claim in wanted]
-            click.echo(orjson.dumps({"claims": planned}).decode())
+            print_json({"claims": planned})
         else:
             for claim in wanted:
                 click.echo(f"{claim.name}: {claim.how}")
@@ -52,7 +53,7 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
         found = [
             {"claim": p.claim.name, "holds": p.holds, "figures": dict(p.figures)} for p in proofs
         ]
-        click.echo(orjson.dumps({"claims": found}).decode())
+        print_json({"claims": found})
     elif only is None:
         click.echo(f"wrote {out}")
     if not all(proof.holds for proof in proofs):

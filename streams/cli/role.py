@@ -11,6 +11,7 @@ import click
 import orjson
 
 from streams.cli.options import config_option, data_option
+from streams.cli.output import settings_of
 from streams.errors import StreamsError
 from streams.redact import Formatter
 
@@ -36,13 +37,12 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     # Nothing that is imported is garbage: looking for some would take a tenth of the start.
     gc.disable()
     from streams.data_folder import layout_of
-    from streams.local.settings import load_settings
     from streams.roles.allocator import keep_small
     from streams.roles.start import find_role, run_role
 
     keep_small()
     body = find_role(role)
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     gc.freeze()
     gc.enable()
     _log_to_standard_error()

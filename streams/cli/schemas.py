@@ -52,7 +52,7 @@ def check(folder: Path | None, as_json: bool) -> None:
     verdicts = judge(_chosen(folder))
     broken = [one for one in verdicts if one.state is State.INCOMPATIBLE]
     if as_json:
-        _print_json({"compatible": not broken, "schemas": [_verdict(one) for one in verdicts]})
+        _print_indented({"compatible": not broken, "schemas": [_verdict(one) for one in verdicts]})
     else:
         for one in verdicts:
             released = f" (newest release: {one.newest.version})" if one.newest else ""
@@ -86,7 +86,7 @@ def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> Non
 
     made = pin(_chosen(folder), name, dry_run=dry_run)
     if as_json:
-        _print_json(
+        _print_indented(
             {
                 "name": made.name,
                 "version": made.version,
@@ -127,7 +127,7 @@ def list_(folder: Path | None, as_json: bool) -> None:
             }
             for pin in pins
         ]
-        _print_json({"schemas": rows})
+        _print_indented({"schemas": rows})
         return
     for pin in pins:
         click.echo(f"{pin.schema_id}  {pin.name}  version {pin.version}  {pin.file}")
@@ -166,7 +166,7 @@ def publish(
     done = asyncio.run(publish_to(url, pins, subjects, dry_run=dry_run))
     homeless = sorted({pin.name for pin in pins} - set(subjects))
     if as_json:
-        _print_json({**_publication(done, dry_run), "without_topic": homeless})
+        _print_indented({**_publication(done, dry_run), "without_topic": homeless})
         return
     verb = "would be registered" if dry_run else "registered"
     for one in done.added:
@@ -221,5 +221,5 @@ def _publication(done: Publication, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _print_json(value: object) -> None:
+def _print_indented(value: object) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

@@ -6,8 +6,8 @@ import logging
 import sys
 
 import click
-import orjson
 
+from streams.cli.output import print_json
 from streams.errors import Refused
 
 
@@ -51,7 +51,7 @@ def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
     if as_json:
         failures = [{"seed": one.seed, "problem": one.problem} for one in summary.failures]
         told = {"seeds": summary.seeds, "steps": summary.steps, "faults": dict(summary.faults)}
-        click.echo(orjson.dumps({**told, "failures": failures}).decode())
+        print_json({**told, "failures": failures})
     else:
         _print(summary.seeds, summary.steps, dict(summary.faults))
         for one in summary.failures:

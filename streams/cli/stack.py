@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from streams.cli.options import COUNT
+from streams.cli.output import print_json
 from streams.data_folder import layout_of
 from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
@@ -142,7 +142,7 @@ def status(data: Path | None, as_json: bool) -> None:
     state = read_supervised(folder)
     if state is None:
         if as_json:
-            click.echo(orjson.dumps({"up": False, "data": str(folder)}))
+            print_json({"up": False, "data": str(folder)})
             raise click.exceptions.Exit(StackNotUp.exit_code)
         raise StackNotUp(folder)
     _print_state(state, as_json)
@@ -161,7 +161,7 @@ def down(data: Path | None, as_json: bool) -> None:
     folder = layout_of(data).data
     was_up = shut_down(folder)
     if as_json:
-        click.echo(orjson.dumps({"stopped": was_up, "data": str(folder)}))
+        print_json({"stopped": was_up, "data": str(folder)})
     else:
         click.echo(f"the stack in {folder} {'has ended' if was_up else 'was not up'}")
 
@@ -175,7 +175,7 @@ def _print_up(folder: Path, as_json: bool) -> None:
 def _print_state(state: StackState, as_json: bool) -> None:
     described = describe(state)
     if as_json:
-        click.echo(orjson.dumps(described))
+        print_json(described)
         return
     click.echo(
         f"stack {described['phase']} in {described['data']} (profile {described['profile']})"

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from streams.cli.options import options, settings_options
+from streams.cli.output import settings_of
 
 if TYPE_CHECKING:
     from streams.app import Log
@@ -45,7 +46,7 @@ def cancel(
     Example:
       streams execution cancel 334285732872290304 --reason "wrong day"
     """
-    told = asyncio.run(_cancel(_settings(file, data), execution_id, by, reason, dry_run))
+    told = asyncio.run(_cancel(settings_of(file, data), execution_id, by, reason, dry_run))
     _print(told, as_json, f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
 
 
@@ -76,7 +77,7 @@ def suspend(
 
         return suspended(own, by=by, reason=reason, now=SystemClock().now())
 
-    settings = _settings(file, data)
+    settings = settings_of(file, data)
     told = asyncio.run(_steer(settings, execution_id, "suspended", next_of, dry_run))
     _print(told, as_json, f"{execution_id} {'would be suspended' if dry_run else 'is suspended'}")
 
@@ -104,7 +105,7 @@ def resume(
 
         return resumed(own, by=by, now=SystemClock().now())
 
-    settings = _settings(file, data)
+    settings = settings_of(file, data)
     told = asyncio.run(_steer(settings, execution_id, "resumed", next_of, dry_run))
     _print(told, as_json, f"{execution_id} {'would go on' if dry_run else 'goes on'}")
 
@@ -160,12 +161,6 @@ async def _opened(
         raise RootEnded(root, type)
     async with open_log(settings, role="cli", lanes=1) as log:
         yield log, root, head.scope
-
-
-def _settings(file: Path | None, data: Path | None) -> Settings:
-    from streams.local.settings import load_settings
-
-    return load_settings(file, data).settings
 
 
 def _print(told: dict[str, Any], as_json: bool, text: str) -> None:

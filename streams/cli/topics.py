@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streams.cli.options import SECONDS, config_option, data_option, json_option, options
+from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.topology import Profile, Topology
@@ -89,7 +89,7 @@ def apply(
     taken = broker.apply(topology)
     extra = broker.plan(topology).extra
     if as_json:
-        click.echo(json.dumps({"taken": [_as_json(step) for step in taken], "extra": extra}))
+        print_json({"taken": [_as_json(step) for step in taken], "extra": extra})
         return
     for step in taken:
         click.echo(str(step))
@@ -119,7 +119,7 @@ def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
         _write(target, page)
     if as_json:
         shown = {"path": str(target), "written": not dry_run}
-        click.echo(json.dumps({**shown, "page": page} if dry_run else shown))
+        print_json({**shown, "page": page} if dry_run else shown)
     else:
         click.echo(page if dry_run else f"wrote {target}")
 
@@ -127,13 +127,12 @@ def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
 def _open(
     file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float
 ) -> tuple[TopicAdmin, Topology]:
-    from streams.local.settings import load_settings
     from streams.resources import folder
     from streams.topology import load
     from streams.topology.broker import TopicAdmin
 
     topology = load(folder("topics"))
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     broker = TopicAdmin(settings.event_store.connection.url, timeout_s=timeout_s)
     return broker, topology.at(profile or broker.profile())
 
@@ -148,7 +147,7 @@ def _report_plan(plan: TopologyPlan, as_json: bool) -> None:
             "refused": plan.refused,
             "extra": plan.extra,
         }
-        click.echo(json.dumps(shown))
+        print_json(shown)
     else:
         for step in plan.steps:
             click.echo(str(step))

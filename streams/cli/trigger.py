@@ -11,6 +11,7 @@ import click
 import orjson
 
 from streams.cli.options import SECONDS, config_option, data_option, json_option, options
+from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -71,7 +72,6 @@ def trigger(
       streams trigger load/patients --set-json 'days=[1, 2]' --key nightly-2026-05-16
       streams trigger ./hello.yaml --wait --json
     """
-    from streams.local.settings import load_settings
 
     fields: dict[str, Any] = {
         "path": path,
@@ -86,16 +86,16 @@ def trigger(
     if is_file and playbook_version is not None:
         raise click.UsageError("--version names a registered version, and PATH is a file")
     if dry_run:
-        click.echo(orjson.dumps(_given(fields)).decode())
+        print_json(_given(fields))
         return
-    settings = load_settings(file, data).settings
+    settings = settings_of(file, data)
     if is_file:
         content = _text(Path(path))
         fields |= asyncio.run(_register(settings, content, tenant, organization, quiet=as_json))
     given = _given(fields)
     told, ending = asyncio.run(_trigger(settings, given, wait, timeout_s, quiet=as_json))
     if as_json:
-        click.echo(orjson.dumps(told).decode())
+        print_json(told)
     else:
         _say(told)
     if ending is not None and not ending.is_well:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from streams.cli.options import settings_options
+from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.settings import Settings
@@ -43,11 +43,10 @@ def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> No
       streams triggers reconcile
       streams triggers reconcile --json
     """
-    from streams.local.settings import load_settings
 
-    report = asyncio.run(_reconcile(load_settings(file, data).settings))
+    report = asyncio.run(_reconcile(settings_of(file, data)))
     if as_json:
-        click.echo(orjson.dumps(_report_json(report)).decode())
+        print_json(_report_json(report))
     else:
         _say(report)
     if not report.is_whole:

@@ -1,4 +1,4 @@
-"""Writers against the collector: nothing live may go, and everything else must."""
+"""Races writers against the collector: it removes every orphan and nothing live."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import uuid4
 
-import boto3
 import orjson
 
 from streams.app import Log, open_log, open_shelves
@@ -22,6 +20,7 @@ from streams.collector.collect import collect
 from streams.collector.port import Ports
 from streams.collector.postgres import open_ledger
 from streams.dev.bench.report import BenchReport
+from streams.dev.bench.s3 import scratch_bucket
 from streams.dev.scratch_database import scratch_database
 from streams.events.model import NewEvent, PayloadRef, Root, Routing
 from streams.payload.content import key_of, reference_json
@@ -34,12 +33,12 @@ from streams.settings import Settings
 GRACE = timedelta(seconds=3)
 _SHARED, _SMALL, _STREAMED = 30, 10, 5
 _ACME = Scope("acme", "care")
-_PATIENCE_S = 300.0
+_ORPHANS_GONE_S = 300.0
 
 
 @dataclass(slots=True)
 class WriterTally:
-    """What the writers saw."""
+    """What the writers did and found."""
 
     executions: int = 0
     abandoned: int = 0
@@ -57,21 +56,21 @@ async def bench_collect(
     grace: timedelta = GRACE,
     say: Callable[[str], None],
 ) -> BenchReport:
-    """Let writers store, name and forget payloads while a collector runs, then look.
+    """Let writers store, reference and drop payloads while a collector runs, then check.
 
-    Contents are few, so that writers store again what is being taken away; some are so large
-    that a writer who finds them in their place does not write, and some are streamed. Some are
-    stored and never named, or named only inside another payload; some executions wait for longer
-    than the grace before they name theirs.
+    Contents are few, so that writers store again what is being removed; some are so large that
+    a writer skips those that exist already, and some are streamed. Some are stored and never
+    referenced, or referenced only inside another payload; some executions wait for longer than
+    the grace before they reference theirs.
     """
     tally, known = WriterTally(), grace / 3
     runs: list[Collected] = []
     async with (
-        scratch_database(settings) as own,
-        _own_bucket(own) as place,
-        open_log(place, role="bench", lanes=2) as log,
-        open_ledger(place.event_store.canonical_connection.dsn("collect")) as ledger,
-        open_shelves(place) as shelves,
+        scratch_database(settings) as database,
+        scratch_bucket(database) as own,
+        open_log(own, role="bench", lanes=2) as log,
+        open_ledger(own.event_store.canonical_connection.dsn("collect")) as ledger,
+        open_shelves(own) as shelves,
     ):
         ports = Ports(ledger, log.store, shelves)
         stores = [
@@ -88,18 +87,18 @@ async def bench_collect(
             runs.append(await collect(ports, grace=grace, known=known, claim=True))
         await asyncio.gather(*working)
         say(f"{tally.executions:,} executions, {len(runs)} collections; waiting for the rest to go")
-        patience = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < patience:
+        until = time.monotonic() + _ORPHANS_GONE_S
+        while time.monotonic() < until:
             runs.append(last := await collect(ports, grace=grace, known=known, claim=True))
             if not (last.orphans or last.in_trash or last.purged or last.expired):
                 break
             await asyncio.sleep(0.5)
         for ref, content in tally.permanent.items():
             await _check(stores[0], ref, content, tally, "at the end")
-    return _told(tally, runs)
+    return _report(tally, runs)
 
 
-def _told(tally: WriterTally, runs: list[Collected]) -> BenchReport:
+def _report(tally: WriterTally, runs: list[Collected]) -> BenchReport:
     last = runs[-1]
     dangling = max(run.dangling_count for run in runs)
     orphans = last.orphans + last.in_trash
@@ -232,33 +231,3 @@ def _event(
         meta=meta,
         payload_ref=ref,
     )
-
-
-@asynccontextmanager
-async def _own_bucket(settings: Settings) -> AsyncIterator[Settings]:
-    """Yield settings that name a new bucket, which is removed afterwards."""
-    place = settings.payload_store.connection
-    name = f"scratch-{uuid4().hex}"
-    connection = place.model_copy(update={"bucket": name})
-    chosen = settings.payload_store.model_copy(update={"connection": connection})
-    own = settings.model_copy(update={"payload_store": chosen})
-    if place.access_key is None or place.secret_key is None:
-        raise ValueError("this bench needs an S3 server with given keys, such as the stack's own")
-    client = boto3.client(
-        "s3",
-        endpoint_url=place.endpoint,
-        region_name=place.region,
-        aws_access_key_id=place.access_key.get_secret_value(),
-        aws_secret_access_key=place.secret_key.get_secret_value(),
-    )
-    try:
-        await asyncio.to_thread(client.create_bucket, Bucket=name)
-        try:
-            yield own
-        finally:
-            async with open_shelves(own) as shelves:
-                async for stat in shelves.list():
-                    await shelves.remove(stat.key)
-            await asyncio.to_thread(client.delete_bucket, Bucket=name)
-    finally:
-        client.close()

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import orjson
 
 from streams.app import open_shelves
 from streams.dev.bench.large_result import has_roles, move_result
 from streams.dev.bench.report import BenchReport, Figure
+from streams.dev.bench.s3 import s3_client
 from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.settings import Settings
@@ -102,7 +102,7 @@ def _plain(settings: Settings) -> dict[str, Any]:
 
 def _raw_large(settings: Settings, folder: Path, megabytes: int) -> dict[str, float]:
     """Move a file of the same size with boto3, and copy it on the disk."""
-    client, bucket = _client(settings), settings.payload_store.connection.bucket
+    client, bucket = s3_client(settings), settings.payload_store.connection.bucket
     key = f"bench/raw-{uuid4().hex}/sha256/x"
     with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=folder) as name:
         source, target = Path(name, "source"), Path(name, "target")
@@ -157,7 +157,7 @@ async def _small(settings: Settings, count: int) -> dict[str, float]:
 
 
 def _raw_small(settings: Settings, count: int) -> dict[str, float]:
-    client, bucket = _client(settings), settings.payload_store.connection.bucket
+    client, bucket = s3_client(settings), settings.payload_store.connection.bucket
     keys = [f"bench/raw-{uuid4().hex}/sha256/{number}" for number in range(count)]
     body = os.urandom(SMALL_BYTES)
     try:
@@ -185,19 +185,6 @@ async def _same(settings: Settings, count: int) -> dict[str, float]:
         for ref in refs:
             await stores[0].delete(ref)
     return {"same_puts_per_s": round(count / seconds, 1), "objects_of_same": len(objects)}
-
-
-def _client(settings: Settings) -> Any:
-    place = settings.payload_store.connection
-    secrets = (place.access_key, place.secret_key)
-    access, secret = [None if one is None else one.get_secret_value() for one in secrets]
-    return boto3.client(
-        "s3",
-        endpoint_url=place.endpoint,
-        region_name=place.region,
-        aws_access_key_id=access,
-        aws_secret_access_key=secret,
-    )
 
 
 def _seconds(call: Callable[[], object]) -> float:

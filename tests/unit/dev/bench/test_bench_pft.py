@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from streams.cli.bench import _lines
+from streams.cli.bench_run import _lines
+from streams.dev.bench.claims import figures_of
 from streams.dev.bench.executions import ExecutionEnd
 from streams.dev.bench.log_counts import Counts
 from streams.dev.bench.mock_server import MockWorld
 from streams.dev.bench.pft import PftRun, _figures, vary
-from streams.dev.bench.prove import figures_of
 from streams.dev.bench.resource_usage import ResourceUsage, cpu_s, memory_mb
 from streams.dev.bench.row_check import RowCheck
 from streams.playbook.model import FramePolicy

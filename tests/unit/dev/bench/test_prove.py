@@ -7,19 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from streams.cli.bench import _finish
+from streams.cli.bench_run import print_report
 from streams.cli.prove import prove as command
+from streams.dev.bench.claims import claims, pytest_counts
 from streams.dev.bench.kafka_receiver import Received
 from streams.dev.bench.mirror import _tally
-from streams.dev.bench.prove import (
-    MeasuredClaim,
-    Proof,
-    Threshold,
-    claims,
-    page,
-    prove,
-    pytest_counts,
-)
+from streams.dev.bench.prove import MeasuredClaim, Proof, Threshold, page, prove
 from streams.dev.bench.report import BenchReport, middle, percentile
 
 
@@ -86,7 +79,7 @@ def test_a_bench_with_faults_exits_non_zero_and_prints_one_json_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        _finish(BenchReport({"x": 1}, ("2 events lost",)), as_json=True)
+        print_report(BenchReport({"x": 1}, ("2 events lost",)), as_json=True)
 
     assert capsys.readouterr().out == '{"x":1,"faults":["2 events lost"]}\n'
 
