@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from fastavro import parse_schema
+from fastavro.schema import SchemaParseException
+
 from streams.errors import Refused
 from streams.schema.avro_default import default_problem
 from streams.schema.avro_model import (
@@ -54,6 +57,11 @@ def parse(text: str) -> Schema:
         problem = default_problem(owner.default, owner.schema, reader.named)
         if problem:
             raise BadSchema(path, f"its default {problem}")
+    try:
+        # Writers use fastavro: it must take the schema, too (decimals, symbols, aliases).
+        parse_schema(source)
+    except SchemaParseException as error:
+        raise BadSchema("schema", str(error)) from error
     return Schema(root, reader.named)
 
 

@@ -259,6 +259,24 @@ def test_a_schema_that_is_not_avro_is_refused_by_path(schema: str, path: str, wo
     assert words in refused.value.why
 
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (record(field("x", {**COLOUR, "symbols": ["RED", "1-BLUE"]})), "symbol"),
+        (record(field("x", {**COLOUR, "symbols": ["RED", 5]})), "symbol"),
+        (record(field("x", DECIMAL)), "scale"),
+        (record(field("x", "int", aliases="y")), "aliases"),
+    ],
+)
+def test_a_schema_that_fastavro_refuses_is_refused(schema: str, words: str) -> None:
+    with pytest.raises(BadSchema) as refused:
+        parse(schema)
+    assert words in refused.value.why
+
+
 PRIMITIVES = ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 SAMPLES: dict[str, Any] = {
     "null": None,
