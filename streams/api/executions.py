@@ -21,6 +21,7 @@ from streams.payload.content import reference_from, reference_json
 from streams.payload.errors import PayloadMissing
 from streams.payload.port import JSON
 from streams.projector.core import View, absorb
+from streams.results.envelope import Envelope
 from streams.results.oversized_events import (
     Expired,
     absence,
@@ -34,7 +35,7 @@ _PAUSE_S = 0.025
 FOLD_AT_MOST = 20_000
 """Events that a request may fold; a longer execution is shown as far as it was projected."""
 RESOLVED_BYTES = 1 << 20
-"""Larger data of an event is told by its reference."""
+"""Of larger data of an event only the reference is returned."""
 MAX_PAGE = 1000
 
 
@@ -54,16 +55,16 @@ async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 async def _result(runtime: ApiRuntime, execution_id: int, row: dict[str, Any]) -> Any:
     """Return an execution's result with data that is elsewhere, where that can be had."""
-    told, given = row["result"], row.get("result_ref")
+    result, given = row["result"], row.get("result_ref")
     ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
     if ref is None or ref.media_type != JSON or ref.byte_length > RESOLVED_BYTES:
-        return told
+        return result
     expired = await _expired(runtime, Root("execution", execution_id), ref.sha256)
     try:
         data = await read_data(runtime.payloads, ref, expired)
     except PayloadMissing:
         data = absence(ref)
-    return {**(told or {}), "data": data}
+    return Envelope.parse(result).with_fields(data=data).to_json()
 
 
 async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> dict[str, Any] | None:
@@ -116,9 +117,9 @@ async def events(runtime: ApiRuntime, request: web.Request) -> web.Response:
     limit = number(request, "limit", 200, most=MAX_PAGE)
     root = Root("execution", execution_id)
     found = runtime.log.read_root(root, after_seq=after, through_seq=after + limit)
-    told = [event_json(await _whole(runtime, request, event)) async for event in found]
-    reached = told[-1]["seq"] if told else after
-    return json_response({"events": told, "next": reached if reached < head.seq else None})
+    page = [event_json(await _whole(runtime, request, event)) async for event in found]
+    reached = page[-1]["seq"] if page else after
+    return json_response({"events": page, "next": reached if reached < head.seq else None})
 
 
 async def _whole(runtime: ApiRuntime, request: web.Request, event: Event) -> Event:

@@ -14,6 +14,7 @@ from streams.events.locator import ResultUri, parse
 from streams.events.model import Root
 from streams.execution.suspension import own_stream
 from streams.results.lookup import NoSuchResult
+from streams.results.reference import Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ async def end_result(ports: Ports, uri: str, *, dry_run: bool = False) -> Ended:
         if event.type == "result.expired":
             raise EndedAlready(uri, event.ingest_time, str(event.meta["reason"]))
         if event.type == "result.stored":
-            ref = body(event.result).get("ref") or uri
+            ref = Reference(body(event.result)).uri or uri
     if ref != uri:
         raise NoSuchResult(uri)
     holding = await _holding(ports, name.execution_id)

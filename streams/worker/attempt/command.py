@@ -15,7 +15,7 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.completion import completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.lease import Lease, LeaseLost
-from streams.worker.attempt.row import Row, RowOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.attempt.secrets import holding
 from streams.worker.options import Options, Ports
 from streams.worker.port import Aside
@@ -78,7 +78,7 @@ def _ending(lease: Lease, fields: Mapping[str, Any]) -> CommandCompleted | Comma
 
 async def _work(attempt: Attempt) -> Mapping[str, Any]:
     """Return the fields of the event that ends the command."""
-    row = Row(0, attempt.scope)
+    row = PipelineRow(0, attempt.scope)
     if attempt.item.tool == "cursor.plan":
         ran = await _plan(attempt)
     else:

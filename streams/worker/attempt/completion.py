@@ -17,11 +17,11 @@ from streams.worker.attempt.context import Attempt
 from streams.worker.attempt.ctx_changes import serialize_ctx_changes
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.result_meta import serialize_meta
-from streams.worker.attempt.row import Row, RowOutcome, TaskOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
 from streams.worker.attempt.views import Placement
 
 
-async def completed(attempt: Attempt, ran: RowOutcome, row: Row) -> dict[str, Any]:
+async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> dict[str, Any]:
     """Return the fields of `command.completed`; whatever they refer to is durable by then."""
     envelope = Envelope({"status": "success", "meta": serialize_meta(ran.meta)})
     envelope = envelope.with_fields(**await serialize_ctx_changes(attempt, row.ctx))
@@ -29,7 +29,7 @@ async def completed(attempt: Attempt, ran: RowOutcome, row: Row) -> dict[str, An
     return {"status": "success", "result": envelope.to_json(), "payload_ref": payload}
 
 
-async def failed(attempt: Attempt, ran: RowOutcome, row: Row) -> dict[str, Any]:
+async def failed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> dict[str, Any]:
     """Return the fields of `command.failed`: the error, and the tasks' results until then."""
     error = ran.error or {}
     fields = failure(
@@ -53,7 +53,7 @@ def failure(kind: str, message: str, task: str = "") -> dict[str, Any]:
 
 
 async def _with_results(
-    attempt: Attempt, ran: RowOutcome, row: Row, envelope: Envelope
+    attempt: Attempt, ran: RowOutcome, row: PipelineRow, envelope: Envelope
 ) -> tuple[Envelope, PayloadRef | None]:
     """Return the envelope with the data and what other steps read of the tasks, and its payload."""
     outcomes = row.outcomes or {}

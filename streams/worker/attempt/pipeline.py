@@ -14,7 +14,7 @@ from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule, Sink, Task
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.eval_rules import delay, matching, usual
-from streams.worker.attempt.row import Row, RowOutcome, TaskOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
 from streams.worker.attempt.sink_scope import envelope_for, sink_scope
 from streams.worker.attempt.task_call import DEFERRED, Caller, TaskCalls, TaskResults
 from streams.worker.attempt.views import Placement, outcome_view, task_view
@@ -59,7 +59,7 @@ class Pipeline:
             if task.sink is not None:
                 self._sinks.setdefault(task.sink.of, []).append(place)
 
-    async def run(self, row: Row) -> RowOutcome:
+    async def run(self, row: PipelineRow) -> RowOutcome:
         """Run the pipeline once, its sinks included.
 
         Raises:
@@ -69,7 +69,7 @@ class Pipeline:
             return await self._run(row)
         return await self._persist(None, row, await self._run(row))
 
-    async def _run(self, row: Row) -> RowOutcome:
+    async def _run(self, row: PipelineRow) -> RowOutcome:
         place, outcome, label = 0, Outcome(status="success"), ""
         while place < len(self._tasks):
             task = self._tasks[place]
@@ -100,7 +100,7 @@ class Pipeline:
                 return RowOutcome.failed(task, "expression", str(refused))
         return RowOutcome("success", outcome.data, outcome.meta, task=label)
 
-    async def _persist(self, of: str | None, row: Row, ran: RowOutcome) -> RowOutcome:
+    async def _persist(self, of: str | None, row: PipelineRow, ran: RowOutcome) -> RowOutcome:
         """Run the sinks of a task, or of the step, and return how that ended.
 
         A reference goes to `meta.sink`; where nothing but the sink ran, it is the data.
@@ -125,7 +125,9 @@ class Pipeline:
             ran = replace(ran, data=data, meta={**ran.meta, "sink": persisted.data})
         return ran
 
-    async def _sink(self, place: int, sink: Sink, row: Row, ran: RowOutcome) -> RowOutcome | None:
+    async def _sink(
+        self, place: int, sink: Sink, row: PipelineRow, ran: RowOutcome
+    ) -> RowOutcome | None:
         """Run one sink for the outcome of a task or of the step; None: it has nothing to do."""
         envelope = envelope_for(sink, row.scope, ran.envelope)
         if envelope is None:
@@ -141,7 +143,7 @@ class Pipeline:
         error = {**_error_of(outcome), "task": label}
         return RowOutcome("error", ran.data, ran.meta, error, ran.task)
 
-    async def _jump(self, rule: Rule, row: Row) -> int:
+    async def _jump(self, rule: Rule, row: PipelineRow) -> int:
         """Return the place to continue from; yield to other tasks now and then."""
         row.jumps += 1
         if row.jumps > MAX_JUMPS:
@@ -152,7 +154,7 @@ class Pipeline:
             raise _Stuck(f"there is no task {rule.to!r} to jump to")
         return place
 
-    async def _task(self, place: int, row: Row) -> tuple[Outcome, Rule | None]:
+    async def _task(self, place: int, row: PipelineRow) -> tuple[Outcome, Rule | None]:
         """Call one task, again where a rule retries it, and return the rule to follow."""
         task, scope = self._tasks[place], row.scope
         count = row.calls[task.label] = row.calls.get(task.label, 0) + 1
@@ -201,7 +203,7 @@ class Pipeline:
         return replace(outcome, data={**outcome.data, "store": ref.store, "_ref": ref.uri})
 
 
-def _apply(rule: Rule, row: Row) -> None:
+def _apply(rule: Rule, row: PipelineRow) -> None:
     scope = row.scope
     # A change makes another mapping: rows share `ctx`, and deferred calls use what they saw.
     if rule.set_iter is not None:
@@ -232,7 +234,7 @@ def _both_failed(ran: RowOutcome, sink: RowOutcome) -> RowOutcome:
     return replace(ran, error={**first, "message": message})
 
 
-def _passed(sink: Sink, row: Row) -> RowOutcome:
+def _passed(sink: Sink, row: PipelineRow) -> RowOutcome:
     """Return the outcome of a step that passes on what its sink persists."""
     envelope: Any = sink.subject.render(row.scope) if sink.subject is not None else None
     whole = envelope if isinstance(envelope, Mapping) else {}

@@ -23,7 +23,7 @@ class TaskOutcome:
 
 
 @dataclass(slots=True)
-class Row:
+class PipelineRow:
     """One pass through a pipeline: its names, and what it has changed so far."""
 
     number: int

@@ -13,7 +13,7 @@ from streams.events.model import Json, PayloadRef
 from streams.playbook.model import Task
 from streams.results.reference import Reference
 from streams.worker.attempt.deferred import Deferral
-from streams.worker.attempt.row import Row
+from streams.worker.attempt.row import PipelineRow
 from streams.worker.attempt.secrets import concealed, concealed_error, concealed_value
 from streams.worker.attempt.sink_scope import reference_in
 from streams.worker.attempt.views import Placement
@@ -79,7 +79,7 @@ class TaskCalls:
         self._known = tuple(tools)
         self._savers = [saver_of(task, tools) if deferral else None for task in tasks]
 
-    async def call(self, place: int, row: Row, count: int, tries: int) -> Outcome:
+    async def call(self, place: int, row: PipelineRow, count: int, tries: int) -> Outcome:
         """Call the task at `place` for a row: its `count`-th call, its `tries`-th try."""
         task, tool = self._tasks[place], self._tools[place]
         if tool is None:
@@ -101,7 +101,9 @@ class TaskCalls:
             return outcome
         return replace(outcome, data=reference_in(reference, outcome.data))
 
-    async def _use(self, place: int, row: Row, tool: Tool, config: Config, call: Call) -> Outcome:
+    async def _use(
+        self, place: int, row: PipelineRow, tool: Tool, config: Config, call: Call
+    ) -> Outcome:
         saver = self._savers[place]
         try:
             if saver is not None and self._deferral is not None:

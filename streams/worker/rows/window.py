@@ -19,7 +19,7 @@ from streams.worker.attempt.commit import Commit
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.pipeline import Pipeline
-from streams.worker.attempt.row import Row, RowOutcome, TaskOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
 from streams.worker.options import Options
 from streams.worker.rows.cursors import Rows
 
@@ -97,7 +97,7 @@ class WindowRun:
 
     async def _lane(self, pipeline: Pipeline) -> None:
         while (number := self._begin()) is not None:
-            row = Row(number, self.scope_of(number))
+            row = PipelineRow(number, self.scope_of(number))
             ran = await pipeline.run(row)
             self._finish(row, ran)
 
@@ -122,7 +122,7 @@ class WindowRun:
             return False
         return self._clock.monotonic() - self._began >= bounds.duration_s
 
-    def _finish(self, row: Row, ran: RowOutcome) -> None:
+    def _finish(self, row: PipelineRow, ran: RowOutcome) -> None:
         self._retries += row.retries
         if ran.status == "error":
             error = ran.error or {}

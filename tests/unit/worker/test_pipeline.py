@@ -8,7 +8,7 @@ from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
 from streams.playbook.model import Task
 from streams.worker.attempt.pipeline import Pipeline
-from streams.worker.attempt.row import Row, RowOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.attempt.secrets import holding
 from streams.worker.attempt.task_call import Caller
 from streams.worker.errors import CredentialRefused
@@ -31,10 +31,10 @@ def scope(**more: Any) -> dict[str, Any]:
     return {"workload": {}, "ctx": {}, "vars": {}, "iter": {}, "args": {}, **more}
 
 
-async def run(tasks: list[Task], row: Row | None = None, **tools: Any) -> RowOutcome:
+async def run(tasks: list[Task], row: PipelineRow | None = None, **tools: Any) -> RowOutcome:
     tools.setdefault("noop", FakeTool(lambda config, call: ok()))
     pipeline = Pipeline(tasks, tools, CALLER, clock=SettableClock(), patience_s=1.0)
-    return await pipeline.run(row or Row(0, scope()))
+    return await pipeline.run(row or PipelineRow(0, scope()))
 
 
 async def test_the_last_tasks_data_is_the_result() -> None:
@@ -52,7 +52,7 @@ async def test_earlier_tasks_are_seen_by_label_with_their_datas_own_keys() -> No
 
 async def test_a_503_twice_then_success_succeeds_and_counts_two_retries() -> None:
     tool = FakeTool(first=[http_error(503), http_error(503)])
-    row = Row(0, scope())
+    row = PipelineRow(0, scope())
     ran = await run([task("fetch", "http", {"u": 1}, RETRY_503)], row, http=tool)
     assert ran.status == "success"
     assert row.retries == 2
@@ -149,7 +149,7 @@ async def test_a_jump_back_calls_under_a_new_number() -> None:
 
 async def test_set_ctx_is_seen_at_once_and_remembered() -> None:
     shared = {"kept": 1}
-    row = Row(0, scope(ctx=shared))
+    row = PipelineRow(0, scope(ctx=shared))
     tasks = [task("a", "noop", {}, rule(None, "continue", set_ctx={"last": "{{ ctx.kept + 1 }}"}))]
     tool = FakeTool()
     ran = await run([*tasks, task("b", "t", {"c": "{{ ctx }}"})], row, t=tool)
@@ -174,7 +174,7 @@ async def test_an_unknown_tool_is_named() -> None:
 async def test_strings_stay_strings() -> None:
     texts = ["12345", "1e5", "None", "true", ""]
     tool = FakeTool()
-    row = Row(0, scope(items=texts))
+    row = PipelineRow(0, scope(items=texts))
     config = {"v": [f"{{{{ items[{i}] }}}}" for i in range(len(texts))]}
     ran = await run([task("a", "t", config)], row, t=tool)
     assert ran.data == {"v": texts}
@@ -228,7 +228,7 @@ async def test_pages_are_fetched_until_there_are_no_more() -> None:
         return ok(data, detail={"http": {"status": 200}})
 
     http, postgres = FakeTool(page, first=[http_error(503)]), FakeTool(lambda c, call: ok({}))
-    row = Row(0, scope(workload={"api": "http://host"}, iter={"endpoint": {"path": "/a"}}))
+    row = PipelineRow(0, scope(workload={"api": "http://host"}, iter={"endpoint": {"path": "/a"}}))
     ran = await run(paginated(), row, http=http, postgres=postgres)
     assert ran.status == "success"
     assert [config["params"]["rows"] for config, _ in postgres.calls] == [[1], [2], [3], [4]]

@@ -10,7 +10,7 @@ from streams.clock import SettableClock
 from streams.playbook.parse import parse
 from streams.worker.attempt.deferred import Deferral, RowsRefused
 from streams.worker.attempt.pipeline import Pipeline
-from streams.worker.attempt.row import Row, RowOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.errors import SaveFailed
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
 from tests.support.worker.memory import FakeTool, ok
@@ -25,7 +25,7 @@ def failing(config: Config, call: Call) -> Outcome:
 
 
 async def run(
-    body: str, row: Row | None = None, *, deferral: Any = None, **tools: Any
+    body: str, row: PipelineRow | None = None, *, deferral: Any = None, **tools: Any
 ) -> RowOutcome:
     tasks = parse(HEAD + body).steps["load"].tasks
     tools.setdefault("sink", FakeTool(lambda config, call: ok(REFERENCE)))
@@ -33,7 +33,7 @@ async def run(
     pipeline = Pipeline(
         tasks, tools, CALLER, clock=SettableClock(), patience_s=1.0, deferral=deferral
     )
-    return await pipeline.run(row or Row(0, scope()))
+    return await pipeline.run(row or PipelineRow(0, scope()))
 
 
 async def test_a_step_keeps_its_result_and_names_where_it_was_persisted() -> None:
@@ -90,7 +90,7 @@ async def test_a_sink_that_fails_fails_the_step_and_is_named() -> None:
 
 async def test_a_sink_is_tried_again_as_any_task_is() -> None:
     sink = FakeTool(lambda config, call: ok(REFERENCE), first=[failing({}, None)])  # type: ignore[arg-type]
-    row = Row(0, scope())
+    row = PipelineRow(0, scope())
     rules = "[{expr: \"{{ outcome.status == 'error' }}\", do: retry, delay: 0}]"
     ran = await run(
         f"    tool: {{kind: noop}}\n    sink: {{storage: file, eval: {rules}}}\n", row, sink=sink
@@ -157,7 +157,7 @@ async def test_a_value_that_is_no_json_waits_as_any_other_does() -> None:
 async def test_all_rows_of_a_statement_that_is_refused_are_named() -> None:
     deferral, body = gathering("{storage: postgres, auth: pg, table: t}")
     for number in range(4):
-        await run(body, Row(number, scope()), deferral=deferral, postgres=Saver())
+        await run(body, PipelineRow(number, scope()), deferral=deferral, postgres=Saver())
     with pytest.raises(RowsRefused) as refused:
         await deferral.save(Saved(row_count=4))
     assert refused.value.rows == {1, 2}
@@ -186,7 +186,7 @@ async def test_the_playbooks_sink_gives_what_the_last_step_gave() -> None:
         patience_s=1.0,
     )
     last = {"status": "success", "data": {"a": 5}, "meta": {}}
-    ran = await pipeline.run(Row(0, scope(load=last, args={"last_step": "load"})))
+    ran = await pipeline.run(PipelineRow(0, scope(load=last, args={"last_step": "load"})))
     assert (ran.data, ran.meta["sink"]) == ({"a": 5}, REFERENCE)
     assert sink.calls[0][0]["data"] == 5
 
