@@ -8,7 +8,7 @@ else: '12345', '1e5', 'None' and '' stay what they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from jinja2 import nodes
 from jinja2.exceptions import TemplateError
@@ -156,7 +156,7 @@ class _Path:
 
     def render(self, scope: Mapping[str, object]) -> Json:
         try:
-            value: Any = scope[self._first]
+            value = scope[self._first]
             for key in self._rest:
                 if type(value) is not dict:
                     return self._slow.render(scope)

@@ -1,7 +1,7 @@
 """jinja2's immutable sandbox, narrowed: data first, bounded, deterministic.
 
 - `a.items` is the key "items" of a mapping where it has one; its method only where it has not.
-- Nothing tells the time or throws dice, so rendering again gives the same.
+- Nothing reads a clock or random numbers, so rendering again gives the same.
 - Undefined values stay undefined along a path, and fail where they are used.
 - Loops and calls look at a deadline; operations that can blow up are bounded.
 """
@@ -24,7 +24,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, missing
 
 from streams.errors import Refused
-from streams.playbook import sandbox_limits
+from streams.playbook import sandbox_filters, sandbox_limits
 
 TIME_LIMIT_S = 2.0
 """How long one template may take."""
@@ -65,7 +65,7 @@ class UndefinedValue(StrictUndefined):
             f"; did you mean {near[0]!r}?" if near else ""
         )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> UndefinedValue:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
@@ -85,7 +85,7 @@ class TemplateContext(Context):
         sandbox_limits.spent.size = 0
         self.deadline = 0.0  # set when something looks at it: most templates never do
 
-    def resolve_or_missing(self, key: str) -> Any:
+    def resolve_or_missing(self, key: str) -> object:
         """Look up a name: what the template set, the scope, the helpers."""
         if key in self.vars:
             return self.vars[key]
@@ -100,7 +100,7 @@ class TemplateContext(Context):
         elif monotonic() > self.deadline:
             raise TooSlow(f"it took longer than {TIME_LIMIT_S:g} s")
 
-    def derived(self, locals: dict[str, Any] | None = None) -> TemplateContext:
+    def derived(self, locals: Mapping[str, object] | None = None) -> TemplateContext:
         """Return a scope with these names over this one, under the same deadline."""
         assert isinstance(self.environment, Sandbox)
         spent = sandbox_limits.spent.size
@@ -110,25 +110,26 @@ class TemplateContext(Context):
 
 
 @pass_context
-def _watched(scope: TemplateContext, items: Iterable[Any]) -> Iterator[Any]:
+def _watched(scope: TemplateContext, items: Iterable[object]) -> Iterator[object]:
     for item in items:
         scope.watch()
         yield item
 
 
-def tojson(value: Any, indent: int | None = None) -> str:
+def tojson(value: object, indent: int | None = None) -> str:
     """Return the value as JSON text."""
     plain = orjson.dumps(value, default=_as_text).decode()
     sandbox_limits.text_of(len(plain))
     return json.dumps(orjson.loads(plain), indent=indent) if indent else plain
 
 
-def fromjson(text: str) -> Any:
-    """Return the value that a JSON text says."""
-    return orjson.loads(text)
+def fromjson(text: str) -> object:
+    """Return the value of a JSON text."""
+    value: object = orjson.loads(text)
+    return value
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> object:
     if isinstance(value, Undefined):
         str(value)  # raises and names what is missing
     if isinstance(value, (tuple, set, frozenset, Mapping)):
@@ -139,7 +140,7 @@ def _as_text(value: Any) -> Any:
 class _Values(NativeCodeGenerator):
     """Generates code that yields values as they are, constants too."""
 
-    def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> Any:
+    def _output_child_to_const(self, node: nodes.Expr, frame: object, finalize: object) -> str:
         if isinstance(node, nodes.TemplateData):
             return node.data
         raise nodes.Impossible
@@ -149,16 +150,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
     """The environment all templates are compiled in."""
 
     code_generator_class = _Values
-    concat = staticmethod(sandbox_limits.join)
+    concat = staticmethod(sandbox_filters.join)
     intercepted_binops = frozenset(sandbox_limits.BINARY)
 
-    def __init__(self, helpers: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, helpers: Mapping[str, Callable[..., object]]) -> None:
         super().__init__(undefined=UndefinedValue, keep_trailing_newline=True, optimized=False)
         own = {"tojson": tojson, "fromjson": fromjson, **helpers}
         kept = {name: self.filters[name] for name in _KEPT}
-        known = {**kept, **sandbox_limits.FILTERS, **own}
+        known = {**kept, **sandbox_filters.FILTERS, **own}
         self.filters = {name: sandbox_limits.counting(one) for name, one in known.items()}
-        self.filters |= {"_watched": _watched, "_concat": sandbox_limits.concat}
+        self.filters |= {"_watched": _watched, "_concat": sandbox_filters.concat}
         self.globals = {
             "range": _range,
             "dict": dict,
@@ -168,7 +169,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.binop_table.update(sandbox_limits.BINARY)
         self.eval_ctx = nodes.EvalContext(self)
 
-    def getattr(self, obj: Any, attribute: str) -> Any:
+    def getattr(self, obj: object, attribute: str) -> object:
         """Return `obj.attribute`: a key of a mapping before any method."""
         if type(obj) is dict or isinstance(obj, Mapping):
             try:
@@ -186,13 +187,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 return obj
             return self.undefined(obj=obj, name=argument)
 
-    def _attribute(self, obj: Any, attribute: str) -> Any:
+    def _attribute(self, obj: object, attribute: str) -> object:
         if isinstance(obj, Undefined):
             return obj
-        for kind, methods in sandbox_limits.METHODS.items():
+        for kind, methods in sandbox_filters.METHODS.items():
             if isinstance(obj, kind) and attribute in methods:
                 return partial(methods[attribute], obj)
-        for kind, names in sandbox_limits.PLAIN:
+        for kind, names in sandbox_filters.PLAIN:
             if isinstance(obj, kind):
                 return (
                     getattr(obj, attribute)
@@ -203,7 +204,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return super().getattr(obj, attribute)
         return self.undefined(obj=obj, name=attribute)
 
-    def call(__self, __context: TemplateContext, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N805
+    def call(  # type: ignore[override]
+        __self,  # noqa: N805
+        __context: TemplateContext,
+        __obj: Any,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         """Call a helper or a method, while there is time."""
         __context.watch()
         return sandbox_limits.counted(super().call(__context, __obj, *args, **kwargs))

@@ -1,4 +1,4 @@
-"""From a template's text to the function that yields its values."""
+"""Compiles a template's text to the function that yields its values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_OURS = (
     nodes.FromImport,
     nodes.ScopedEvalContextModifier,
 )
-Run = Callable[[TemplateContext], Iterator[Any]]
+Run = Callable[[TemplateContext], Iterator[object]]
 KeyPath = tuple[str, ...]
 """A name and the keys that a template follows from it: `a.b["c"]` is ("a", "b", "c")."""
 _PLACE = re.compile(r"\[(-?\d{1,9}|)\]", re.ASCII)
@@ -42,7 +42,7 @@ class _Guarded(NodeTransformer):
         return _filtered(nodes.List(node.nodes, lineno=node.lineno), "_concat")
 
 
-def _filtered(node: Any, name: str) -> nodes.Filter:
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
@@ -50,7 +50,7 @@ def parse(text: str) -> nodes.Template:
     """Read a text.
 
     Raises:
-        BadTemplate: it is no template, or uses what playbooks do not have.
+        BadTemplate: it is not a valid template, or uses what playbooks do not have.
     """
     try:
         tree = sandbox().parse(text)

@@ -1,4 +1,4 @@
-"""What leaves an expression: JSON-able values, and text made of them."""
+"""The values that an expression may return: JSON, and the types of database rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
 _LEAST, _MOST = -(2**63), 2**64
 
 
-def to_plain(value: Any, watch: Callable[[], None]) -> Any:
-    """Return the value with nothing in it but JSON and the types of database rows.
+def to_plain(value: Any, watch: Callable[[], None]) -> object:
+    """Return the value with only JSON and the types of database rows in it.
 
     Tuples and other iterables become lists. Undefined values, functions and other objects
-    do not leave an expression.
+    are refused.
 
     Raises:
-        TypeError, ValueError: there is something in it that may not leave.
+        TypeError, ValueError: it holds a value of another type.
     """
     kind = type(value)
     if kind in _AS_THEY_ARE:
@@ -37,7 +37,7 @@ def to_plain(value: Any, watch: Callable[[], None]) -> Any:
         return value
     if kind is float:
         if not math.isfinite(value):
-            raise ValueError(f"{value} is no number that JSON has")
+            raise ValueError(f"{value} is not a number in JSON")
         return value
     watch()
     if isinstance(value, Undefined):
@@ -49,7 +49,7 @@ def to_plain(value: Any, watch: Callable[[], None]) -> Any:
     return _other(value, watch)
 
 
-def _mapping(value: Mapping[Any, Any], watch: Callable[[], None]) -> Any:
+def _mapping(value: Mapping[object, object], watch: Callable[[], None]) -> object:
     made = {key: to_plain(item, watch) for key, item in value.items()}
     if not all(type(key) is str for key in made):
         return {str(key): item for key, item in made.items()}
@@ -57,12 +57,12 @@ def _mapping(value: Mapping[Any, Any], watch: Callable[[], None]) -> Any:
     return value if same else made
 
 
-def _list(value: list[Any], watch: Callable[[], None]) -> list[Any]:
+def _list(value: list[object], watch: Callable[[], None]) -> list[object]:
     made = [to_plain(item, watch) for item in value]
     return value if all(map(lambda one, other: one is other, made, value)) else made
 
 
-def _other(value: Any, watch: Callable[[], None]) -> Any:
+def _other(value: object, watch: Callable[[], None]) -> object:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, _FROM_ROWS):
@@ -71,8 +71,8 @@ def _other(value: Any, watch: Callable[[], None]) -> Any:
         raise TypeError(f"it is a function; did you mean to call it, {_name(value)}()?")
     if isinstance(value, Iterable):
         return [to_plain(item, watch) for item in value]
-    raise TypeError(f"its value is a {type(value).__name__}, which is no JSON")
+    raise TypeError(f"its value is a {type(value).__name__}, which is not JSON")
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return str(getattr(getattr(value, "func", value), "__name__", type(value).__name__))
