@@ -11,7 +11,7 @@ from streams.events.model import Json, PayloadRef
 from streams.kafka.feed.port import Record
 from streams.playbook.model import Playbook
 
-Config = Mapping[str, Any]
+Config = Mapping[str, Json]
 """A task's configuration with every template rendered."""
 Aside = Callable[[], AbstractContextManager[None]]
 """What a frame or command enters while it only waits."""

@@ -30,7 +30,7 @@ class Database:
                 found[fence] = self.fences[fence]
                 continue
             for config in configs:
-                key = (str(config["execution"]), int(config["row"]))
+                key = (str(config["execution"]), int(str(config["row"])))
                 self.rows[key] = self.rows.get(key, 0) + 1
                 if self.rows[key] > 1:
                     self.doubled.append(f"execution {key[0]}: row {key[1]} was saved twice")

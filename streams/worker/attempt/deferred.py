@@ -127,7 +127,7 @@ def _size(config: Config) -> int:
 
 
 def _rows(config: Config) -> int:
-    if (saves := config.get("saves")) is not None:
-        return sum(map(_rows, saves))
+    if isinstance(saves := config.get("saves"), list):
+        return sum(_rows(one) for one in saves if isinstance(one, Mapping))
     rows = config.get("rows")
     return len(rows) if isinstance(rows, list) else 1

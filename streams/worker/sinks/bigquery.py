@@ -243,5 +243,5 @@ def _table(job: SinkJob, project: str) -> str:
 
 def _quote(name: str) -> str:
     if "`" in name or "\\" in name:
-        raise BadConfig(f"{name!r} is no name in BigQuery")
+        raise BadConfig(f"{name!r} is not a valid name in BigQuery")
     return f"`{name}`"

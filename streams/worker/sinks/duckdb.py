@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from streams.events.model import Json
 from streams.playbook.errors import BadSink
 from streams.playbook.sinks.rows import quote_table
 from streams.worker.errors import BadConfig, TargetUnavailable
@@ -94,7 +95,7 @@ def _write(place: Path, job: SinkJob) -> SinkReference:
 def _do(session: duckdb.DuckDBPyConnection, job: SinkJob, rows: TableRows | None) -> int | None:
     """Return how many rows an update found, which nobody else can tell."""
     if rows is None:
-        params = {name: text_of_json(value) for name, value in job.params.items()}
+        params: dict[str, Json] = {name: text_of_json(value) for name, value in job.params.items()}
         for command in statements(job.statement or ""):
             session.execute(*bound(command, params))
         return None

@@ -7,11 +7,11 @@ and a text in the next, so each kind of value has an Arrow column of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from streams.events.model import Json
 from streams.playbook.errors import BadSink
 from streams.playbook.sinks.rows import column, quote_table
 from streams.worker.sinks.tables import TableRows, text_of_json
@@ -73,7 +73,7 @@ def _source(rows: TableRows, columns: Sequence[str], types: Sequence[str]) -> tu
     return pa.table(arrays), f"SELECT {', '.join(selected)} FROM {_ROWS}"  # noqa: S608 - names, quoted
 
 
-def _array(values: list[Any]) -> pa.Array:
+def _array(values: list[Json]) -> pa.Array:
     try:
         return pa.array(values)
     except (OverflowError, pa.ArrowException):  # integers beyond 64 bits: DuckDB has larger ones

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -52,19 +52,20 @@ def lines(data: Json, format: str, file: BinaryIO) -> bytes:
     raise BadConfig(f"nothing can be appended to a {format} file; use mode overwrite")
 
 
-def rows_in(data: Json, what: str) -> list[Mapping[str, Any]]:
+def rows_in(data: Json, what: str) -> list[Mapping[str, Json]]:
     """Return a value as rows.
 
     Raises:
-        BadConfig: it is no mapping and no list of mappings.
+        BadConfig: it is neither a mapping nor a list of mappings.
     """
-    rows: Any = [data] if isinstance(data, Mapping) else data
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+    items = data if isinstance(data, list) else [data]
+    rows: list[Mapping[str, Json]] = [row for row in items if isinstance(row, Mapping)]
+    if len(rows) != len(items):
         raise BadConfig(f"{what} takes a mapping or a list of mappings as `data`")
     return rows
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def columns_of(rows: Sequence[Mapping[str, Json]]) -> list[str]:
     """Return the columns of all rows, in the order they are first seen."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
@@ -96,12 +97,12 @@ def numbered(name: str, number: int | None) -> str:
     return str(path.with_name(f"{path.stem}-{number:05}{path.suffix}"))
 
 
-def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+def _chunks(items: list[Json], size: int) -> Iterator[list[Json]]:
     for begin in range(0, len(items), size):
         yield items[begin : begin + size]
 
 
-def _csv(rows: Sequence[Mapping[str, Any]], *, head: Sequence[str] = ()) -> bytes:
+def _csv(rows: Sequence[Mapping[str, Json]], *, head: Sequence[str] = ()) -> bytes:
     """Return the rows in the columns of a file that has them already, else in their own."""
     columns, text = list(head) or columns_of(rows), io.StringIO(newline="")
     if strange := [name for name in columns_of(rows) if name not in columns]:
@@ -114,7 +115,7 @@ def _csv(rows: Sequence[Mapping[str, Any]], *, head: Sequence[str] = ()) -> byte
     return text.getvalue().encode()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Json) -> Json:
     if isinstance(value, (dict, list)):
         return orjson.dumps(value, default=str).decode()
     if isinstance(value, bool):
@@ -122,7 +123,7 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
+def _parquet(rows: Sequence[Mapping[str, Json]]) -> bytes:
     columns = columns_of(rows)
     out = pa.BufferOutputStream()
     try:

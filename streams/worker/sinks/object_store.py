@@ -162,7 +162,7 @@ def _key(job: SinkJob) -> str:
         return f"{prefix}/{own}" if prefix else own
     key = str(named)
     if key.startswith("/") or ".." in key.split("/") or "\0" in key or not key.strip():
-        raise BadConfig(f"{key!r} is no name for an object")
+        raise BadConfig(f"{key!r} is not a valid object name")
     return f"{key.strip('/')}/{own}" if job.mode == "append" else key
 
 

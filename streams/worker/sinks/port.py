@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from streams.errors import Refused
 from streams.events.model import Json
@@ -37,8 +37,8 @@ class SinkJob:
     table: str | None = None
     key: tuple[str, ...] = ()
     statement: str | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Json] = field(default_factory=dict)
+    spec: Mapping[str, Json] = field(default_factory=dict)
     format: str = "json"
     chunk_size: int | None = None
     concurrency: int = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import quote
 
 import orjson
 from redis import asyncio as redis
+from redis.asyncio.client import Pipeline
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -17,6 +17,7 @@ from redis.exceptions import (
     TimeoutError,
 )
 
+from streams.events.model import Json
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import rows_in
@@ -118,7 +119,7 @@ def _url(secret: Mapping[str, str]) -> str:
     )
 
 
-def _pair(row: Mapping[str, Any], job: SinkJob) -> Pair:
+def _pair(row: Mapping[str, Json], job: SinkJob) -> Pair:
     if not {"key", "value"} <= row.keys():
         raise BadConfig(f"a kv sink takes `key` and `value`: there is {', '.join(row)}")
     if unknown := row.keys() - {"key", "value", "ttl"}:
@@ -134,7 +135,7 @@ def _pair(row: Mapping[str, Any], job: SinkJob) -> Pair:
     return f"{namespace}:{key}" if namespace else str(key), content, ttl
 
 
-def _queue(batch: Any, mode: str, key: str, value: bytes, ttl: int | None) -> None:
+def _queue(batch: Pipeline, mode: str, key: str, value: bytes, ttl: int | None) -> None:
     if mode == "append":
         batch.rpush(key, value)
         if ttl is not None:

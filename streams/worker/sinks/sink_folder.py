@@ -1,4 +1,4 @@
-"""Where files lie that authors name: below one folder, and nowhere else."""
+"""Resolves file names of authors below one folder, and refuses those that lead out of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def below(folder: Path | None, name: str) -> Path:
     if folder is None:
         raise BadConfig("this deployment has no folder for files; set `sinks.folder`")
     if "\0" in name or ".." in Path(name).parts or not name.strip():
-        raise BadConfig(f"{name!r} is no name for a file: it must lie below the folder of sinks")
+        raise BadConfig(f"{name!r} is not a valid file name: it must lie below the folder of sinks")
     place = (folder / name).resolve()
     if not place.is_relative_to(folder.resolve()) or place == folder.resolve():
         raise BadConfig(f"{name!r} leads out of the folder of sinks")

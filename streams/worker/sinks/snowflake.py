@@ -89,7 +89,7 @@ def _do(cursor: Any, job: SinkJob, rows: TableRows | None) -> None:
             cursor.execute(command.sql([f"%({name})s" for name in names]), bound or None)
         return
     if not _TABLE.fullmatch(rows.table):
-        raise BadConfig(f"{rows.table!r} is no name of a table; write database.schema.table")
+        raise BadConfig(f"{rows.table!r} is not a valid table name; write database.schema.table")
     if job.mode == "overwrite":
         cursor.execute(f"DELETE FROM {rows.table}")  # noqa: S608 - the author's own name
     for some in groups(job, rows):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
+from streams.events.model import Json
 from streams.playbook.errors import BadSink
 from streams.playbook.sinks.rows import group_by_columns, range_of, rows_of
 from streams.worker.errors import BadConfig
 from streams.worker.sinks.format import columns_of
 from streams.worker.sinks.port import SinkJob, SinkReference
 
-Row = Mapping[str, Any]
+Row = Mapping[str, Json]
+Scalar = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def groups(job: SinkJob, rows: TableRows) -> list[TableRows]:
 
 def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
     """Return the last row of each key, for engines that want one; NULL is never the same."""
-    last: dict[Any, Row] = {}
+    last: dict[int | tuple[str | None, ...], Row] = {}
     for place, row in enumerate(rows):
         values = tuple(None if row[name] is None else str(row[name]) for name in key)
         last[place if None in values else values] = row
@@ -73,7 +74,7 @@ def reference(job: SinkJob, rows: TableRows | None, count: int | None = None) ->
     return {"store": job.storage, "key": rows.table, "range": span}
 
 
-def text_of_json(value: Any) -> Any:
+def text_of_json(value: Json) -> Scalar:
     """Return objects and lists as JSON text, everything else as it is."""
     if isinstance(value, (dict, list)):
         return orjson.dumps(value, default=str).decode()

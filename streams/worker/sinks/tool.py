@@ -1,4 +1,4 @@
-"""The tool behind `sink:` blocks: finds the credential and the driver, tells what came of it."""
+"""The tool that runs `sink:` blocks: finds the credential and the driver, and writes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
 
 from streams.playbook.sinks.storages import DRIVERS, STORAGES, missing
+from streams.playbook.yaml_document import as_list
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.sinks.port import Driver, SinkEnvironment, SinkJob, SinkRefused
-from streams.worker.tools.task_config import failed, mapping, seconds
+from streams.worker.tools.task_config import failed, mapping, seconds, whole
 
 _OURS: Mapping[str, str] = {
     "event_log": "event_log:EventLogDriver",
@@ -77,7 +77,7 @@ class SinkTool:
         if (auth := config.get("auth")) is not None:
             find = self._around.credentials.find
             secret = await find(call.tenant_id, call.organization_id, str(auth))
-        table, chunk = config.get("table"), config.get("chunk_size")
+        table, statement = config.get("table"), config.get("statement")
         return SinkJob(
             storage=storage,
             mode=str(config.get("mode") or ""),
@@ -86,13 +86,13 @@ class SinkTool:
             data=config.get("data"),
             is_given=bool(config.get("is_given", True)),
             table=None if table is None else str(table),
-            key=tuple(config.get("key") or ()),
-            statement=config.get("statement"),
+            key=tuple(map(str, as_list(config.get("key")))),
+            statement=None if statement is None else str(statement),
             params=mapping(config, "params"),
             spec=mapping(config, "spec"),
             format=str(config.get("format") or "json"),
-            chunk_size=chunk if config.get("batch", True) else 1,
-            concurrency=int(config.get("concurrency") or 1),
+            chunk_size=whole(config, "chunk_size") if config.get("batch", True) else 1,
+            concurrency=whole(config, "concurrency") or 1,
             secret=secret,
         )
 
@@ -119,5 +119,5 @@ def _made(storage: str, driver: str, name: str) -> Make:
     if name not in _OURS:
         raise BadConfig(f"there is no storage {name!r}; there are {', '.join(_OURS)}")
     module, _, kind = _OURS[name].partition(":")
-    found: Any = getattr(import_module(f"streams.worker.sinks.{module}"), kind)
-    return found  # type: ignore[no-any-return]
+    driver_class: Make = getattr(import_module(f"streams.worker.sinks.{module}"), kind)
+    return driver_class

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from streams.errors import Refused
 from streams.events.locator import BadLocator
@@ -109,7 +108,7 @@ class ArtifactTool:
             raise BadConfig("names of results cannot be looked up here: there is no log")
         return self._known
 
-    async def _put(self, given: Mapping[str, Any], scope: Scope, call: Call) -> Outcome:
+    async def _put(self, given: Mapping[str, Json], scope: Scope, call: Call) -> Outcome:
         named = [name for name in SOURCES if name in given]
         if len(named) != 1:
             raise BadConfig(f"'put' wants one of {', '.join(map(repr, SOURCES))}, not {named}")
@@ -123,14 +122,14 @@ class ArtifactTool:
         elif named == ["file"]:
             ref = await self._store(scope, from_file(self._folder, given), kind, codec)
         else:
-            data = given["data"]
-            kind = kind or (TEXT if isinstance(data, str) else JSON)
+            value = given["data"]
+            kind = kind or (TEXT if isinstance(value, str) else JSON)
             ref = await self._payloads.put(
-                scope, encoded(data, kind), media_type=kind, compression=codec
+                scope, encoded(value, kind), media_type=kind, compression=codec
             )
         # As a sink's answer, it says where the data is.
-        told: dict[str, Any] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
-        return Outcome(status="success", data=told, stored=ref)
+        data: dict[str, Json] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
+        return Outcome(status="success", data=data, stored=ref)
 
     async def _store(
         self, scope: Scope, source: ByteSource, kind: str | None, codec: Compression | None
@@ -140,7 +139,7 @@ class ArtifactTool:
             scope, source.pieces, media_type=media_type, compression=codec
         )
 
-    async def _get(self, ref: PayloadRef, asked: Any, check: RowCheck | None = None) -> Outcome:
+    async def _get(self, ref: PayloadRef, asked: Json, check: RowCheck | None = None) -> Outcome:
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         if asked is not None:
             if ref.media_type == MANIFEST:
@@ -158,14 +157,14 @@ class ArtifactTool:
         value, notes = text_of(await self._payloads.get(ref), ref.media_type)
         return Outcome(status="success", data=value, meta={**meta, **notes})
 
-    async def _list(self, given: Mapping[str, Any], scope: Scope, own: int) -> Outcome:
+    async def _list(self, given: Mapping[str, Json], scope: Scope, own: int) -> Outcome:
         execution_id = execution_id_of(given.get("execution_id") or own)
         found = await self._results.of_execution(
-            execution_id, scope, step=given.get("step"), task=given.get("task")
+            execution_id, scope, step=_name(given, "step"), task=_name(given, "task")
         )
         return Outcome(status="success", data=[one.to_json() for one in found])
 
-    async def _payload(self, given: Mapping[str, Any], scope: Scope, call: Call) -> PayloadRef:
+    async def _payload(self, given: Mapping[str, Json], scope: Scope, call: Call) -> PayloadRef:
         ref = find_reference(given.get("ref"))
         if ref is None:
             raise BadConfig("'ref' is missing or null: a small result is in its event, not stored")
@@ -174,3 +173,8 @@ class ArtifactTool:
         if isinstance(ref, dict):
             return reference_of(ref, scope)
         raise BadConfig(f"'ref' is {type(ref).__name__}, not the name of a result")
+
+
+def _name(given: Mapping[str, Json], key: str) -> str | None:
+    value = given.get(key)
+    return None if value is None else str(value)

@@ -1,14 +1,14 @@
-"""What a task gives to `artifact`: content types, codecs, data, references, each checked."""
+"""Reads the configuration of `artifact`: content types, codecs, data, references."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import orjson
 
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
 from streams.payload.content import check_owner
 from streams.payload.media import is_json, kind_of
 from streams.payload.port import ARROW, Compression, Scope
@@ -22,7 +22,7 @@ _DIGITS = re.compile(r"[0-9]{1,19}")
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;[ -~]{1,50})?", re.ASCII)
 
 
-def content_type_of(given: Mapping[str, Any]) -> str | None:
+def content_type_of(given: Mapping[str, Json]) -> str | None:
     """Return the content type that the author gives, if any.
 
     Raises:
@@ -39,7 +39,7 @@ def plain_type(kind: str) -> str:
     return kind if _MEDIA_TYPE.fullmatch(kind) else OCTETS
 
 
-def codec_of(given: Mapping[str, Any]) -> Compression | None:
+def codec_of(given: Mapping[str, Json]) -> Compression | None:
     """Return how the author wants it packed, if that is said.
 
     Raises:
@@ -51,14 +51,14 @@ def codec_of(given: Mapping[str, Any]) -> Compression | None:
     return cast("Compression | None", codec)
 
 
-def encoded(value: Any, media_type: str) -> bytes:
+def encoded(value: Json, media_type: str) -> bytes:
     """Return what is put, as its media type will be read: text as it is, anything else as JSON.
 
     Raises:
         BadConfig: it is neither, or not what the media type says.
     """
     if media_type == ARROW:
-        raise BadConfig("'data' is no Arrow stream; put one from a 'url' or a 'file'")
+        raise BadConfig("'data' is not an Arrow stream; put one from a 'url' or a 'file'")
     if not isinstance(value, str):
         text = _json_text(value)
     elif is_json(media_type):
@@ -70,13 +70,13 @@ def encoded(value: Any, media_type: str) -> bytes:
     try:
         return text.encode(charset)
     except LookupError as error:
-        what = f"'content_type' names the charset {charset!r}, which there is not"
+        what = f"'content_type' names the charset {charset!r}, which is unknown"
         raise BadConfig(f"{what}; write utf-8") from error
     except ValueError as error:
         raise BadConfig(f"'data' cannot be written in {charset}: {error}") from error
 
 
-def _json_text(value: Any) -> str:
+def _json_text(value: Json) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
@@ -93,7 +93,7 @@ def _checked_json(text: str, media_type: str) -> str:
     return text
 
 
-def execution_id_of(value: Any) -> int:
+def execution_id_of(value: Json) -> int:
     """Return an execution's number, which the log keeps in 64 bits.
 
     Raises:
@@ -105,13 +105,13 @@ def execution_id_of(value: Any) -> int:
     raise BadConfig(f"'execution_id' is {text[:80]!r}, not the number of an execution")
 
 
-def with_args(config: Config) -> dict[str, Any]:
+def with_args(config: Config) -> dict[str, Json]:
     """Return a task's keys, with those below `args`."""
     inner = config.get("args")
     return {**(inner if isinstance(inner, dict) else {}), **config}
 
 
-def find_reference(ref: Any) -> Any:
+def find_reference(ref: Json) -> Json:
     """Return the name, or the payload's reference, in whatever tells of a result.
 
     That is a name, either kind of reference, what a put answered, or all that templates see of
@@ -127,7 +127,7 @@ def find_reference(ref: Any) -> Any:
     return ref if inner is None else find_reference(inner)
 
 
-def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
+def reference_of(fields: Mapping[str, Json], scope: Scope) -> PayloadRef:
     """Return the payload that a put answered with, which must be the scope's own.
 
     Raises:
@@ -139,9 +139,11 @@ def reference_of(fields: Mapping[str, Any], scope: Scope) -> PayloadRef:
         raise BadConfig(
             f"'ref' has no {missing[0]!r}; give the whole reference that a put answered"
         )
-    uri, digest, media_type, byte_length = (fields[name] for name in names)
-    is_count = type(byte_length) is int and byte_length >= 0
-    if not is_count or not all(isinstance(one, str) for one in (uri, digest, media_type)):
-        raise BadConfig("'ref' is no reference: three texts and a number of bytes; give it whole")
-    ref = PayloadRef(uri=uri, sha256=digest, media_type=media_type, byte_length=byte_length)
+    uri, digest, media_type, size = (fields[name] for name in names)
+    refused = "'ref' is not a reference: three texts and a number of bytes; give it whole"
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise BadConfig(refused)
+    if not isinstance(uri, str) or not isinstance(digest, str) or not isinstance(media_type, str):
+        raise BadConfig(refused)
+    ref = PayloadRef(uri=uri, sha256=digest, media_type=media_type, byte_length=size)
     return check_owner(scope, ref)

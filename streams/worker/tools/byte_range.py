@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
 from streams.payload.port import PayloadStore
 from streams.worker.errors import BadConfig, TooLargeAValue
 
 _RANGE = re.compile(r"([0-9]{0,18})-([0-9]{0,18})")
 
 
-def parse_range(asked: Any, size: int) -> tuple[int, int]:
+def parse_range(asked: Json, size: int) -> tuple[int, int]:
     """Return where a range such as `0-99`, `100-` or `-7` begins and ends; both ends are in it.
 
     Raises:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import duckdb
 
+from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.postgres.reference import written
+from streams.worker.tools.postgres.reference import reference_of
 from streams.worker.tools.postgres.statement import Statement, statements
 from streams.worker.tools.postgres.values import jsonable
+from streams.worker.tools.sql_answer import SqlAnswer
 from streams.worker.tools.task_config import failed, seconds, text
 
 MEMORY = "512MB"
@@ -36,7 +37,7 @@ class DuckdbTool:
         try:
             commands = statements(text(config, "command", "query", "sql", "statement"))
             limit = seconds(config, call, None)
-            place = config.get("database") or ":memory:"
+            place = str(config.get("database") or ":memory:")
             session = await asyncio.to_thread(duckdb.connect, place, config=self._settings)
         except BadConfig as error:
             return failed("duckdb.config", str(error))
@@ -64,23 +65,23 @@ class DuckdbTool:
 
 def _execute(
     session: duckdb.DuckDBPyConnection, commands: Sequence[Statement], config: Config
-) -> dict[str, Any]:
-    data: dict[str, Any] = {"rows": [], "row_count": 0}
+) -> dict[str, Json]:
+    result = SqlAnswer([], 0)
     for command in commands:
         sql, values = bound(command, config.get("params"))
         answer = session.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
         found = answer.fetchall() if names else []
         if command.returns is False:  # DuckDB answers a change with one row that counts
-            data = {"rows": [], "row_count": int(found[0][0]) if found else 0}
+            result = SqlAnswer([], int(found[0][0]) if found else 0)
         else:
-            rows = [dict(zip(names, map(jsonable, row), strict=True)) for row in found]
-            data = {"rows": rows, "row_count": len(rows)}
-        data |= written(command, data, "duckdb")
-    return data
+            rows: list[Json] = [dict(zip(names, map(jsonable, row), strict=True)) for row in found]
+            result = SqlAnswer(rows, len(rows))
+        result.reference = reference_of(command, result, "duckdb")
+    return result.data
 
 
-def bound(command: Statement, params: Any) -> tuple[str, Any]:
+def bound(command: Statement, params: Json) -> tuple[str, Json]:
     """Return a statement as DuckDB reads it, and the values of its parameters.
 
     Raises:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import orjson
 from aiokafka import AIOKafkaProducer
@@ -14,7 +13,7 @@ from streams.events.model import Json
 from streams.kafka.clients import idempotent_producer, started
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.task_config import failed, mapping, seconds, text
+from streams.worker.tools.task_config import failed, mapping, mappings, seconds, text
 
 RESERVED = ("noetl.", "__")
 TIMEOUT_S = 10.0
@@ -74,6 +73,14 @@ class KafkaTool:
         return self._producer
 
 
+class _Record(TypedDict):
+    """Arguments of the producer for one record."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes]] | None
+
+
 def _allowed(topic: str) -> str:
     if topic.startswith(RESERVED):
         raise BadConfig(
@@ -83,16 +90,15 @@ def _allowed(topic: str) -> str:
     return topic
 
 
-def _records(config: Config) -> list[Mapping[str, Any]]:
-    records = config.get("records")
-    if records is None:
+def _records(config: Config) -> list[Config]:
+    if config.get("records") is None:
         return [config]
-    if not isinstance(records, list) or not all(isinstance(one, Mapping) for one in records):
+    if (records := mappings(config, "records")) is None:
         raise BadConfig("'records' must be a list of mappings with 'key' and 'value'")
     return records
 
 
-def _record(record: Mapping[str, Any]) -> dict[str, Any]:
+def _record(record: Config) -> _Record:
     headers = [(name, _bytes(v) or b"") for name, v in mapping(record, "headers").items()]
     return {
         "key": _bytes(record.get("key")),
@@ -101,7 +107,7 @@ def _record(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bytes(value: Any) -> bytes | None:
+def _bytes(value: Json) -> bytes | None:
     if value is None:
         return None
     return value.encode() if isinstance(value, str) else orjson.dumps(value)

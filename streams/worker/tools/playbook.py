@@ -14,7 +14,7 @@ from streams.worker.attempt.reading import handed
 from streams.worker.await_executions import Endings
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools.task_config import failed, mapping, text
+from streams.worker.tools.task_config import failed, mapping, text, whole
 
 _WELL = ("COMPLETED", "PARTIAL")
 
@@ -89,14 +89,8 @@ class PlaybookTool:
 
 
 def _called(config: Config) -> Called:
-    version = config.get("version")
-    if version is not None:
-        try:
-            version = int(version)
-        except (TypeError, ValueError):
-            raise BadConfig(f"'version' must be a whole number, not {version!r}") from None
     name = "workload" if "workload" in config else "args"
-    return Called(text(config, "path"), version, mapping(config, name))
+    return Called(text(config, "path"), whole(config, "version"), mapping(config, name))
 
 
 def _named(called: Called, child: int) -> str:

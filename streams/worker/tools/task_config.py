@@ -1,9 +1,9 @@
-"""Outcomes of work that failed, and reading a task's configuration."""
+"""Reads fields of a task's configuration, and makes the outcome of a failed call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import SupportsFloat, SupportsInt
 
 from streams.events.model import Json
 from streams.worker.errors import BadConfig
@@ -22,7 +22,7 @@ def text(config: Config, *names: str) -> str:
     """Return the first of these fields that is there, which must be text.
 
     Raises:
-        BadConfig: none is there, or it is no text.
+        BadConfig: none is there, or it is not text.
     """
     for name in names:
         value = config.get(name)
@@ -33,7 +33,7 @@ def text(config: Config, *names: str) -> str:
     raise BadConfig(f"{names[0]!r} is missing")
 
 
-def mapping(config: Config, name: str) -> Mapping[str, Any]:
+def mapping(config: Config, name: str) -> Config:
     """Return a field that is a mapping, empty when it is not there.
 
     Raises:
@@ -51,18 +51,40 @@ def seconds(config: Config, call: Call, default: float | None) -> float | None:
     """Return how long the call may take: the task's `timeout`, within the caller's limit.
 
     Raises:
-        BadConfig: `timeout` is no positive number.
+        BadConfig: `timeout` is not a positive number.
     """
     value = config.get("timeout", default)
-    if value is not None:
-        try:
-            value = float(value)
-        except (TypeError, ValueError):
-            value = 0.0
-        if not value > 0:
-            raise BadConfig(f"'timeout' must be a number of seconds, not {config['timeout']!r}")
-    limits = [limit for limit in (value, call.timeout_s) if limit is not None]
+    limit = None if value is None else _number(value)
+    if limit is not None and not limit > 0:
+        raise BadConfig(f"'timeout' must be a number of seconds, not {config['timeout']!r}")
+    limits = [one for one in (limit, call.timeout_s) if one is not None]
     return min(limits) if limits else None
+
+
+def whole(config: Config, name: str) -> int | None:
+    """Return a field that is a whole number; None when it is not there.
+
+    Raises:
+        BadConfig: it is something else.
+    """
+    value = config.get(name)
+    if value is None:
+        return None
+    try:
+        if isinstance(value, (int, str, SupportsInt)):
+            return int(value)
+    except ValueError:
+        pass
+    raise BadConfig(f"{name!r} must be a whole number, not {value!r}")
+
+
+def mappings(config: Config, name: str) -> list[Config] | None:
+    """Return a field that is a list of mappings; None when it is something else."""
+    items = config.get(name)
+    if not isinstance(items, list):
+        return None
+    found: list[Config] = [one for one in items if isinstance(one, Mapping)]
+    return found if len(found) == len(items) else None
 
 
 def request_name(config: Config) -> str:
@@ -71,6 +93,14 @@ def request_name(config: Config) -> str:
     return f"{str(config.get('method') or 'GET').upper()} {url.rsplit('@', 1)[-1]}"
 
 
+def _number(value: Json) -> float:
+    """Return a number; 0 for what is none."""
+    try:
+        return float(value) if isinstance(value, (int, float, str, SupportsFloat)) else 0.0
+    except ValueError:
+        return 0.0
+
+
 def _short(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= 80 else f"{said[:77]}…"
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}…"

@@ -208,9 +208,9 @@ async def test_bytes_in_a_charset_that_nobody_knows_are_no_text(tmp_path: Path) 
     [
         ({}, "artifact.config: 'put' wants one of"),
         ({"data": 1, "url": "http://127.0.0.1"}, "artifact.config: 'put' wants one of"),
-        ({"file": "../passwd"}, "artifact.config: '../passwd' is no name"),
+        ({"file": "../passwd"}, "artifact.config: '../passwd' is not a valid file name"),
         ({"file": "/etc/passwd"}, "artifact.config: '/etc/passwd' leads out"),
-        ({"file": "a\0b"}, "artifact.config: 'a\\x00b' is no name"),
+        ({"file": "a\0b"}, "artifact.config: 'a\\x00b' is not a valid file name"),
         ({"file": "none"}, "artifact.config: 'none': there is no such file"),
         ({"url": "nowhere"}, "artifact.config: 'url' is no address"),
         ({"url": "file:///etc/passwd"}, "artifact.config: 'url' is no address"),
@@ -228,7 +228,7 @@ async def test_bytes_in_a_charset_that_nobody_knows_are_no_text(tmp_path: Path) 
         ),
         (
             {"data": "a", "content_type": "text/plain; charset=no-such"},
-            "artifact.config: 'content_type' names the charset 'no-such', which there is not",
+            "artifact.config: 'content_type' names the charset 'no-such', which is unknown",
         ),
         (
             {"data": "not json", "content_type": "application/json"},
@@ -240,7 +240,7 @@ async def test_bytes_in_a_charset_that_nobody_knows_are_no_text(tmp_path: Path) 
         ),
         (
             {"data": [1], "content_type": "application/vnd.apache.arrow.stream"},
-            "artifact.config: 'data' is no Arrow stream",
+            "artifact.config: 'data' is not an Arrow stream",
         ),
         ({"data": ["\ud800"]}, "artifact.config: 'data' is not JSON"),
     ],

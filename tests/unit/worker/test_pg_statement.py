@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from streams.worker.tools.postgres.insert import insert_of
-from streams.worker.tools.postgres.reference import written
+from streams.worker.tools.postgres.reference import reference_of
 from streams.worker.tools.postgres.statement import statements
+from streams.worker.tools.sql_answer import SqlAnswer
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_what_changes_rows_is_recognized(text: str, writes: bool) -> None:
 def test_a_write_names_the_table_of_its_own_verb(text: str, key: str | None) -> None:
     [statement] = statements(text)
     expected = {} if key is None else {"store": "db", "key": key, "range": "rows:1"}
-    assert written(statement, {"row_count": 1}) == expected
+    assert reference_of(statement, SqlAnswer([], 1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_a_write_names_the_table_of_its_own_verb(text: str, key: str | None) -> 
 )
 def test_a_range_is_that_of_the_column_that_tells_rows_apart(rows: Any, expected: str) -> None:
     [statement] = statements("INSERT INTO t SELECT 1 RETURNING *")
-    assert written(statement, {"rows": rows, "row_count": 7})["range"] == expected
+    assert reference_of(statement, SqlAnswer(rows, 7))["range"] == expected
 
 
 @pytest.mark.parametrize(

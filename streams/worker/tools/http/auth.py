@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
 
+from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Credentials
 
 
-async def authorization(credentials: Credentials, auth: Any, call: Call) -> dict[str, str]:
+async def authorization(credentials: Credentials, auth: Json, call: Call) -> dict[str, str]:
     """Return the headers for `auth`: a credential's name, or {type, credential}.
 
     A credential with `token` makes a bearer token, one with `username` and `password` basic
@@ -20,7 +20,7 @@ async def authorization(credentials: Credentials, auth: Any, call: Call) -> dict
         UnknownCredential: there is none of that name.
         BadConfig: it has no fields that fit.
     """
-    kind: str | None = None
+    kind: Json = None
     if isinstance(auth, Mapping):
         kind = auth.get("type")
         auth = auth.get("credential") or auth.get("name")

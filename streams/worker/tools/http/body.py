@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 from pyreqwest.response import Response
@@ -21,7 +20,7 @@ class BodyTooLarge(Refused):
     """An answer beyond the size this deployment reads."""
 
 
-def body_of(config: Config, headers: dict[str, str]) -> Any:
+def body_of(config: Config, headers: dict[str, str]) -> bytes | dict[str, str] | None:
     """Return what the request carries, and add the content type it needs to `headers`.
 
     `json` is always JSON; `payload` and `body` are JSON unless they are text; `data` is a form
@@ -49,11 +48,11 @@ async def read_bounded(answer: Response, limit: int) -> bytes:
     """Return the answer's body.
 
     Raises:
-        TooLarge: it is larger than `limit` bytes.
+        BodyTooLarge: it is larger than `limit` bytes.
     """
-    told = answer.get_header("content-length")  # not there where the body is decompressed
-    if told is not None and told.isdigit():
-        if int(told) > limit:
+    length = answer.get_header("content-length")  # not there where the body is decompressed
+    if length is not None and length.isdigit():
+        if int(length) > limit:
             raise _too_large(limit)
         return bytes(await answer.bytes())
     parts, size = [], 0
@@ -75,7 +74,7 @@ def _too_large(limit: int) -> BodyTooLarge:
 def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
     """Return the body as JSON if the answer says so, else as text; and notes for `meta`.
 
-    Bytes that are no text come as base64, and the notes say so.
+    Bytes that are not text come as base64, and the notes say so.
 
     Raises:
         ValueError: it says JSON and is not.

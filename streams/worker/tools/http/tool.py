@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
 
 import orjson
 from pyreqwest.client import Client, ClientBuilder
@@ -132,14 +131,14 @@ def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
         data, meta = parsed(content, str(headers.get("content-type", "")))
     except ValueError as error:
         if status < 400:
-            said = f"{request_name(config)}: {error}"
-            return failed("http.json", said, detail=detail)
+            message = f"{request_name(config)}: {error}"
+            return failed("http.json", message, detail=detail)
         data, meta = content.decode(errors="replace"), {}
     if status >= 400:
         is_text = isinstance(data, str) and not meta
         shown = concealed(str(data) if is_text else content.decode(errors="replace"))[:SHOWN_CHARS]
-        said = f"{request_name(config)} answered {status} {_phrase(status)}: {shown}"
-        problem: dict[str, Json] = {"kind": "http.status", "message": said}
+        message = f"{request_name(config)} answered {status} {_phrase(status)}: {shown}"
+        problem: dict[str, Json] = {"kind": "http.status", "message": message}
         problem["status"] = status
         return Outcome(status="error", data=data, meta=meta, error=problem, detail=detail)
     return Outcome(status="success", data=data, meta=meta, detail=detail)
@@ -155,7 +154,7 @@ def _query(config: Config) -> list[tuple[str, str]]:
     return pairs
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Json) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping | list):

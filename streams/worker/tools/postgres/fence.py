@@ -8,11 +8,11 @@ one's transaction, and then either finds its fence or takes its place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import asyncpg
 import orjson
 
+from streams.events.model import Json
 from streams.worker.port import Fence, Saved
 from streams.worker.tools.postgres.insert import Insert
 from streams.worker.tools.postgres.pools import PooledDatabase
@@ -119,7 +119,7 @@ async def find(connection: asyncpg.Connection, fences: Sequence[Fence]) -> Mappi
 
 
 async def fill(
-    connection: asyncpg.Connection, fence: Fence, row_count: int, output: Mapping[str, Any]
+    connection: asyncpg.Connection, fence: Fence, row_count: int, output: Mapping[str, Json]
 ) -> None:
     """Put into a fence what came of its call."""
     await connection.execute(_FILL, *name_of(fence), row_count, _json(output))
@@ -130,7 +130,7 @@ def name_of(fence: Fence) -> Name:
     return (fence.deployment, fence.stage_id, fence.frame_id, fence.task, fence.partition)
 
 
-def _columns(fences: Sequence[Fence]) -> list[list[Any]]:
+def _columns(fences: Sequence[Fence]) -> list[list[Json]]:
     return [list(column) for column in zip(*map(name_of, fences), strict=True)]
 
 
@@ -138,5 +138,5 @@ def _digest(saved: Saved) -> str | None:
     return (saved.output or {}).get("sha256")
 
 
-def _json(value: Mapping[str, Any] | None) -> str | None:
+def _json(value: Mapping[str, Json] | None) -> str | None:
     return None if value is None else orjson.dumps(value).decode()

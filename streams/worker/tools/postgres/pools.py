@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
 from urllib.parse import quote
 
 import asyncpg
 
+from streams.events.model import Json
 from streams.postgres import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
 from streams.worker.tools import exact_json
 
 MAX_CONNECTIONS = 3
+_NOT_POSTGRES = "the connection string does not begin with postgresql://"
 ACQUIRE_S = 30.0
 UNUSED_S = 600.0
 STATEMENTS = 1000
@@ -133,13 +134,7 @@ class PostgresPools:
             BadConfig: neither is there, or it cannot be used.
             UnknownCredential: there is no such credential.
         """
-        dsn = config.get("dsn")
-        if dsn is None:
-            name = config.get("auth")
-            if not isinstance(name, str):
-                raise BadConfig("a postgres task needs 'auth', the name of a credential, or 'dsn'")
-            fields = await self._credentials.find(tenant_id, organization_id, name)
-            dsn = dsn_of(fields)
+        dsn = await self._dsn(config, tenant_id, organization_id)
         now = asyncio.get_running_loop().time()
         if (found := self._open.get(dsn)) is None:
             async with self._opening:
@@ -150,6 +145,16 @@ class PostgresPools:
                     )
         found.asked_at = now
         return found
+
+    async def _dsn(self, config: Config, tenant_id: str, organization_id: str) -> str:
+        given, name = config.get("dsn"), config.get("auth")
+        if isinstance(given, str):
+            return given
+        if given is not None:
+            raise BadConfig(_NOT_POSTGRES)
+        if not isinstance(name, str):
+            raise BadConfig("a postgres task needs 'auth', the name of a credential, or 'dsn'")
+        return dsn_of(await self._credentials.find(tenant_id, organization_id, name))
 
     def _close_unused(self, now: float) -> None:
         for dsn, database in list(self._open.items()):
@@ -187,9 +192,9 @@ def _check_dsn(dsn: str) -> None:
     Raises:
         BadConfig: it is none.
     """
-    found = _DSN.match(dsn) if isinstance(dsn, str) else None
+    found = _DSN.match(dsn)
     if found is None:
-        raise BadConfig("the connection string does not begin with postgresql://")
+        raise BadConfig(_NOT_POSTGRES)
     login, _, hosts = found["who"].rpartition("@")
     is_cut = not login and "@" in found["rest"]  # perhaps inside a login
     if "@" in login or (is_cut and found["rest"].startswith("#")):
@@ -197,7 +202,7 @@ def _check_dsn(dsn: str) -> None:
     for port in filter(None, _PORT.findall(hosts)):
         if not (port.isascii() and port.isdecimal()):
             raise BadConfig(
-                _ESCAPE if is_cut else "the connection string has a port that is no number"
+                _ESCAPE if is_cut else "the connection string has a port that is not a number"
             )
         if not 0 < int(port) <= _LAST_PORT:
             raise BadConfig(f"the connection string has a port that is not 1 to {_LAST_PORT}")
@@ -228,11 +233,11 @@ def dsn_of(fields: Mapping[str, str]) -> str:
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
-    """Spare the round trip of a reset; `Database.connection` does it where it matters."""
+    """Spare the round trip of a reset; `PooledDatabase.connection` does it where it matters."""
 
 
 async def _prepare_connection(connection: asyncpg.Connection) -> None:
-    codecs: tuple[tuple[str, Any], ...] = (
+    codecs: tuple[tuple[str, Callable[[str], Json]], ...] = (
         ("json", exact_json.loads),
         ("jsonb", exact_json.loads),
         ("interval", str),

@@ -1,15 +1,18 @@
-"""What a write leaves: a small reference to the rows, as a result's reader may want it."""
+"""The reference to the rows that a statement wrote: store, table, range."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
+from streams.events.model import Json
 from streams.worker.attempt.secrets import concealed_value
 from streams.worker.tools.postgres.statement import Statement, statements
+from streams.worker.tools.sql_answer import SqlAnswer
 
+T = TypeVar("T")
 _GAP = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
 _NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _TARGET = re.compile(
@@ -20,7 +23,7 @@ _WRITES = frozenset(("insert", "update", "delete", "merge"))
 _VERBS = _WRITES | {"select", "values", "table"}
 
 
-def written(command: Statement, answer: Mapping[str, Any], store: str = "db") -> dict[str, Any]:
+def reference_of(command: Statement, answer: SqlAnswer, store: str = "db") -> dict[str, Json]:
     """Return {"store": "db", "key": table, "range": which rows} of a statement that wrote.
 
     The range is that of a column it returned: `id`, else the first of integers, else the first;
@@ -48,28 +51,30 @@ def _target(text: str) -> str | None:
     return None if found is None else "".join(re.findall(rf"{_NAME}|\.", found[1])).replace('"', "")
 
 
-def _range(answer: Mapping[str, Any]) -> str:
-    rows: Sequence[Mapping[str, Any]] = answer.get("rows") or ()
+def _range(answer: SqlAnswer) -> str:
+    rows = [row for row in answer.rows if isinstance(row, dict)]
     for column in _columns(rows):
         values = [row[column] for row in rows]
-        if _are(int, values):
-            return f"{column}:{min(values)}-{max(values)}"
-        if _are(str, values):
-            first, last = (concealed_value(one)[:80] for one in (min(values), max(values)))
+        if numbers := _all_of(int, values):
+            return f"{column}:{min(numbers)}-{max(numbers)}"
+        if texts := _all_of(str, values):
+            first, last = (concealed_value(one)[:80] for one in (min(texts), max(texts)))
             return f"{column}:{first}-{last}"
-    return f"rows:{answer.get('row_count', 0)}"
+    return f"rows:{answer.row_count}"
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the columns that may tell the rows apart, the likeliest first.
+def _columns(rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+    """Yield the columns that may identify the rows, the likeliest first.
 
-    The table knows its key, and asking it would take longer than many a write.
+    Asking the table for its key would take longer than many a write.
     """
     names = list(rows[0]) if rows else []
     yield from (name for name in names if name.lower() == "id")
-    yield from (name for name in names if _are(int, [row[name] for row in rows]))
+    yield from (name for name in names if _all_of(int, [row[name] for row in rows]))
     yield from names[:1]
 
 
-def _are(kind: type, values: Sequence[Any]) -> bool:
-    return all(type(value) is kind for value in values)
+def _all_of(kind: type[T], values: Sequence[Json]) -> list[T]:
+    """Return the values if all are just of this type; else nothing."""
+    found = [value for value in values if isinstance(value, kind) and type(value) is kind]
+    return found if len(found) == len(values) else []

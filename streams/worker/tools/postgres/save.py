@@ -1,4 +1,4 @@
-"""Saves of a frame: all batches and their fences in one transaction, and who is to blame."""
+"""Saves of a frame: all batches and their fences in one transaction; finds the refused rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import asyncpg
 
@@ -24,7 +23,7 @@ from streams.worker.tools.postgres.write import (
     write,
     write_anyhow,
 )
-from streams.worker.tools.task_config import mapping, text
+from streams.worker.tools.task_config import mapping, mappings, text
 
 COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
@@ -67,7 +66,7 @@ async def save(
                 at_once = False
                 continue
             if _code(error) not in _AGAIN:
-                raise await _blame(database, runs, error) from error
+                raise await _refused_rows(database, runs, error) from error
             await asyncio.sleep(0.05 * 2**tried)
     raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
 
@@ -148,31 +147,33 @@ def _runs(task: str, configs: Sequence[Config]) -> Iterator[StatementRun]:
 
 def saves_in(config: Config) -> Sequence[Config]:
     """Return the parts of a call: those of `saves`, each with its statement, or it alone."""
-    return config.get("saves") or (config,)
+    saves = config.get("saves")
+    if not saves or not isinstance(saves, list):
+        return (config,)
+    return [one for one in saves if isinstance(one, Mapping)]
 
 
 def rows_in(config: Config) -> list[Row]:
     """Return a call's rows: each of `rows` over `params`, or `params` alone.
 
     Raises:
-        BadConfig: `rows` is no list of mappings.
+        BadConfig: `rows` is not a list of mappings.
     """
     params = mapping(config, "params") if not isinstance(config.get("params"), list) else None
     if params is None:
         raise BadConfig("'params' of a save must be a mapping, for placeholders like :name")
-    rows: Any = config.get("rows")
-    if rows is None:
+    if config.get("rows") is None:
         return [params]
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+    if (rows := mappings(config, "rows")) is None:
         raise BadConfig("'rows' must be a list of mappings, one for each row to write")
     return [{**params, **row} for row in rows] if params else rows
 
 
-async def _blame(
+async def _refused_rows(
     database: PooledDatabase, runs: Mapping[Fence, Sequence[StatementRun]], error: Exception
 ) -> SaveFailed:
     """Find the rows that the database refuses, by writing again and taking it all back."""
-    whole = SaveFailed(_first_task(runs), _said(error), code=_code(error))
+    whole = SaveFailed(_first_task(runs), _message(error), code=_code(error))
     every = [run for each in runs.values() for run in each]
     if not _code(error).startswith(_ROWS_FAULT) and (not _is_statements(error) or len(every) == 1):
         return whole
@@ -184,7 +185,7 @@ async def _blame(
             try:
                 for run in every:
                     if not found or found[0].code.startswith(_STATEMENTS_FAULT):
-                        found += await _culprit(database, connection, run, 0, len(run.rows))
+                        found += await _bisect(database, connection, run, 0, len(run.rows))
             finally:
                 await attempt.rollback()
     except (asyncpg.PostgresError, TargetUnavailable):
@@ -192,7 +193,7 @@ async def _blame(
     return _together(found) if found else whole
 
 
-async def _culprit(
+async def _bisect(
     database: PooledDatabase, connection: asyncpg.Connection, run: StatementRun, low: int, high: int
 ) -> list[SaveFailed]:
     """Write rows `low` to `high`; where they are refused, halve until one row is left.
@@ -206,10 +207,10 @@ async def _culprit(
         is_whole = _is_statements(error)
         if high - low == 1 or is_whole:
             calls = dict.fromkeys(run.calls if is_whole else run.calls[low:high])
-            return [SaveFailed(run.task, _said(error), rows=tuple(calls), code=_code(error))]
+            return [SaveFailed(run.task, _message(error), rows=tuple(calls), code=_code(error))]
         middle = (low + high) // 2
-        first = await _culprit(database, connection, run, low, middle)
-        return first or await _culprit(database, connection, run, middle, high)
+        first = await _bisect(database, connection, run, low, middle)
+        return first or await _bisect(database, connection, run, middle, high)
     return []
 
 
@@ -234,7 +235,7 @@ def _code(error: Exception) -> str:
     return (getattr(error, "sqlstate", None) or "") if _is_sql(error) else "22021"
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     detail = getattr(error, "detail", None)
     return f"{error}{f' ({detail})' if detail else ''} [{_code(error)}]"
 

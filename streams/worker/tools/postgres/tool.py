@@ -1,10 +1,9 @@
-"""The tool that talks to Postgres: statements one by one, and a frame's saves as one batch."""
+"""The postgres tool: statements one by one, and a frame's saves as one batch."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import asyncpg
 import orjson
@@ -13,21 +12,17 @@ from streams.events.model import Json
 from streams.worker.errors import BadConfig, SaveFailed, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
 from streams.worker.tools.postgres import fence as pg_fence
+from streams.worker.tools.postgres.execute import Work, execute
 from streams.worker.tools.postgres.pools import (
     MAX_CONNECTIONS,
     PooledDatabase,
     PostgresPools,
     target_of,
 )
-from streams.worker.tools.postgres.reference import written
-from streams.worker.tools.postgres.save import COMMAND, rows_in, save, saves_in
-from streams.worker.tools.postgres.statement import Statement, statements
-from streams.worker.tools.postgres.values import as_text, rows_of
-from streams.worker.tools.postgres.write import affected, texts, typed, write_anyhow
+from streams.worker.tools.postgres.save import COMMAND, save, saves_in
+from streams.worker.tools.postgres.statement import statements
 from streams.worker.tools.task_config import failed, seconds, text
 
-Work = tuple[Sequence[Statement], Config]
-"""Statements, and the values that they are given."""
 ANSWER_BYTES = 4 * 1024 * 1024
 """How much of an answer a fence keeps, for an attempt that comes again."""
 
@@ -137,11 +132,11 @@ class PostgresTool:
             if is_fenced:
                 return await self._fenced(database, connection, works, call)
             if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
-                data = await _execute(database, connection, works)
+                answer = await execute(database, connection, works)
             else:
                 async with connection.transaction():
-                    data = await _execute(database, connection, works)
-        return Outcome(status="success", data=data)
+                    answer = await execute(database, connection, works)
+        return Outcome(status="success", data=answer.data)
 
     async def _fenced(
         self,
@@ -156,9 +151,10 @@ class PostgresTool:
             if not await pg_fence.take(connection, [fence], Saved(row_count=0)):
                 found = await pg_fence.find(connection, [fence])
                 return _adopted(found[fence])
-            data = await _execute(database, connection, works)
+            answer = await execute(database, connection, works)
+            data = answer.data
             _check_size(data)
-            await pg_fence.fill(connection, fence, data["row_count"], {"data": data})
+            await pg_fence.fill(connection, fence, answer.row_count, {"data": data})
         return Outcome(status="success", data=data)
 
     def _fence(self, call: Call) -> Fence:
@@ -170,74 +166,6 @@ class PostgresTool:
             task=call.task,
             partition=f"run/{call.partition}",
         )
-
-
-async def _execute(
-    database: PooledDatabase, connection: asyncpg.Connection, works: Sequence[Work]
-) -> dict[str, Any]:
-    """Do one piece of work after the other; rows of several are counted together."""
-    data: dict[str, Any] = {}
-    count = 0
-    for commands, config in works:
-        data = await _statements(database, connection, commands, config)
-        count += data["row_count"]
-    return data if len(works) == 1 else {**data, "row_count": count, "range": f"rows:{count}"}
-
-
-async def _statements(
-    database: PooledDatabase,
-    connection: asyncpg.Connection,
-    commands: Sequence[Statement],
-    config: Config,
-) -> dict[str, Any]:
-    """Run the statements one after the other; the last one's answer counts."""
-    data: dict[str, Any] = {"rows": [], "row_count": 0}
-    for command in commands:
-        if config.get("rows") is not None and (command.names or len(commands) == 1):
-            async with connection.transaction():
-                count = await write_anyhow(database, connection, command, rows_in(config))
-            data = {"rows": [], "row_count": count}
-        else:
-            sql, values = await _bound(database, connection, command, config)
-            data = await _answer(connection, command, sql, values)
-        data |= written(command, data)
-    return data
-
-
-async def _answer(
-    connection: asyncpg.Connection, command: Statement, sql: str, values: Sequence[str | None]
-) -> dict[str, Any]:
-    """Run one statement in as few round trips as its answer allows."""
-    if command.returns is None:
-        prepared = await connection.prepare(sql)
-        rows = rows_of(await prepared.fetch(*values))
-        return {"rows": rows, "row_count": affected(prepared.get_statusmsg())}
-    if command.returns:
-        rows = rows_of(await connection.fetch(sql, *values))
-        return {"rows": rows, "row_count": len(rows)}
-    status = await connection.execute(sql, *values)
-    return {"rows": [], "row_count": affected(status)}
-
-
-async def _bound(
-    database: PooledDatabase, connection: asyncpg.Connection, command: Statement, config: Config
-) -> tuple[str, Sequence[str | None]]:
-    """Return a statement whose parameters are text, and their values."""
-    params = config.get("params")
-    if not params:
-        return command.text, ()
-    if isinstance(params, list):
-        types = await database.types_of(connection, command.text)
-        if len(types) != len(params):
-            raise BadConfig(f"the statement has {len(types)} parameters, 'params' {len(params)}")
-        values = [as_text(value, kind[1]) for value, kind in zip(params, types, strict=True)]
-        return typed(command.numbered, types), values
-    if not isinstance(params, Mapping):
-        raise BadConfig("'params' must be a mapping or a list")
-    if not command.names:
-        return command.text, ()
-    types = await database.types_of(connection, command.sql())
-    return typed(command.sql, types), texts(command.parameters, types, params)
 
 
 def _refused(error: asyncpg.PostgresError) -> Outcome:
@@ -252,7 +180,7 @@ def _adopted(saved: Saved) -> Outcome:
     return Outcome(status="success", data=data, meta={"fence": "adopted"})
 
 
-def _check_size(data: Mapping[str, Any]) -> None:
+def _check_size(data: Mapping[str, Json]) -> None:
     size = len(orjson.dumps(data))
     if size > ANSWER_BYTES:
         raise BadConfig(

@@ -30,7 +30,7 @@ from streams.worker.tools.exact_json import LEAST_WHOLE, MOST_WHOLE
 _PLAIN = frozenset({str, bool, type(None)})
 
 
-def as_text(value: Any, is_array: bool = False) -> str | None:
+def as_text(value: object, is_array: bool = False) -> str | None:
     """Return a JSON value as the text Postgres reads it from; None is NULL."""
     if value is None or isinstance(value, str):
         return value
@@ -43,11 +43,11 @@ def as_text(value: Any, is_array: bool = False) -> str | None:
     return orjson.dumps(value, default=str).decode()
 
 
-def _array(values: Sequence[Any]) -> str:
+def _array(values: Sequence[object]) -> str:
     return "{" + ",".join(map(_element, values)) + "}"
 
 
-def _element(value: Any) -> str:
+def _element(value: object) -> str:
     if isinstance(value, list):
         return _array(value)
     text = as_text(value)

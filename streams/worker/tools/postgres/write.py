@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import asyncpg
 import orjson
 
+from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.tools.postgres.insert import insert_of
 from streams.worker.tools.postgres.pools import PooledDatabase
 from streams.worker.tools.postgres.statement import Statement
 from streams.worker.tools.postgres.values import as_text
 
-Row = Mapping[str, Any]
+Row = Mapping[str, Json]
 Types = Sequence[tuple[str, bool]]
 NOT_AT_ONCE = frozenset({"21000"})
 """The same key twice, which one upsert cannot take."""

@@ -17,11 +17,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from threading import Thread
 from types import CodeType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 LOG_CHARS = 8_000
 _LOOK_S = 0.5
@@ -33,7 +33,7 @@ class CpuTimeUp(Exception):
     """The code used more processor time than it may."""
 
 
-def execute(code: str, args: dict[str, Any]) -> bytes:
+def execute(code: str, args: Mapping[str, object]) -> bytes:
     """Run `code` and call its `main`; return JSON: its result or its error, and what it printed.
 
     `main` gets those of `args` that its signature names, and all of them as `args` or `input`
@@ -49,7 +49,7 @@ def execute(code: str, args: dict[str, Any]) -> bytes:
     except MemoryError:
         error = {"kind": "python.memory", "message": "too much memory was asked for"}
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - authors may raise anything
-        error = _told(raised)
+        error = _error_of(raised)
     return _written({"error": error, "log": _bounded(printed.getvalue())})
 
 
@@ -58,8 +58,8 @@ def _compiled(code: str) -> CodeType:
     return compile(code, _NAME, "exec")
 
 
-def _called(code: CodeType, args: dict[str, Any]) -> Any:
-    space: dict[str, Any] = {"__name__": "playbook"}
+def _called(code: CodeType, args: Mapping[str, object]) -> object:
+    space: dict[str, object] = {"__name__": "playbook"}
     exec(code, space)  # noqa: S102 - that is what this process is for
     main = space.get("main")
     if not callable(main):
@@ -68,9 +68,9 @@ def _called(code: CodeType, args: dict[str, Any]) -> Any:
     return asyncio.run(result) if inspect.iscoroutine(result) else result
 
 
-def _arguments(main: Callable[..., Any], args: dict[str, Any]) -> dict[str, Any]:
+def _arguments(main: Callable[..., object], args: Mapping[str, object]) -> dict[str, object]:
     """Choose what `main` is called with."""
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, object] = {}
     for name, parameter in inspect.signature(main).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             return {**args, **chosen}
@@ -85,8 +85,8 @@ def _arguments(main: Callable[..., Any], args: dict[str, Any]) -> dict[str, Any]
     return chosen
 
 
-def _told(error: BaseException) -> dict[str, str]:
-    """Say what was raised, and where in the author's code."""
+def _error_of(error: BaseException) -> dict[str, str]:
+    """Return what was raised, and where in the author's code."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == _NAME]
     where = "".join(f"line {one.lineno}, in {one.name}\n" for one in frames)
     what = _clean(f"{type(error).__name__}: {error}")
@@ -114,8 +114,8 @@ def _bounded(text: str) -> str:
     return f"{text[:LOG_CHARS]}\n… {len(text) - LOG_CHARS} more characters"
 
 
-def _written(answer: dict[str, Any]) -> bytes:
-    # Lone surrogates are no text: encoding them is the author's error, here where it is told.
+def _written(answer: dict[str, object]) -> bytes:
+    # Lone surrogates are no text: encoding them is the author's error, reported here.
     text = json.dumps(answer, allow_nan=False, ensure_ascii=False, default=_plain)
     return text.encode()
 
@@ -137,7 +137,8 @@ def main(memory_bytes: int, cpu_s: int) -> None:
     while (request := _read(requests)) is not None:
         if cpu_s:
             _limit_cpu(cpu_s)
-        answers.write(framed(execute(request["code"], request["args"])))
+        code, args = request
+        answers.write(framed(execute(code, args)))
         answers.flush()
 
 
@@ -148,12 +149,13 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _read(source: BinaryIO) -> dict[str, Any] | None:
+def _read(source: BinaryIO) -> tuple[str, dict[str, object]] | None:
+    """Return the code and the arguments of a request; None when there are no more."""
     length = source.read(4)
     if len(length) < 4:
         return None
-    message: dict[str, Any] = json.loads(source.read(int.from_bytes(length, "big")))
-    return message
+    message = json.loads(source.read(int.from_bytes(length, "big")))
+    return message["code"], message["args"]
 
 
 def _limit_memory(size: int) -> None:

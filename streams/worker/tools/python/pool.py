@@ -7,10 +7,10 @@ import contextlib
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from typing import Any
 
 import orjson
 
+from streams.events.model import Json
 from streams.worker.tools import exact_json
 from streams.worker.tools.python.child import framed
 
@@ -30,8 +30,8 @@ class PythonPool:
         self._limits = (str(memory_bytes), str(cpu_s))
 
     async def call(
-        self, code: str, args: dict[str, Any], timeout_s: float | None
-    ) -> dict[str, Any]:
+        self, code: str, args: dict[str, Json], timeout_s: float | None
+    ) -> dict[str, Json]:
         """Run code in one of the processes and return its answer.
 
         Raises:
@@ -67,14 +67,21 @@ class PythonPool:
         )
 
 
-async def _ask(child: Process, request: bytes) -> dict[str, Any]:
+def answer_of(body: bytes) -> dict[str, Json]:
+    """Return the answer of a process: {"result" or "error", "log"}."""
+    answer = exact_json.loads(body)
+    assert isinstance(answer, dict)
+    return answer
+
+
+async def _ask(child: Process, request: bytes) -> dict[str, Json]:
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         child.stdin.write(request)
         await child.stdin.drain()
         length = int.from_bytes(await child.stdout.readexactly(4), "big")
-        answer: dict[str, Any] = exact_json.loads(await child.stdout.readexactly(length))
+        answer = answer_of(await child.stdout.readexactly(length))
     except (asyncio.IncompleteReadError, OSError) as error:
         raise ChildDied(f"exit code {await child.wait()}") from error
     return answer

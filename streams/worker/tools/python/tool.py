@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
-from streams.worker.tools import exact_json
 from streams.worker.tools.python.child import execute
-from streams.worker.tools.python.pool import ChildDied, PythonPool
+from streams.worker.tools.python.pool import ChildDied, PythonPool, answer_of
 from streams.worker.tools.task_config import failed, mapping, seconds, text
 
 TIMEOUT_S = 30.0
@@ -66,22 +64,20 @@ class PythonTool:
         """End the processes."""
         await self._pool.close()
 
-    async def _execute(self, code: str, args: dict[str, Any], limit: float) -> dict[str, Any]:
+    async def _execute(self, code: str, args: dict[str, Json], limit: float) -> dict[str, Json]:
         if self._alone is None:
             return await self._pool.call(code, args, limit)
         async with self._alone, asyncio.timeout(limit):
-            answer: dict[str, Any] = exact_json.loads(await asyncio.to_thread(execute, code, args))
-            return answer
+            return answer_of(await asyncio.to_thread(execute, code, args))
 
 
-def _outcome(answer: Mapping[str, Any]) -> Outcome:
+def _outcome(answer: Mapping[str, Json]) -> Outcome:
     """Make an outcome of an answer; a result that is no envelope is wrapped in one."""
     meta: dict[str, Json] = {"log": answer["log"]} if answer["log"] else {}
-    if (error := answer.get("error")) is not None:
+    if isinstance(error := answer.get("error"), dict):
         return Outcome(status="error", error=error, meta=meta)
     result = answer["result"]
-    is_envelope = isinstance(result, dict) and result.get("status") in ("success", "error")
-    if not is_envelope or not result.keys() & {"data", "error"}:
+    if not isinstance(result, dict) or not _is_envelope(result):
         return Outcome(status="success", data=result, meta=meta)
     given = result.get("meta")
     meta = {**(given if isinstance(given, dict) else {}), **meta}
@@ -92,3 +88,8 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
     if isinstance(why, dict):
         problem |= why
     return Outcome(status="error", data=result.get("data"), meta=meta, error=problem)
+
+
+def _is_envelope(result: Mapping[str, Json]) -> bool:
+    has_status = result.get("status") in ("success", "error")
+    return has_status and not result.keys().isdisjoint(("data", "error"))

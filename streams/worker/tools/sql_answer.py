@@ -1,0 +1,22 @@
+"""The answer of a SQL statement, as the SQL tools return it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streams.events.model import Json
+
+
+@dataclass(slots=True)
+class SqlAnswer:
+    """Rows, their count, and of a write the reference to what was written."""
+
+    rows: list[Json]
+    row_count: int
+    reference: dict[str, Json] = field(default_factory=dict)
+    """{store, key, range}; empty where nothing was written."""
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """The answer as the task's data."""
+        return {"rows": self.rows, "row_count": self.row_count, **self.reference}
