@@ -91,6 +91,14 @@ async def log(settings: Settings) -> AsyncIterator[Log]:
         yield opened
 
 
+@pytest.fixture
+def registry_url(settings: Settings) -> str:
+    """Where the schema registry is."""
+    url = settings.serialization.schema_registry.url
+    assert url is not None
+    return url
+
+
 @pytest.fixture(scope="session")
 async def migrated(settings: Settings) -> AsyncIterator[Settings]:
     """Settings that name a migrated database to be copied: nobody connects to it."""

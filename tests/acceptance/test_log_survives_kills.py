@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +23,8 @@ from streams.local.state import ServiceStatus, StackState, find_stack
 from streams.mirror.watermark import Watermark
 from streams.settings import Settings, load
 from tests.support.log.databases import dsn, event, root_events
+from tests.support.servers.shared import embedded_folder
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -60,13 +61,9 @@ async def stack(
     settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Path]:
     """An embedded stack whose Postgres may be killed: the tests' own one where it is embedded."""
-    kept = os.environ.get("STREAMS_TEST_DATA")
-    port = settings.event_store.canonical_connection.port
-    for folder in [Path(kept)] if kept else tmp_path_factory.getbasetemp().glob("stack*"):
-        state = find_stack(folder)
-        if state is not None and state.postgres.port == port:
-            yield folder
-            return
+    if folder := embedded_folder(settings, tmp_path_factory.getbasetemp()):
+        yield folder
+        return
     data = tmp_path_factory.mktemp("killed")
     async with running(data):
         yield data
@@ -93,7 +90,7 @@ async def test_postgres_is_killed_during_appends(stack: Path) -> None:
                 before = _postgres(stack)
                 _kill(before, whole_family=whole_family)
                 await _more_acknowledged(work)
-                await _until(partial(_is_restarted, stack, before))
+                await until(partial(_is_restarted, stack, before), within_s=PATIENCE_S)
         await _every_acknowledged_event_is_there(log, work)
     await _the_mirror_goes_on(settings)
 
@@ -121,19 +118,13 @@ def _kill(postgres: ServiceStatus, *, whole_family: bool) -> None:
 async def _more_acknowledged(work: Load) -> None:
     """Wait until the callers got on: the appender found the new server by itself."""
     goal = len(work.events) + ACKNOWLEDGED_BETWEEN_KILLS
-    await _until(lambda: len(work.events) >= goal)
+    await until(lambda: len(work.events) >= goal, within_s=PATIENCE_S)
 
 
 def _is_restarted(stack: Path, before: ServiceStatus) -> bool:
     now = _postgres(stack)
     again = now.restarts > before.restarts and now.pid != before.pid
     return again and now.state is ServiceState.READY
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - other processes set no events of ours
-            await asyncio.sleep(0.05)
 
 
 async def _every_acknowledged_event_is_there(log: Log, work: Load) -> None:

@@ -16,12 +16,11 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from streams.app import catalog_of, open_log
-from streams.local.state import find_stack
 from streams.payload.port import Scope
 from streams.settings import Settings
 from streams.trigger.publish import TOPIC
 from tests.support.log.databases import dsn
-from tests.support.servers.shared import REPOSITORY
+from tests.support.servers.shared import REPOSITORY, embedded_folder
 
 pytestmark = pytest.mark.stack
 
@@ -35,12 +34,8 @@ _STARTS = "SELECT event_type FROM noetl.event WHERE root_id = ANY ($1::bigint[])
 @pytest.fixture
 def data(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the embedded stack that the tests use."""
-    kept = os.environ.get("STREAMS_TEST_DATA")
-    port = settings.event_store.canonical_connection.port
-    for folder in [Path(kept)] if kept else tmp_path_factory.getbasetemp().glob("stack*"):
-        state = find_stack(folder)
-        if state is not None and state.postgres.port == port:
-            return folder
+    if folder := embedded_folder(settings, tmp_path_factory.getbasetemp()):
+        return folder
     pytest.skip("the servers are not an embedded stack, whose folder the process would be given")
 
 

@@ -98,11 +98,6 @@ class LoggedClaims:
         return event(claim.execution_id, type, meta=meta, payload_ref=None, **whose, **fields)
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest) -> Settings | None:
-    return None if request.param == "memory" else request.getfixturevalue("database")
-
-
 @pytest.fixture
 async def subject(place: Settings | None) -> AsyncIterator[Subject]:
     if place is None:

@@ -17,7 +17,6 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, TopicPartition
-from streams.settings import Settings
 
 
 class World(Protocol):
@@ -119,15 +118,6 @@ class KafkaWorld:
             return dict(await consumer.end_offsets(list(partitions)))
         finally:
             await consumer.stop()
-
-
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
-def bootstrap(request: pytest.FixtureRequest) -> str | None:
-    """Where Kafka is; None for the world without it, which needs no servers."""
-    if request.param == "memory":
-        return None
-    settings: Settings = request.getfixturevalue("settings")
-    return settings.event_store.connection.url
 
 
 @pytest.fixture

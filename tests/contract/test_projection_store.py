@@ -34,12 +34,6 @@ class Bench:
     look: Callable[[], Awaitable[Seen]]
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest) -> Settings | None:
-    """Which adapter; the servers are started only where they are needed."""
-    return None if request.param == "memory" else request.getfixturevalue("database")
-
-
 @pytest.fixture
 async def bench(place: Settings | None) -> AsyncIterator[Bench]:
     if place is None:

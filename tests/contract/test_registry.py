@@ -32,13 +32,6 @@ Open = Callable[..., Awaitable[SchemaRegistry]]
 
 
 @pytest.fixture
-def registry_url(settings: Settings) -> str:
-    url = settings.serialization.schema_registry.url
-    assert url is not None
-    return url
-
-
-@pytest.fixture
 def registry_dsn(database: Settings) -> str:
     return dsn(database)
 

@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.clock import SystemClock
 from streams.kafka.replies import KafkaReplies, MemoryReplies, Replies, ReplyRefused
-from streams.settings import Settings
 
 PARTITIONS = 3
 Sent = list[tuple[int, dict[str, Any]]]
@@ -29,19 +28,10 @@ class Subject:
     read: Callable[[], Awaitable[Sent]]
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest) -> str | None:
-    """Which adapter; the servers are started only where they are needed."""
-    if request.param == "memory":
-        return None
-    settings: Settings = request.getfixturevalue("settings")
-    return settings.event_store.connection.url
-
-
 @pytest.fixture
-async def subject(place: str | None) -> AsyncIterator[Subject]:
+async def subject(bootstrap: str | None) -> AsyncIterator[Subject]:
     topic = f"test.replies.{uuid4().hex}"
-    if place is None:
+    if bootstrap is None:
         memory = MemoryReplies()
 
         async def kept() -> Sent:
@@ -49,13 +39,13 @@ async def subject(place: str | None) -> AsyncIterator[Subject]:
 
         yield Subject(memory, topic, kept)
         return
-    admin = AdminClient({"bootstrap.servers": place, "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
 
     async def published() -> Sent:
-        return await _published(place, topic)
+        return await _published(bootstrap, topic)
 
-    async with KafkaReplies(place) as replies:
+    async with KafkaReplies(bootstrap) as replies:
         yield Subject(replies, topic, published)
 
 

@@ -35,12 +35,6 @@ class House:
         return [event async for event in self.log.read_root(Root(type, root_id))]
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
-def place(request: pytest.FixtureRequest) -> Settings | None:
-    """Which adapter; the servers are started only where they are needed."""
-    return None if request.param == "memory" else request.getfixturevalue("database")
-
-
 @pytest.fixture
 async def house(place: Settings | None) -> AsyncIterator[House]:
     if place is None:

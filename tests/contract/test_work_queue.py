@@ -39,14 +39,6 @@ def item(entity_id: int, pool: str = POOL) -> WorkItem:
     )
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
-def bootstrap(request: pytest.FixtureRequest) -> str | None:
-    if request.param == "memory":
-        return None
-    settings: Settings = request.getfixturevalue("settings")
-    return settings.event_store.connection.url
-
-
 @pytest.fixture
 async def queue(bootstrap: str | None) -> AsyncIterator[tuple[WorkQueue, Received]]:
     """A queue, and what its pool's workers receive."""

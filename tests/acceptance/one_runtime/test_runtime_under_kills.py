@@ -19,6 +19,7 @@ from streams.dev.bench.mock_server import MockWorld, mock_server
 from streams.dev.bench.row_check import RowCheck
 from tests.support.projector.log_agreement import live_and_folded
 from tests.support.servers.runtime import PATIENCE_S, Runtime, pft, playbook
+from tests.support.waiting import until
 
 logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
@@ -207,9 +208,7 @@ def _poison(file: Path, path: str | None) -> None:
 
 
 async def _until_there(path: Path) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240 - without a word
-            await asyncio.sleep(0.05)
+    await until(lambda: os.path.exists(path), within_s=PATIENCE_S)
 
 
 async def _killed_then_asked(

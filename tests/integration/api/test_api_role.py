@@ -15,6 +15,7 @@ from streams.app import Log
 from streams.roles import api, projector
 from streams.settings import Settings
 from tests.support.api.server import PLAYBOOK
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
 Run = Callable[[Settings, Path, asyncio.Event, Callable[[], None]], Awaitable[None]]
@@ -55,9 +56,7 @@ async def test_what_is_started_over_http_is_projected_from_kafka(
             assert answer.status == 200
         async with session.get(f"{url}/api/executions/{execution_id}") as answer:
             assert (await answer.json())["status"] == "CANCELLED"
-        async with asyncio.timeout(30):
-            while not await _listed(session, url, path):  # noqa: ASYNC110 - over HTTP
-                await asyncio.sleep(0.05)
+        await until(lambda: _listed(session, url, path), within_s=30)
     assert not told.exists()
 
 

@@ -15,6 +15,7 @@ from streams.log.errors import LogUnavailable
 from streams.log.worker_ids import LeasedWorkerId, NoWorkerIdFree, check_skew, hold_worker_id
 from streams.settings import Settings
 from tests.support.log.databases import dsn
+from tests.support.waiting import until
 
 CLOCK = SystemClock()
 
@@ -174,9 +175,7 @@ async def test_ids_go_on_under_another_worker_id_after_one_was_lost(pool: asyncp
             " WHERE worker_id = $1",
             first,
         )
-        async with asyncio.timeout(10):
-            while lease.worker_id == first or not lease.valid():  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: lease.worker_id != first and lease.valid(), within_s=10)
         assert worker_of(ids.next()) == lease.worker_id != first
 
     assert not lease.valid()

@@ -23,6 +23,7 @@ from streams.kafka.feed.port import TopicPartition
 from streams.local.service import Service, ServiceReport, ServiceState
 from streams.local.supervisor import Supervisor
 from streams.settings import Settings
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
 REPOSITORY = Path(__file__).parents[3]
@@ -73,9 +74,7 @@ class Echo:
     async def until(self, holds: Callable[[], bool], seconds: float = 120.0) -> float:
         """Wait until something holds; return how long that took."""
         began = time.monotonic()
-        async with asyncio.timeout(seconds):
-            while not holds():  # noqa: ASYNC110 - a file changes without a word
-                await asyncio.sleep(0.02)
+        await until(holds, within_s=seconds)
         return time.monotonic() - began
 
 

@@ -72,13 +72,6 @@ def _pin(schema_id: int, name: str, version: int, fields: Sequence[Any]) -> Pinn
 
 
 @pytest.fixture
-def registry_url(settings: Settings) -> str:
-    url = settings.serialization.schema_registry.url
-    assert url is not None
-    return url
-
-
-@pytest.fixture
 async def client(registry_url: str) -> AsyncIterator[RegistryClient]:
     async with aiohttp.ClientSession() as session:
         yield RegistryClient(registry_url, session)

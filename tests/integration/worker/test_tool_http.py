@@ -11,26 +11,12 @@ import pytest
 from aiohttp import web
 
 from streams.clock import SettableClock
-from streams.kafka.work.item import WorkItem
 from streams.worker.attempt.secrets import LeasedCredentials, holding
 from streams.worker.port import Outcome
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.http.tool import HttpTool
-from tests.support.worker.tool_calls import CALL
+from tests.support.worker.tool_calls import CALL, ITEM
 
-ITEM = WorkItem(
-    kind="frame",
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    entity_id=2,
-    attempt=1,
-    version=1,
-    step="s",
-    pool="default",
-    catalog_id=3,
-    catalog_version=1,
-)
 CREDENTIALS = ConfiguredCredentials(
     {
         "api": {"token": "abc"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -13,6 +12,7 @@ from streams.events.model import Event, NewEvent, Root
 from streams.log.port import EventStore, Frontier
 from streams.settings import Settings
 from tests.support.events.examples import example
+from tests.support.waiting import until
 
 _keys = count(1)
 _IS_SETTLED = """
@@ -51,6 +51,4 @@ async def settled(pool: asyncpg.Pool) -> None:
 
     A transaction that is open anywhere on the server, in whatever database, holds them up.
     """
-    async with asyncio.timeout(90):
-        while not await pool.fetchval(_IS_SETTLED):  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(0.02)
+    await until(lambda: pool.fetchval(_IS_SETTLED), within_s=90)

@@ -34,6 +34,7 @@ from streams.local.state import ServiceStatus, find_stack
 from streams.resources import folder
 from streams.roles.start import existing_roles
 from streams.settings import Settings, load
+from tests.support.waiting import until
 
 PATIENCE_S = 90.0
 """The longest that anything may wait once the parts are back."""
@@ -64,9 +65,7 @@ class Runtime:
 
     async def until(self, sql: str, *values: Any) -> None:
         """Wait until a question to the log is answered with true."""
-        async with asyncio.timeout(PATIENCE_S):
-            while not await self.executions.connection.fetchval(sql, *values):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: self.executions.connection.fetchval(sql, *values), within_s=PATIENCE_S)
 
     async def finish(self, execution_id: int) -> ExecutionEnd:
         """Wait for the end; fail when nothing happens for too long."""

@@ -85,6 +85,17 @@ async def servers(data: Path) -> AsyncIterator[Settings]:
             yield load(env={}, stack=stack_settings(state)).settings
 
 
+def embedded_folder(settings: Settings, run: Path) -> Path | None:
+    """Return the folder of the embedded stack that a run with this temporary folder uses."""
+    kept = os.environ.get("STREAMS_TEST_DATA")
+    for folder in [Path(kept)] if kept else run.glob("stack*"):
+        state = find_stack(folder)
+        port = settings.event_store.canonical_connection.port
+        if state is not None and state.postgres.port == port:
+            return folder
+    return None
+
+
 @contextmanager
 def _containers() -> Iterator[None]:
     from testcontainers.compose import DockerCompose

@@ -37,13 +37,6 @@ def http_error(status: int) -> Outcome:
     return Outcome(status="error", error=error, detail={"http": {"status": status}})
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what tells nobody that it happened."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - what it waits for makes no sound
-            await asyncio.sleep(0.002)
-
-
 async def turns(count: int = 50) -> None:
     """Let every task that can go on do so, many times."""
     for _ in range(count):

@@ -21,6 +21,7 @@ from streams.local.jars import provide_jars
 from streams.local.pom import Coordinate
 from streams.local.stack import Stack
 from streams.local.supervise import run_until_signal
+from tests.support.waiting import until
 
 JAR = Coordinate("org.example", "thing", "1.0")
 ARCHIVE = Coordinate("org.example", "bundle", "2.1", "tar.gz", "plugin")
@@ -110,16 +111,12 @@ async def test_a_signal_during_the_first_fetch_ends_it_at_once(
     monkeypatch.setenv("STREAMS_CACHE", str(tmp_path / "cache"))
     stack = Stack(tmp_path / "stack", roles={})
     running = asyncio.create_task(run_until_signal(stack, lambda _: None))
-    async with asyncio.timeout(30):
-        while not started.exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await until(started.exists, within_s=30)
     child = psutil.Process(int(started.read_text()))
     began = time.monotonic()
     os.kill(os.getpid(), signal.SIGINT)
     await running
-    async with asyncio.timeout(10):
-        while list((tmp_path / "cache").glob(".core-*")):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await until(lambda: not list((tmp_path / "cache").glob(".core-*")), within_s=10)
     assert time.monotonic() - began < 10
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 

@@ -20,6 +20,7 @@ from streams.projector.rebuild import rebuild
 from streams.projector.rows import Changes, ExecutionRow, FrameRow
 from tests.support.events.examples import codec, sealed
 from tests.support.projector.executions import Story, memory_log, told
+from tests.support.waiting import until
 
 TOPIC = "noetl.events.execution"
 
@@ -215,9 +216,7 @@ async def test_without_a_shell_a_batch_is_held_until_the_tables_take_it() -> Non
     stop = asyncio.Event()
 
     running = asyncio.create_task(stand.projector.run(stop))
-    async with asyncio.timeout(5):
-        while stand.topics.lag("projector", TOPIC):  # noqa: ASYNC110 - the feed has no such event
-            await asyncio.sleep(0.01)
+    await until(lambda: not stand.topics.lag("projector", TOPIC), within_s=5)
     stop.set()
     await running
 

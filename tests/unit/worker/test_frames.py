@@ -11,6 +11,7 @@ from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import decode_rows
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Outcome
+from tests.support.waiting import until
 from tests.support.worker.memory import (
     EXECUTION_ID,
     Dying,
@@ -23,7 +24,6 @@ from tests.support.worker.memory import (
     rule,
     task,
     turns,
-    until,
 )
 
 ECHO = task("echo", "t", {"n": "{{ item }}"})

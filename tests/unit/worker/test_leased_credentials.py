@@ -10,7 +10,6 @@ import pytest
 
 from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
-from streams.kafka.work.item import WorkItem
 from streams.worker.attempt.secrets import (
     Holding,
     LeasedCredentials,
@@ -21,20 +20,8 @@ from streams.worker.attempt.secrets import (
 )
 from streams.worker.errors import UnknownCredential
 from streams.worker.tools.credentials import ConfiguredCredentials
-
-ITEM = WorkItem(
-    kind="frame",
-    tenant_id="acme",
-    organization_id="care",
-    execution_id=1,
-    entity_id=2,
-    attempt=1,
-    version=1,
-    step="load",
-    pool="default",
-    catalog_id=3,
-    catalog_version=1,
-)
+from tests.support.waiting import until
+from tests.support.worker.tool_calls import ITEM
 
 
 class Server:
@@ -100,9 +87,7 @@ async def test_what_was_given_is_dropped_when_its_lease_ends():
     here = World()
     with here.attempt(lease_s=0.001):
         await here.find("pg")
-        async with asyncio.timeout(30):
-            while here.credentials._cached:  # noqa: ASYNC110 - a timer drops it
-                await asyncio.sleep(0.001)
+        await until(lambda: not here.credentials._cached, within_s=30)
         await here.find("pg")
     assert len(here.server.asked) == 2
 

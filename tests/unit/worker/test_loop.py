@@ -6,7 +6,8 @@ from typing import Any
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.work.item import WorkItem
 from streams.worker.loop import Worker
-from tests.support.worker.memory import FakeTool, World, loop_step, task, until
+from tests.support.waiting import until
+from tests.support.worker.memory import FakeTool, World, loop_step, task
 
 TOPIC = "noetl.work.default"
 ECHO = task("echo", "t", {"n": "{{ item }}"})

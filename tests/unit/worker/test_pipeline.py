@@ -14,7 +14,7 @@ from streams.worker.attempt.task_call import Caller
 from streams.worker.errors import CredentialRefused
 from streams.worker.port import Outcome
 from tests.support.worker.memory import FakeTool, http_error, ok, rule, task
-from tests.unit.worker.test_leased_credentials import ITEM
+from tests.support.worker.tool_calls import ITEM
 
 CALLER = Caller(
     tenant_id="acme", organization_id="care", execution_id=1, step="load", entity_id=7, attempt=1
