@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from cachetools import TTLCache
 
 from streams.events.model import PayloadRef
 from streams.payload.content import check, describe, key_of, name, scope_of, trash_key
@@ -64,8 +65,7 @@ class ContentStore:
     ) -> None:
         self._objects, self._compression = objects, compression
         self._cipher = cipher or NoCipher()
-        self._known: OrderedDict[str, float] = OrderedDict()
-        self._known_s, self._monotonic = known_s, monotonic
+        self._known: TTLCache[str, None] = TTLCache(_KNOWN, known_s, timer=monotonic)
 
     async def put(
         self,
@@ -93,7 +93,7 @@ class ContentStore:
 
         ref = await asyncio.to_thread(described) if large else described()
         key = key_of(ref)
-        if self._knows(key):
+        if key in self._known:
             return ref
         if large:
             stored = await asyncio.to_thread(pack, scope, data, codec, self._cipher)
@@ -101,7 +101,7 @@ class ContentStore:
             stored = pack(scope, data, codec, self._cipher)
         if len(stored) < _ASK_FROM_BYTES or not await self._has(key, len(stored)):
             await self._objects.write(key, stored)
-        self._remember(key)
+        self._known[key] = None
         return ref
 
     async def get(self, ref: PayloadRef) -> bytes:
@@ -156,11 +156,11 @@ class ContentStore:
                 compression=codec,
             )
             key = key_of(ref)
-            if not self._knows(key):
+            if key not in self._known:
                 if not await self._has(key, spool.seek(0, 2)):
                     spool.seek(0)
                     await self._objects.upload(key, spool)
-                self._remember(key)
+                self._known[key] = None
         return ref
 
     async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
@@ -250,16 +250,6 @@ class ContentStore:
         """Say whether an object of this length is there; another length may be half of one."""
         found = await self._objects.stat(key)
         return found is not None and found.byte_length == byte_length
-
-    def _knows(self, key: str) -> bool:
-        put_at = self._known.get(key)
-        return put_at is not None and self._monotonic() - put_at < self._known_s
-
-    def _remember(self, key: str) -> None:
-        self._known[key] = self._monotonic()
-        self._known.move_to_end(key)
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
 
 
 def _places(key: str) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+
+from cachetools import FIFOCache
 
 from streams.errors import Inconsistent, Refused
 from streams.events.errors import BadEvent
@@ -29,7 +30,7 @@ from streams.planner.work_sender import Sender
 
 _log = logging.getLogger(__name__)
 _TRIES = 8
-_ENDED_KEPT = 100_000
+_ENDED_REMEMBERED = 100_000
 
 
 class Planner:
@@ -47,7 +48,7 @@ class Planner:
         self._lives: Mapping[str, str] = {}
         self._quarantine = Quarantine(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
-        self._ended: OrderedDict[int, int] = OrderedDict()
+        self._ended: FIFOCache[int, int] = FIFOCache(_ENDED_REMEMBERED)
         self._deciding = Decider(ports, rules)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
@@ -274,8 +275,6 @@ class Planner:
             plan = await self._reply(plan, plan.reply_to)
         self._forget(plan.execution_id)
         self._ended[plan.execution_id] = max((plan.seq, *plan.ahead))
-        while len(self._ended) > _ENDED_KEPT:
-            self._ended.popitem(last=False)
 
     async def _end_children(self, plan: Plan) -> None:
         """Cancel what the execution called and did not wait for; theirs follow in their turn."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from cachetools import FIFOCache
 
 from streams.errors import Inconsistent
 from streams.events.model import Event, Root
@@ -38,8 +39,8 @@ class Views:
     """
 
     def __init__(self, log: EventStore, *, remembered: int = REMEMBERED) -> None:
-        self._log, self._limit = log, remembered
-        self._states: OrderedDict[Root, State] = OrderedDict()
+        self._log = log
+        self._states: FIFOCache[Root, State] = FIFOCache(remembered)
 
     async def fold(self, roots: Mapping[Root, Sequence[Event]]) -> Folded:
         """Return what the events make of their roots; nothing is remembered before `remember`.
@@ -62,11 +63,7 @@ class Views:
 
     def remember(self, folded: Folded) -> None:
         """Remember the states, once their rows are saved; the oldest ones are dropped."""
-        for root, state in folded.states.items():
-            self._states.pop(root, None)
-            self._states[root] = state
-        while len(self._states) > self._limit:
-            self._states.popitem(last=False)
+        self._states.update(folded.states)
 
     async def _absorb(
         self, root: Root, state: State, events: Sequence[Event], changes: Changes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from cachetools import FIFOCache
 
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.work.item import BadWorkItem, WorkItem
@@ -49,7 +50,7 @@ class Worker:
         self._frames, self._commands = FrameRunner(ports, options), CommandRunner(ports, options)
         self._jobs: dict[_Key, _Job] = {}
         self._waiting: Waiting[_Job] = Waiting(options.slots)
-        self._ended: OrderedDict[_Key, None] = OrderedDict()
+        self._ended: FIFOCache[_Key, None] = FIFOCache(REMEMBERED)
         self._failure: BaseException | None = None
         self._failed = asyncio.Event()
         self._is_stopping = False
@@ -159,8 +160,6 @@ class Worker:
         self._feed.acknowledge(job.records)
         self._jobs.pop(job.key, None)
         self._ended[job.key] = None
-        while len(self._ended) > REMEMBERED:
-            self._ended.popitem(last=False)
 
     async def stop(self) -> None:
         """Finish within the grace period; hand back what does not."""

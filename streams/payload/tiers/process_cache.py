@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from cachetools import LRUCache
 
 ENTRY_BYTES = 400
 """What an entry takes beside its bytes: key, links, and Python's own."""
 
 
 class ByteLru:
-    """Keeps bytes by key; what was not asked for longest goes first."""
+    """Bytes by key; the least recently used entry is evicted first."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._kept = max_bytes, OrderedDict[str, bytes]()
-        self.bytes_in_use = 0
+        self._max_bytes = max_bytes
+        self._cached: LRUCache[str, bytes] = LRUCache(max_bytes, getsizeof=_entry_bytes)
+
+    @property
+    def bytes_in_use(self) -> int:
+        """The bytes of all entries."""
+        return int(self._cached.currsize)
 
     def get(self, key: str) -> bytes | None:
-        """Return what is kept under `key`, if anything is."""
-        data = self._kept.get(key)
-        if data is not None:
-            self._kept.move_to_end(key)
-        return data
+        """Return what is stored under `key`, or None."""
+        return self._cached.get(key)
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep `data`; one payload may not push out most of the others, so large ones are not."""
-        if len(data) > self._max_bytes // 4:
-            return
-        self.drop(key)
-        self._kept[key] = data
-        self.bytes_in_use += ENTRY_BYTES + len(data)
-        while self.bytes_in_use > self._max_bytes:
-            _, oldest = self._kept.popitem(last=False)
-            self.bytes_in_use -= ENTRY_BYTES + len(oldest)
+        """Store `data`, unless it is so large that it would evict a quarter of the others."""
+        if len(data) <= self._max_bytes // 4 and _entry_bytes(data) <= self._max_bytes:
+            self._cached[key] = data
 
     def drop(self, key: str) -> None:
-        """Forget what is kept under `key`."""
-        if (data := self._kept.pop(key, None)) is not None:
-            self.bytes_in_use -= ENTRY_BYTES + len(data)
+        """Remove what is stored under `key`."""
+        self._cached.pop(key, None)
+
+
+def _entry_bytes(data: bytes) -> int:
+    return ENTRY_BYTES + len(data)

@@ -12,11 +12,12 @@ counted. Nothing is lost with any of 1, 1.5 and 2.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from cachetools import FIFOCache
 
 from streams.events.model import PayloadRef
 from streams.payload.content import key_of
@@ -54,7 +55,7 @@ class TieredPayloads:
         self._durable, self._counts = durable, counts
         self._memory, self._shared, self._disk = caches.memory, caches.shared, caches.disk
         # What this process wrote lately: its own reads say nothing about sharing.
-        self._mine: OrderedDict[str, None] = OrderedDict()
+        self._mine: FIFOCache[str, None] = FIFOCache(_MINE)
 
     async def put(
         self,
@@ -76,7 +77,7 @@ class TieredPayloads:
             compression=compression,
         )
         key = key_of(ref)
-        self._remember(key)
+        self._mine[key] = None
         if self._shared is not None and media_type == ARROW:
             hint = await _near(len(data), self._shared.offer, ref, data)
             if hint is not None:
@@ -250,13 +251,6 @@ class TieredPayloads:
 
     def _draft(self, ref: PayloadRef) -> Draft | None:
         return None if self._disk is None else self._disk.draft(ref)
-
-    def _remember(self, key: str) -> None:
-        self._mine[key] = None
-        self._mine.move_to_end(key)
-        while len(self._mine) > _MINE:
-            with suppress(KeyError):
-                self._mine.popitem(last=False)
 
 
 async def _near(size: int, call: Any, *args: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from cachetools import LRUCache
 
 from streams.clock import Clock
 from streams.events.model import PayloadRef
@@ -13,33 +13,23 @@ ROOM_BYTES = 64 * 2**20
 
 
 class Recent:
-    """Bytes by name; what was used longest ago makes room."""
+    """Bytes by URI; the least recently used entry is evicted first."""
 
     def __init__(self, room_bytes: int = ROOM_BYTES) -> None:
-        self._room, self._bytes = room_bytes, 0
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._cached: LRUCache[str, bytes] = LRUCache(room_bytes, getsizeof=len)
 
     def put(self, uri: str, data: bytes) -> None:
-        """Keep bytes that are not larger than all the room there is."""
-        if len(data) > self._room:
-            return
-        self.drop(uri)
-        self._kept[uri] = data
-        self._bytes += len(data)
-        while self._bytes > self._room:
-            _, gone = self._kept.popitem(last=False)
-            self._bytes -= len(gone)
+        """Store bytes that are not larger than the whole cache."""
+        if len(data) <= self._cached.maxsize:
+            self._cached[uri] = data
 
     def get(self, uri: str) -> bytes | None:
-        """Return bytes that are still kept."""
-        if (data := self._kept.get(uri)) is not None:
-            self._kept.move_to_end(uri)
-        return data
+        """Return the bytes, or None."""
+        return self._cached.get(uri)
 
     def drop(self, uri: str) -> None:
-        """Forget bytes, if they are kept."""
-        if (gone := self._kept.pop(uri, None)) is not None:
-            self._bytes -= len(gone)
+        """Remove the bytes; harmless when they are gone."""
+        self._cached.pop(uri, None)
 
 
 class MemoryTier:

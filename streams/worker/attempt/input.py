@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
+
+from cachetools import LRUCache
 
 from streams.events.model import PayloadRef
 from streams.kafka.work.item import BadWorkItem, WorkItem
@@ -43,10 +44,11 @@ class Documents:
         cache_bytes: int = CACHE_BYTES,
         value_bytes: int = VALUE_BYTES,
     ) -> None:
-        self._payloads, self._room, self._value_bytes = payloads, cache_bytes, value_bytes
+        self._payloads, self._value_bytes = payloads, value_bytes
         self._copies = copies or Copies()
-        self._cached: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-        self._bytes = 0
+        self._cached: LRUCache[str, tuple[Any, int]] = LRUCache(
+            cache_bytes, getsizeof=lambda entry: entry[1]
+        )
 
     async def read(
         self, ref: PayloadRef, store: str = "object", places: frozenset[int] | None = None
@@ -64,7 +66,6 @@ class Documents:
         if places is not None and name not in self._cached:
             name += f" {sorted(places)}"
         if (cached := self._cached.get(name)) is not None:
-            self._cached.move_to_end(name)
             return cached[0]
         counted = _Counted(self._payloads, self._copies, store)
         value = await handed(counted, ref, self._value_bytes, places)
@@ -72,13 +73,8 @@ class Documents:
         return value
 
     def _cache(self, name: str, value: Any, size: int) -> None:
-        if size > self._room or name in self._cached:
-            return
-        self._cached[name] = (value, size)
-        self._bytes += size
-        while self._bytes > self._room:
-            _, (_, freed) = self._cached.popitem(last=False)
-            self._bytes -= freed
+        if size <= self._cached.maxsize and name not in self._cached:
+            self._cached[name] = (value, size)
 
     async def document(self, item: WorkItem) -> Mapping[str, Any]:
         """Return the document of a work item, wherever it is.

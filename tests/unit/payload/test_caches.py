@@ -36,7 +36,7 @@ def test_the_memory_counts_what_small_payloads_take_beside_their_bytes() -> None
     lru = ByteLru(1 << 20)
     for number in range(10_000):
         lru.put(str(number), b"x")
-    assert len(lru._kept) <= (1 << 20) // ENTRY_BYTES
+    assert len(lru._cached) <= (1 << 20) // ENTRY_BYTES
 
 
 def test_the_memory_keeps_nothing_that_would_push_the_rest_out() -> None:
