@@ -9,7 +9,8 @@ from streams.catalog.errors import TooLong, UnknownPath, UnknownVersion
 from streams.catalog.port import CatalogEvents, Entry, Registered
 from streams.clock import Clock
 from streams.errors import Inconsistent
-from streams.events.model import Event, NewEvent, PayloadRef, Root, Routing
+from streams.events.model import Event, NewEvent, PayloadRef, Root
+from streams.events.types import CatalogRegistered
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.model import Playbook
@@ -64,18 +65,22 @@ class Catalog:
         self, scope: Scope, catalog_id: int, version: int, path: str, content: str, by: str | None
     ) -> NewEvent:
         reference = await self._externalized(scope, path, content)
-        meta: dict[str, Routing] = {"path": path, "version": version, "kind": KIND}
-        meta["content_sha256"] = digest(content)
+        event = CatalogRegistered(
+            path=path,
+            version=version,
+            kind=KIND,
+            content_sha256=digest(content),
+            by=by or None,
+            content=None if reference else content,
+            payload_ref=reference,
+        )
         return NewEvent(
-            type="catalog.registered",
             root=Root("catalog", catalog_id),
             tenant_id=scope.tenant_id,
             organization_id=scope.organization_id,
             idempotency_key=f"catalog.registered/{version}",
             event_time=self._clock.now(),
-            meta={**meta, "by": by} if by else meta,
-            context=None if reference else {"content": content},
-            payload_ref=reference,
+            **event.columns(),
         )
 
     async def _externalized(self, scope: Scope, path: str, content: str) -> PayloadRef | None:

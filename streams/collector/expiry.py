@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from streams.collector.core import Due, Holding, depends_on_workflow, due
 from streams.collector.port import Ports, Snapshot
 from streams.events.model import NewEvent, Root
+from streams.events.types import ResultExpired
 from streams.log.errors import IdempotencyConflict
 
 _AT_ONCE = 100
@@ -101,11 +102,10 @@ def counts(found: Sequence[Due]) -> dict[str, int]:
 
 def _event(one: Due, now: datetime) -> NewEvent:
     return NewEvent(
-        type="result.expired",
         root=Root("execution", one.root.id),
         tenant_id=one.root.tenant_id,
         organization_id=one.root.organization_id,
         idempotency_key=f"result.expired/{one.result_id}",
         event_time=now,
-        meta={"result_id": str(one.result_id), "reason": one.reason},
+        **ResultExpired(result_id=one.result_id, reason=one.reason).columns(),
     )

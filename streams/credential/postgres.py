@@ -14,8 +14,9 @@ from streams.credential.port import Claim, Entry, Held, Row
 from streams.credential.seal import Sealed
 from streams.events.catalogue import catalogue
 from streams.events.codec import Codec
-from streams.events.model import NewEvent, Root, Routing
+from streams.events.model import NewEvent, Root
 from streams.events.seal import seal as seal_event
+from streams.events.types import CredentialRemoved, CredentialStored
 from streams.log.append_connection import APPEND
 from streams.log.errors import LogUnavailable
 from streams.log.receipts import receipt
@@ -62,8 +63,8 @@ class PostgresCredentials:
                 sealed.nonce,
                 sealed.ciphertext,
             )
-            meta: dict[str, Routing] = {"name": name, "kind": kind, "revision": revision}
-            await self._append(connection, scope, credential_id, "stored", str(revision), meta)
+            event = CredentialStored(name=name, kind=kind, revision=revision)
+            await self._append(connection, scope, credential_id, event, str(revision))
             return _entry(row)
 
     async def list(self, scope: Scope) -> Sequence[Entry]:
@@ -79,9 +80,8 @@ class PostgresCredentials:
             if known is None:
                 raise NoCredential(name)
             await connection.execute(query("remove"), known["credential_id"])
-            await self._append(
-                connection, scope, known["credential_id"], "removed", "1", {"name": name}
-            )
+            event = CredentialRemoved(name=name)
+            await self._append(connection, scope, known["credential_id"], event, "1")
 
     async def held(self, claim: Claim, name: str) -> Held:
         """Return what the log says of the claim, with its scope's credential of that name."""
@@ -106,21 +106,19 @@ class PostgresCredentials:
         connection: Any,
         scope: Scope,
         credential_id: int,
-        what: str,
+        event: CredentialStored | CredentialRemoved,
         key: str,
-        meta: dict[str, Routing],
     ) -> None:
-        event = NewEvent(
-            type=f"credential.{what}",
+        new = NewEvent(
             root=Root("credential", credential_id),
             tenant_id=scope.tenant_id,
             organization_id=scope.organization_id,
-            idempotency_key=f"credential.{what}/{key}",
+            idempotency_key=f"{event.TYPE}/{key}",
             event_time=self._now(),
-            meta=meta,
+            **event.columns(),
         )
         sealed = seal_event(
-            event,
+            new,
             event_id=self._take_ids(1)[0],
             producer=self._producer,
             codec=self._codec,

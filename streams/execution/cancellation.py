@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from streams.events.model import NewEvent, Root
+from streams.events.types import ExecutionCancelled
 from streams.payload.port import Scope
 
 
@@ -13,15 +14,12 @@ def cancelled(
 ) -> NewEvent:
     """Return `execution.cancelled`; `key` names who tries, and only one of them succeeds."""
     return NewEvent(
-        type="execution.cancelled",
         root=root,
         tenant_id=scope.tenant_id,
         organization_id=scope.organization_id,
         idempotency_key=f"cancel/{key}",
         event_time=now,
-        status="CANCELLED",
-        error=reason,
-        meta={"by": by},
+        **ExecutionCancelled(status="CANCELLED", error=reason, by=by).columns(),
     )
 
 

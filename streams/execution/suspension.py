@@ -7,6 +7,9 @@ from datetime import datetime
 
 from streams.errors import Refused
 from streams.events.model import Event, NewEvent, Root
+from streams.events.types import ExecutionResumed, ExecutionSuspended
+
+_STEERING = (ExecutionSuspended.TYPE, ExecutionResumed.TYPE)
 
 
 class AlreadySo(Refused):
@@ -20,8 +23,8 @@ def own_stream(root: Root) -> str:
 
 def is_suspended(own: Sequence[Event]) -> bool:
     """Say whether an execution's own events leave it suspended."""
-    steered = [one for one in own if one.type in ("execution.suspended", "execution.resumed")]
-    return bool(steered) and steered[-1].type == "execution.suspended"
+    steered = [one for one in own if one.type in _STEERING]
+    return bool(steered) and steered[-1].type == ExecutionSuspended.TYPE
 
 
 def suspended(own: Sequence[Event], *, by: str, reason: str, now: datetime) -> NewEvent:
@@ -34,7 +37,7 @@ def suspended(own: Sequence[Event], *, by: str, reason: str, now: datetime) -> N
     """
     if is_suspended(own):
         raise AlreadySo(f"{own[0].root} is suspended already; resume it or cancel it")
-    return _next(own, "execution.suspended", now, {"by": by, "reason": reason})
+    return _next(own, ExecutionSuspended(by=by, reason=reason), now)
 
 
 def resumed(own: Sequence[Event], *, by: str, now: datetime) -> NewEvent:
@@ -45,18 +48,19 @@ def resumed(own: Sequence[Event], *, by: str, now: datetime) -> NewEvent:
     """
     if not is_suspended(own):
         raise AlreadySo(f"{own[0].root} is not suspended; there is nothing to resume")
-    return _next(own, "execution.resumed", now, {"by": by})
+    return _next(own, ExecutionResumed(by=by), now)
 
 
-def _next(own: Sequence[Event], type: str, now: datetime, meta: dict[str, str]) -> NewEvent:
+def _next(
+    own: Sequence[Event], event: ExecutionSuspended | ExecutionResumed, now: datetime
+) -> NewEvent:
     first, version = own[0], own[-1].stream_version
     return NewEvent(
-        type=type,
         root=first.root,
         tenant_id=first.tenant_id,
         organization_id=first.organization_id,
-        idempotency_key=f"{type}/{version}",
+        idempotency_key=f"{event.TYPE}/{version}",
         event_time=now,
-        meta=dict(meta),
         expected_version=version,
+        **event.columns(),
     )

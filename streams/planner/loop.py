@@ -13,6 +13,7 @@ from cachetools import FIFOCache
 from streams.errors import Inconsistent, Refused
 from streams.events.errors import BadEvent
 from streams.events.model import Event, NewEvent, PayloadRef
+from streams.events.types import ReplySent
 from streams.execution.cancellation import orphaned
 from streams.execution.evolve import Gap, absorb_own, evolve
 from streams.execution.plan import COMPLETED, Plan
@@ -304,13 +305,12 @@ class Planner:
         receipt = await self._ports.store.append(
             [
                 NewEvent(
-                    type="reply.sent",
                     root=plan.root,
                     tenant_id=plan.tenant_id,
                     organization_id=plan.organization_id,
                     idempotency_key="reply.sent/1",
                     event_time=self._ports.clock.now(),
-                    meta={"reply_to": reply_to},
+                    **ReplySent(reply_to=reply_to).columns(),
                 )
             ]
         )

@@ -8,7 +8,8 @@ from datetime import datetime
 
 import orjson
 
-from streams.events.model import NewEvent, PayloadRef, Root, Routing
+from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.types import PlaybookInitialized, TriggerRejected
 from streams.kafka.feed.port import Record
 from streams.trigger.port import Origin, Playbook
 from streams.trigger.record import Request
@@ -26,11 +27,13 @@ def initialized(
     now: datetime,
 ) -> NewEvent:
     """Return the first event of the execution that `request` asks for."""
-    meta: dict[str, Routing] = {"path": request.path, "version": playbook.version}
-    if request.reply_to is not None:
-        meta["reply_to"] = request.reply_to
+    event = PlaybookInitialized(
+        path=request.path,
+        version=playbook.version,
+        reply_to=request.reply_to,
+        workload=dict(request.workload),
+    )
     return NewEvent(
-        type="playbook.initialized",
         root=Root("execution", execution_id),
         tenant_id=request.tenant,
         organization_id=request.organization,
@@ -38,8 +41,7 @@ def initialized(
         event_time=now,
         correlation_id=request.correlation_id,
         catalog_id=playbook.catalog_id,
-        meta=meta,
-        context={"workload": dict(request.workload)},
+        **event.columns(),
     )
 
 
@@ -54,21 +56,21 @@ def rejected(
     record_ref: PayloadRef,
 ) -> NewEvent:
     """Return the event that sets a record aside, with its reason and all that it was."""
+    event = TriggerRejected(
+        error=plain(reason),
+        topic=origin.topic,
+        topic_id=origin.topic_id,
+        partition=origin.partition,
+        offset=origin.offset,
+        payload_ref=record_ref,
+    )
     return NewEvent(
-        type="trigger.rejected",
         root=Root("trigger", trigger_id),
         tenant_id=tenant,
         organization_id=organization,
         idempotency_key=f"trigger/{origin}",
         event_time=now,
-        error=plain(reason),
-        meta={
-            "topic": origin.topic,
-            "topic_id": origin.topic_id,
-            "partition": origin.partition,
-            "offset": origin.offset,
-        },
-        payload_ref=record_ref,
+        **event.columns(),
     )
 
 

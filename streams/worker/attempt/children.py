@@ -12,6 +12,7 @@ from blake3 import blake3
 from streams.clock import Clock
 from streams.errors import Refused
 from streams.events.model import Event, NewEvent, Root
+from streams.events.types import PlaybookInitialized
 from streams.execution.cancellation import orphaned
 from streams.ids import derive_root_id
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
@@ -115,8 +116,13 @@ class Children:
         catalog_id, version = await self._paths.resolve(
             call.tenant_id, call.organization_id, called.path, called.version
         )
+        started = PlaybookInitialized(
+            path=called.path,
+            version=version,
+            parent_step=call.step,
+            workload=orjson.loads(workload)["workload"],
+        )
         event = NewEvent(
-            type="playbook.initialized",
             root=child,
             tenant_id=call.tenant_id,
             organization_id=call.organization_id,
@@ -125,9 +131,8 @@ class Children:
             correlation_id=str(call.execution_id),
             parent_execution_id=call.execution_id,
             catalog_id=catalog_id,
-            meta={"path": called.path, "version": version, "parent_step": call.step},
-            context=orjson.loads(workload),
             expected_version=0,
+            **started.columns(),
         )
         event = await spill_event(self._payloads, event, self._inline_bytes)
         try:

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
 from streams.clock import Clock
 from streams.errors import Refused
-from streams.events.model import Json, NewEvent, PayloadRef, Root, Routing
+from streams.events.model import Json, NewEvent, PayloadRef, Root
+from streams.events.types import ResultStored, ResultStoredScope
 from streams.ids import derive_id
 from streams.kafka.work.item import WorkItem
 from streams.log.port import EventStore
@@ -32,6 +33,7 @@ from streams.worker.attempt.views import Placement
 _log = logging.getLogger(__name__)
 IN_A_THREAD_BYTES = 1 << 20
 """From here on, following paths into a result would delay leases and other rows."""
+_SCOPES: dict[str, ResultStoredScope] = {one: one for one in get_args(ResultStoredScope)}
 _BATCH = 256
 _IDS = re.compile(rb"[0-9]+")
 _READERS, _KEY = ("artifact", "result"), "/payloads/sha256/"
@@ -182,26 +184,24 @@ class ResultWriter:
         return None if policy.ttl is None else self._clock.now() + policy.ttl
 
     def _event(self, result_id: int, task: str, ref: Reference, payload: PayloadRef) -> NewEvent:
-        meta: dict[str, Routing] = {
-            "result_id": str(result_id),
-            "store": ref.store,
-            "scope": ref.scope or "",
-            "task": task,
-        }
-        if ref.expires_at is not None:
-            meta["expires_at"] = ref.expires_at
+        event = ResultStored(
+            node_name=self._item.step,
+            result_id=result_id,
+            store=ref.store,
+            scope=_SCOPES[ref.scope or ""],
+            task=task,
+            expires_at=ref.expires_at,
+            result=ref.to_json(),
+            payload_ref=payload,
+        )
         return NewEvent(
-            type="result.stored",
             root=Root("execution", self._item.execution_id),
             tenant_id=self._item.tenant_id,
             organization_id=self._item.organization_id,
             idempotency_key=f"result.stored/{result_id}",
             event_time=self._clock.now(),
             catalog_id=self._item.catalog_id,
-            node_name=self._item.step,
-            meta=meta,
-            result=ref.to_json(),
-            payload_ref=payload,
+            **event.columns(),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -84,3 +85,15 @@ def _written(read: AnyEvent) -> NewEvent:
         event_time=whole.event_time,
         **read.columns(),
     )
+
+
+def test_exactly_the_types_that_are_not_planned_have_a_writer() -> None:
+    package = TYPES_FILE.parents[1]
+    production = [one for one in package.rglob("*.py") if "dev" not in one.parts]
+    text = "\n".join(one.read_text("utf-8") for one in production if one != TYPES_FILE)
+    # A pattern (`case Name():`) is a reader.
+    lines = (line for line in text.splitlines() if "case " not in line)
+    called = {name for line in lines for name in re.findall(r"\b([A-Z]\w+)\(", line)}
+    written = {name for name in TYPES if class_name(name) in called}
+
+    assert written == {name for name in TYPES if not catalogue().types[name].planned}
