@@ -238,7 +238,7 @@ def _encoded(value: str, part: str) -> str:
 
 
 def _misspelled(value: Locator | ResultUri, text: str) -> BadLocator:
-    """Say which segment is not in its one spelling."""
+    """Return which segment is not in its one spelling."""
     pairs = zip(text.split("/")[2:], value._text.split("/")[2:], strict=True)
     at, given, meant = next((at, a, b) for at, (a, b) in enumerate(pairs, start=1) if a != b)
     return BadLocator(f"segment {at}", f"{given[:80]!r} must be written {meant[:240]!r}", text)

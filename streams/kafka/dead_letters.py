@@ -1,4 +1,4 @@
-"""Where records go that can never be processed: as they were, with the reason beside them."""
+"""The dead-letter topic: records that cannot be processed, unchanged, and the reason."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class DeadLettersUnavailable(Unavailable):
 
 
 class DeadLetters(Protocol):
-    """Sets records aside, at least once each; an event tells of each one too."""
+    """Publishes records that cannot be processed, at least once each; an event reports each."""
 
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
         """Publish `record` with its `reason`, and return once it is durable.
 
-        `kind` says whose record it was: `trigger`, `work`, `event`.
+        `kind` names whose record it was: `trigger`, `work`, `event`.
 
         Raises:
             DeadLettersUnavailable: the broker does not take it; putting it again is safe.
@@ -110,10 +110,10 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class MemoryDeadLetters:
-    """Keeps dead letters in a list, for tests and the simulator."""
+    """Stores dead letters in a list, for tests and the simulator."""
 
     letters: list[DeadLetter] = field(default_factory=list)
 
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
-        """Keep it."""
+        """Store it."""
         self.letters.append(DeadLetter(record, reason, kind))

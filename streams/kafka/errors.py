@@ -1,4 +1,4 @@
-"""What can go wrong between a broker and its readers."""
+"""Errors of brokers and of consumers."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class FeedUnavailable(Unavailable):
 
 
 class Stalled(Inconsistent):
-    """Records wait and none is finished: the process must begin again."""
+    """Records wait and none is finished: the process must restart."""

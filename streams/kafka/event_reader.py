@@ -37,7 +37,7 @@ _PASSING = {
 
 
 class MirrorStalled(BrokerUnavailable):
-    """A reader waited in vain for what it was told to read."""
+    """Records that a reader waits for did not arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class EventTopicReader:
         start: Literal["beginning", "end"] | int = "beginning",
         timeout_s: float = 15.0,
     ) -> None:
-        """Begin where `start` says: a number means that many places before each end."""
+        """Begin at `start`; a number is a count of offsets before each end."""
         self._bootstrap, self._topics, self._start = bootstrap, tuple(topics), start
         self._timeout_s = timeout_s
         self._positions: dict[Partition, int] = {}

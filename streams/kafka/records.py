@@ -1,4 +1,4 @@
-"""From a Kafka record of an event topic to the event, as the log has it."""
+"""Decodes records of the event topics into events."""
 
 from __future__ import annotations
 

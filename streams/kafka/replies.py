@@ -1,4 +1,4 @@
-"""Telling whoever asked how an execution ended: one record on the topic that it named."""
+"""Replies: how an execution ended, as a record on the topic that its trigger named."""
 
 from __future__ import annotations
 
@@ -160,14 +160,14 @@ async def _found(
 
 
 def refuse_own(reply_to: str) -> None:
-    """Refuse the system's own topics, whatever a record or an event says."""
+    """Refuse the system's own topics, whatever a record or an event names."""
     if reply_to.startswith(NAMESPACE):
         raise ReplyRefused(f"{reply_to} is one of the system's own topics; no reply goes there")
 
 
 @dataclass(slots=True)
 class MemoryReplies:
-    """Keeps replies by topic, for tests and the simulator."""
+    """Stores replies by topic, for tests and the simulator."""
 
     sent: dict[str, list[tuple[int, dict[str, Json]]]] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ class MemoryReplies:
         maybe_sent: bool = False,
         since: datetime | None = None,
     ) -> None:
-        """Keep `body`, unless it may be there and is."""
+        """Store `body`, unless it may be there and is."""
         refuse_own(reply_to)
         there = self.sent.setdefault(reply_to, [])
         if not (maybe_sent and any(one == execution_id for one, _ in there)):

@@ -23,7 +23,7 @@ _TAGS = ("tags", TaggedFields)
 _TOPICS = CompactArray(("name", _TEXT), ("partitions", CompactArray(Int32)), _TAGS)
 
 
-class _Producers(Response):  # type: ignore[misc]  # aiokafka tells no types
+class _Producers(Response):  # type: ignore[misc]  # aiokafka has no types
     API_KEY = 61
     API_VERSION = 0
     SCHEMA = Schema(
@@ -60,7 +60,7 @@ class _Producers(Response):  # type: ignore[misc]  # aiokafka tells no types
     )
 
 
-class _DescribeProducers(RequestStruct):  # type: ignore[misc]  # aiokafka tells no types
+class _DescribeProducers(RequestStruct):  # type: ignore[misc]  # aiokafka has no types
     FLEXIBLE_VERSION = True
     API_KEY = 61
     API_VERSION = 0
@@ -68,7 +68,7 @@ class _DescribeProducers(RequestStruct):  # type: ignore[misc]  # aiokafka tells
     SCHEMA = Schema(("topics", _TOPICS), _TAGS)
 
 
-class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # aiokafka tells no types
+class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # aiokafka has no types
     """Asks a leader who writes to its partitions, and since when in a transaction."""
 
     API_KEY = 61
@@ -84,7 +84,7 @@ class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # a
         return request_struct_class(self._topics, {})
 
 
-class _Marked(Response):  # type: ignore[misc]  # aiokafka tells no types
+class _Marked(Response):  # type: ignore[misc]  # aiokafka has no types
     API_KEY = 27
     API_VERSION = 1
     SCHEMA = Schema(
@@ -110,7 +110,7 @@ class _Marked(Response):  # type: ignore[misc]  # aiokafka tells no types
     )
 
 
-class _WriteMarkers(RequestStruct):  # type: ignore[misc]  # aiokafka tells no types
+class _WriteMarkers(RequestStruct):  # type: ignore[misc]  # aiokafka has no types
     FLEXIBLE_VERSION = True
     API_KEY = 27
     API_VERSION = 1
@@ -131,7 +131,7 @@ class _WriteMarkers(RequestStruct):  # type: ignore[misc]  # aiokafka tells no t
     )
 
 
-class AbortMarkers(Request[_WriteMarkers]):  # type: ignore[misc]  # aiokafka tells no types
+class AbortMarkers(Request[_WriteMarkers]):  # type: ignore[misc]  # aiokafka has no types
     """Ends a producer's transaction on one partition as aborted."""
 
     API_KEY = 27

@@ -1,4 +1,4 @@
-"""Do topics, schemas and connectors tell the same story? Pure, so a test can ask.
+"""Compares topics, schemas and connectors with each other; pure, for a test.
 
 What a connector writes is worked out from its configuration, the way Connect would do it,
 so a predicate that matches nothing shows here and not in production.

@@ -1,4 +1,4 @@
-"""What can be wrong with the mirror: readings in, named alarms out. Pure rules."""
+"""Alarms of the mirror: pure rules from readings to named alarms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Alarm:
 
 
 class AlarmsRaised(StreamsError):
-    """A check found something wrong; its exit code is its own, so that scripts can tell."""
+    """A check found something wrong; scripts recognize it by its exit code."""
 
     exit_code = 7
 
@@ -47,7 +47,7 @@ class Limits:
     lag_s: float = 5.0
 
 
-# While a rebuild runs these are its doing, and it tells how far it is.
+# While a rebuild runs it causes these, and it reports its own progress.
 _PART_OF_A_REBUILD = {
     AlarmName.SLOT_MISSING,
     AlarmName.SLOT_RECREATED,

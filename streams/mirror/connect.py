@@ -33,7 +33,7 @@ class ConnectClient:
     """One Connect cluster; use it as an async context manager.
 
     Every method raises ConnectUnavailable when there is no usable answer and
-    ConnectRefused (ConnectorUnknown for a wrong name) when Connect says no.
+    ConnectRefused (ConnectorUnknown for a wrong name) when Connect refuses.
     """
 
     def __init__(self, url: str, *, timeout_s: float = 30.0) -> None:
@@ -107,7 +107,7 @@ class ConnectClient:
         return {value["name"]: " ".join(value["errors"]) for value in values if value["errors"]}
 
     async def status(self, name: str) -> ConnectorStatus:
-        """Say what the connector and its tasks are doing."""
+        """Return the state of the connector and its tasks."""
         answer = await self._call("GET", _path(name, "status"))
         tasks = sorted(
             (
@@ -130,15 +130,15 @@ class ConnectClient:
         await self.resume(name)
 
     async def pause(self, name: str) -> None:
-        """Let the tasks idle; they keep what they hold, such as a replication slot."""
+        """Pause the tasks; they still hold what they hold, such as a replication slot."""
         await self._call("PUT", _path(name, "pause"))
 
     async def stop(self, name: str) -> None:
-        """End the tasks and let go of what they hold; offsets can then be changed."""
+        """End the tasks and release what they hold; offsets can then be changed."""
         await self._call("PUT", _path(name, "stop"))
 
     async def resume(self, name: str) -> None:
-        """Let a paused or stopped connector go on."""
+        """Resume a paused or stopped connector."""
         await self._call("PUT", _path(name, "resume"))
 
     async def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""What Kafka Connect can fail at: it is away, it refuses, a connector gave up."""
+"""Errors of Kafka Connect and of its connectors."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Hanging:
 class Lookout:
     """Looks for transactions that hang: those it has seen open for longer than any may be.
 
-    What the broker tells of their age is the time in their records, and a mirror that catches
+    The age that the broker reports is the time in their records, and a mirror that catches
     up writes old ones. So one look alone finds nothing, whatever there is.
     """
 
@@ -70,7 +70,7 @@ class Lookout:
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether transactions were open at the last look: some of them may hang."""
+        """Whether transactions were open at the last look: some of them may hang."""
         return bool(self._since)
 
     async def look(self) -> tuple[Hanging, ...]:
@@ -106,7 +106,7 @@ async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
             answer = await client.send(node, AbortMarkers(place, one.producer_id, *epochs))
             [(_, [(_, [(_, error, *_)], *_)], *_)] = answer.markers
             if error:
-                raise BrokerUnavailable(f"{one}, and cannot be ended: Kafka says error {error}")
+                raise BrokerUnavailable(f"{one}, and cannot be ended: Kafka reports error {error}")
 
 
 @asynccontextmanager

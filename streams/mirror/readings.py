@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReadings:
-    """What Postgres says about the mirror."""
+    """What Postgres reports about the mirror."""
 
     current_lsn: int
     slot: Slot | None

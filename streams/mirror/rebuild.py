@@ -62,7 +62,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild did; `verdict` is None when nobody wanted to know."""
+    """What a rebuild did; `verdict` is None without verification."""
 
     events_count: int
     seconds: float
@@ -86,7 +86,7 @@ async def rebuild(
 
     Raises:
         RebuildRunning: another rebuild holds the mirror.
-        MirrorDiffers: the topics are not what the log says; run it again.
+        MirrorDiffers: the topics differ from the log; run it again.
         Unavailable: Postgres, Kafka or Connect does not answer, or nothing moves any more.
     """
     began = time.monotonic()

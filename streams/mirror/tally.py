@@ -20,7 +20,7 @@ class MirrorVerdict:
 
     @property
     def is_clean(self) -> bool:
-        """Say whether every event is there once, in order."""
+        """Whether every event is there once, in order."""
         return self.lost_count == 0 and self.doubled_count == 0
 
 

@@ -1,4 +1,4 @@
-"""How far the mirror has come, so that a caller can wait until what it appended is on Kafka.
+"""The mirror's position: a caller can wait until what it appended is on Kafka.
 
 A watermark is an LSN. A small message written into Postgres's WAL behind the caller's commit
 travels the same way as events do, in order, so when it can be read from Kafka, everything
@@ -135,5 +135,5 @@ def lsn_of(value: bytes | None) -> int:
 
 
 def lsn_text(lsn: int) -> str:
-    """Spell an LSN as Postgres does."""
+    """Format an LSN as Postgres does."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

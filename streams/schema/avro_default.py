@@ -26,7 +26,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 def default_problem(value: object, node: Node, named: Mapping[str, Named]) -> str | None:
-    """Say why `value` cannot be a default of `node`, or None when it can.
+    """Return why `value` cannot be a default of `node`, or None when it can.
 
     The default of a union belongs to its first branch: older readers know no other rule.
     """

@@ -1,6 +1,6 @@
 """An Avro schema as frozen values, with every name spelled out in full.
 
-Avro's JSON says the same thing in many ways (inherited namespaces, names in place of
+Avro's JSON has many spellings for one schema (inherited namespaces, names in place of
 definitions, logical types as attributes). The compatibility rules are simple only on one
 spelling: this one, which `avro_parse` reads from the JSON.
 """
@@ -16,7 +16,7 @@ PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "by
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type without a name; `logical` tells what its number or bytes mean."""
+    """A type without a name; `logical` is the meaning of its number or bytes."""
 
     type: str
     logical: str | None = None
@@ -107,7 +107,7 @@ class Schema:
 
 
 def branch_kind(node: Node) -> str:
-    """Return what tells the branches of a union apart: a full name, or a type's name."""
+    """Return what distinguishes the branches of a union: a full name, or a type's name."""
     if isinstance(node, Primitive):
         return node.type
     if isinstance(node, Array | Map | Union):

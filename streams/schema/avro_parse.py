@@ -45,7 +45,7 @@ def parse(text: str) -> Schema:
     """Read Avro JSON.
 
     Raises:
-        BadSchema: the text is not JSON, or not valid Avro; the path says where.
+        BadSchema: the text is not JSON, or not valid Avro; the path names the place.
     """
     try:
         source = json.loads(text)

@@ -52,7 +52,7 @@ class RegistryImport(Protocol):
     """One kind of registry's way of taking schemas over with their ids."""
 
     async def obstacles(self, wanted: Sequence[Registration]) -> Sequence[str]:
-        """Say what this kind of registry would refuse or get wrong, changing nothing."""
+        """Return what this kind of registry would refuse or get wrong, changing nothing."""
         ...
 
     async def load(self, wanted: Sequence[Registration], newest: Mapping[str, int]) -> None:

@@ -29,7 +29,7 @@ class ConfluentImport:
         return cls(client) if isinstance(answer, dict) and "mode" in answer else None
 
     async def obstacles(self, wanted: Sequence[Registration]) -> Sequence[str]:
-        """Say that the registry is read-only; whether it allows IMPORT shows only on trying."""
+        """Report a read-only registry; whether it allows IMPORT shows only on trying."""
         answer = await self._client.call("GET", "/mode")
         mode = answer.get("mode") if isinstance(answer, dict) else None
         if mode in ("READONLY", "READONLY_OVERRIDE"):

@@ -58,7 +58,7 @@ class ReleaseBreak:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `schemas check` says of one record."""
+    """What `schemas check` reports for one record."""
 
     name: str
     state: State

@@ -66,7 +66,7 @@ class PinnedSchema:
 def canonical(schema: str) -> str:
     """Return the one spelling of a schema that registries are given: sorted and compact.
 
-    Some registries tell schemas apart by their text; without one spelling a mere
+    Some registries distinguish schemas by their text; without one spelling a mere
     reordering of keys would get a second id.
     """
     return orjson.dumps(orjson.loads(schema), option=orjson.OPT_SORT_KEYS).decode()

@@ -1,4 +1,4 @@
-"""The broker's topics: reading what is there and making it what was declared."""
+"""Reads, creates, changes and deletes the topics of a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading `topics/*.yaml`; what is wrong is told by file, line and key."""
+"""Reads `topics/*.yaml`; errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOPIC = TypeAdapter(Topic)
 
 
 class BadDeclaration(Refused):
-    """A file of topics says something that cannot be."""
+    """A file of topics is not valid."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(f"{path}:{line}: {problem}")

@@ -141,7 +141,7 @@ def _reply_problems(reply_to: object) -> Iterator[str]:
     if reply_to.startswith(NAMESPACE):
         yield f"reply_to: {reply_to} is one of the system's own topics; name one of yours"
     elif not _TOPIC.fullmatch(reply_to) or reply_to in (".", ".."):
-        yield f"reply_to: {reply_to!r} is no name of a topic"
+        yield f"reply_to: {reply_to!r} is not a valid topic name"
 
 
 def _outer_key(record: Record) -> str | None:

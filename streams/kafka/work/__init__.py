@@ -1,1 +1,1 @@
-"""What a worker is told: the work item and the topic it travels on."""
+"""Work items and the topics that carry them."""
