@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import asyncpg
 
+from streams.clock import SystemClock
 from streams.events.seal import Sealed
 from streams.log.errors import LogUnavailable
 from streams.log.raw_rows import RawRows
 from streams.log.rows import new_event_rows
 from streams.postgres import CONNECTION_LOST
+from streams.retry import retry_until
 
+_LONGEST_PAUSE_S = 1.0
 APPEND = "SELECT * FROM noetl.append($1)"
 
 
@@ -23,6 +25,7 @@ class Lane:
 
     def __init__(self, dsn: str, patience_s: float, native: Any | None = None) -> None:
         self._dsn, self._patience_s, self._native = dsn, patience_s, native
+        self._clock = SystemClock()
         self.is_busy = False
         self._rows: Callable[[Sequence[Sequence[Sealed]]], Any] = new_event_rows
         self._connection: asyncpg.Connection | None = None
@@ -35,31 +38,39 @@ class Lane:
             LogUnavailable: no connection could be had, or no answer, in `patience_s`.
             asyncpg.PostgresError: the database cannot take the rows.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
-        pause = 0.05
-        while True:
-            try:
-                if self._append is None:
-                    await self._connect()
-                rows = self._rows(batches)
-                return list(await self._append.fetch(rows, timeout=self._patience_s))
-            except CONNECTION_LOST as error:
-                await self.close()
-                if loop.time() + pause > deadline:
-                    raise LogUnavailable(
-                        f"Postgres has not answered for {self._patience_s:.0f} s "
-                        f"({error or type(error).__name__}); the append may be repeated"
-                    ) from error
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 1.0)
+        deadline = self._clock.monotonic() + self._patience_s
+        return await retry_until(
+            lambda: self._attempt(batches),
+            clock=self._clock,
+            deadline=deadline,
+            longest_pause_s=_LONGEST_PAUSE_S,
+        )
+
+    async def _attempt(self, batches: Sequence[Sequence[Sealed]]) -> list[Any]:
+        try:
+            if self._append is None:
+                await self._connect()
+            rows = self._rows(batches)
+            return list(await self._append.fetch(rows, timeout=self._patience_s))
+        except CONNECTION_LOST as error:
+            self._terminate()
+            raise LogUnavailable(
+                f"Postgres has not answered for {self._patience_s:.0f} s "
+                f"({error or type(error).__name__}); the append may be repeated"
+            ) from error
 
     async def close(self) -> None:
-        """Let go of the connection; the next call opens another."""
+        """Close the connection; the next call opens another."""
         connection, self._connection, self._append = self._connection, None, None
         if connection is not None:
             with contextlib.suppress(*CONNECTION_LOST):
                 await connection.close(timeout=1)
+
+    def _terminate(self) -> None:
+        """Drop the connection; closing it would wait for a server that may be paused."""
+        connection, self._connection, self._append = self._connection, None, None
+        if connection is not None:
+            connection.terminate()
 
     async def _connect(self) -> None:
         self._connection = await asyncpg.connect(

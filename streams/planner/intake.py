@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from streams.clock import Clock
-from streams.errors import PoisonRecord, Unavailable
+from streams.errors import PoisonRecord
 from streams.events.codec import Codec
 from streams.events.model import Event
 from streams.kafka.feed.crash_journal import DEATHS
@@ -17,14 +17,16 @@ from streams.log.port import OpenRoots
 from streams.planner.loop import Planner
 
 _log = logging.getLogger(__name__)
-_LONGEST_PAUSE_S = 5.0
 SetAside = Callable[[Record, str], Awaitable[None]]
 PartitionOf = Callable[[int], TopicPartition]
 """Says on which partition an execution's events are."""
 
 
 class Intake:
-    """Feeds one planner from its partitions; a batch and a tick never overlap."""
+    """Feeds one planner from its partitions; a batch and a tick never overlap.
+
+    What is unavailable is raised: the process holds the batch and calls again.
+    """
 
     def __init__(
         self,
@@ -54,18 +56,18 @@ class Intake:
             if (event := await self._event(record)) is not None:
                 events.append(event)
         async with self._lock:
-            await self._patiently(lambda: self._planner.absorb(events))
+            await self._planner.absorb(events)
         self._feed.acknowledge(records)
 
     async def tick(self) -> None:
         """Let the planner notice the time."""
         async with self._lock:
-            await self._patiently(self._planner.tick)
+            await self._planner.tick()
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Take over the open executions of these partitions."""
         async with self._lock:
-            await self._patiently(lambda: self._adopt(partitions))
+            await self._adopt(partitions)
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Forget the executions of partitions that another planner has now."""
@@ -109,15 +111,3 @@ class Intake:
             _log.error("%s is set aside: %s", record.address, error)
             await self._set_aside(record, str(error))
             return None
-
-    async def _patiently(self, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Hold the batch while something is down; whatever was done of it is done again."""
-        pause_s = 0.05
-        while True:
-            try:
-                await attempt()
-                return
-            except Unavailable as error:
-                _log.warning("waiting %.2f s: %s", pause_s, error)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from streams.errors import PoisonRecord, Unavailable
+from streams.errors import PoisonRecord
 from streams.events.codec import Codec
 from streams.events.model import Event
+from streams.kafka.feed.consumption import consume
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.records import event_of_record
 from streams.log.port import EventStore
@@ -18,7 +19,6 @@ from streams.projector.views import Views, by_root
 
 logger = logging.getLogger(__name__)
 PROJECTION = "seen"
-HOLD_S = 0.2
 SetAside = Callable[[Record, str], Awaitable[None]]
 
 
@@ -43,16 +43,8 @@ class Projector:
         self._set_aside, self._outputs = set_aside, outputs
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Project until stopped, without a shell around it: a batch is held while it must."""
-        while not stop.is_set():
-            batch = await self._feed.next_batch()
-            while batch:
-                try:
-                    await self.handle(batch)
-                    break
-                except Unavailable as error:
-                    logger.warning("holding a batch: %s", error)
-                    await asyncio.sleep(HOLD_S)
+        """Project until `stop` without a process around it, as tests and benches do."""
+        await consume(self._feed, self.handle, stop, name="projector")
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Project one batch: decode, fold, save, remember, acknowledge, in that order.

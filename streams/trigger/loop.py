@@ -17,13 +17,13 @@ from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.results.oversized_events import spill_event
+from streams.retry import retry
 from streams.trigger.core import initialized, record_bytes, rejected
 from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
 from streams.trigger.record import BadTrigger, Request, understand
 
 MAX_BATCH = 500
 """Records of one transaction; more would let the first wait for the last."""
-FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 5.0
 _Known = dict[tuple[Scope, str, int | None], Playbook | None]
 
 
@@ -85,15 +85,11 @@ class Trigger:
             Exception: a bug; what of the batch was not acknowledged comes again.
         """
         batch = await self._ports.feed.next_batch()
-        pause = FIRST_PAUSE_S
-        while True:
-            try:
-                await self.take(batch)
-                return sum(map(len, batch.values()))
-            except Unavailable as error:
-                self._report(f"triggers wait: {error}")
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_PAUSE_S)
+        await retry(lambda: self.take(batch), on_failure=self._held)
+        return sum(map(len, batch.values()))
+
+    def _held(self, error: Unavailable, _: float) -> None:
+        self._report(f"triggers wait: {error}")
 
     async def take(self, batch: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Handle a batch of the feed and acknowledge it, a transaction at a time.

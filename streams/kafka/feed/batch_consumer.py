@@ -145,6 +145,17 @@ class KafkaFeed:
                 behind += max(0, (stable or 0) - committed)
         return Standing(behind, self._progress)
 
+    async def answers(self, *, within_s: float) -> bool:
+        """Return whether the broker answers a question within this time."""
+        try:
+            # Any question will do that only the broker can answer.
+            ours = [_kafka(one) for one in list(self._offsets)[:1]]
+            async with asyncio.timeout(within_s):
+                await self._consumer.end_offsets(ours)
+        except (KafkaError, TimeoutError):
+            return False
+        return bool(ours)
+
     @property
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions this reader has now."""
@@ -156,8 +167,10 @@ class KafkaFeed:
 
     async def _give_notice(self) -> None:
         while self._notices:
-            told, partitions = self._notices.pop(0)
-            await told(partitions)
+            notice, partitions = self._notices[0]
+            await notice(partitions)
+            # Only now: a notice that was unavailable is given again.
+            self._notices.pop(0)
 
     def _pause_and_resume(self) -> None:
         for partition, offsets in self._offsets.items():
@@ -175,8 +188,15 @@ class KafkaFeed:
                 await self._stirred.wait()
                 await asyncio.sleep(_COMMIT_EVERY_S)
                 self._stirred.clear()
-                with suppress(CommitFailedError, IllegalStateError):  # a rebalance was quicker
-                    await self._commit()
+                try:
+                    with suppress(CommitFailedError, IllegalStateError):  # a rebalance was quicker
+                        await self._commit()
+                except KafkaError as error:
+                    if not error.retriable:
+                        raise
+                    _log.warning("%s: offsets not committed: %r; again", self._bootstrap, error)
+                    self._stirred.set()
+                    await asyncio.sleep(_RETRY_S)
         except KafkaError as error:
             self._failure = self._unavailable(error)
 

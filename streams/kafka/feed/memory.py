@@ -83,8 +83,8 @@ class MemoryFeed:
     async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
         """Return what is there; empty when there is nothing within an idle moment."""
         if self._on_assigned is not None:
-            told, self._on_assigned = self._on_assigned, None
-            await told(self.partitions)
+            await self._on_assigned(self.partitions)
+            self._on_assigned = None
         self._topics.written.clear()
         if batch := self._take():
             return batch
@@ -108,6 +108,10 @@ class MemoryFeed:
         """Say how many offsets lie between what is committed and the end, and the progress."""
         names = {partition.topic for partition in self._offsets}
         return Standing(sum(self._topics.lag(self._group, name) for name in names), self._progress)
+
+    async def answers(self, *, within_s: float) -> bool:
+        """Return True: memory always answers."""
+        return True
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:

@@ -48,7 +48,7 @@ class Feed(Protocol):
         ...
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Say that these records never need to come again."""
+        """Record that these records never need to come again."""
         ...
 
 
@@ -64,7 +64,11 @@ class Watched(Protocol):
     """A feed whose standing a watchdog can read."""
 
     def standing(self) -> Standing:
-        """Say how many offsets lie between what is committed and the end, and the progress."""
+        """Return how many offsets lie between what is committed and the end, and the progress."""
+        ...
+
+    async def answers(self, *, within_s: float) -> bool:
+        """Return whether the broker answers a question within this time."""
         ...
 
 

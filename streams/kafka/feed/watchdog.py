@@ -14,40 +14,49 @@ from streams.kafka.feed.port import Standing, Watched
 
 LIMIT_S = 60.0
 EXIT_CODE = 70
-"""The process hung so badly that it could not say so itself."""
+"""The event loop hung, so the process could not end in order."""
 
 
-class Patience:
-    """Judges standings: too long behind without progress is a stall."""
+class StallTimer:
+    """Measures how long there was work without progress."""
 
     def __init__(self, limit_s: float, now: float) -> None:
         self._limit_s, self._since, self._progress = limit_s, now, -1
 
-    def beat(self, now: float) -> None:
-        """Take it as progress: something long is under way, and well."""
+    def reset(self, now: float) -> None:
+        """Measure from now on."""
         self._since = now
 
-    def stalled_for(self, standing: Standing, now: float) -> float:
+    def has_progressed(self, standing: Standing, now: float) -> bool:
+        """Return whether records were finished since the last call, or none waits."""
+        if standing.behind and standing.progress == self._progress:
+            return False
+        self._progress, self._since = standing.progress, now
+        return True
+
+    def stalled_for(self, now: float) -> float:
         """Return how long there was work without progress, if that is too long; else 0."""
-        if standing.behind == 0 or standing.progress != self._progress:
-            self._progress = standing.progress
-            self._since = now
         stalled = now - self._since
         return stalled if stalled >= self._limit_s else 0.0
 
 
 class Watchdog:
-    """Watches one feed from its event loop, and the event loop from a thread."""
+    """Watches one feed from its event loop, and the event loop from a thread.
 
-    def __init__(self, feed: Watched, *, limit_s: float = LIMIT_S) -> None:
-        self._feed, self._limit_s = feed, limit_s
-        self._patience = Patience(limit_s, time.monotonic())
-        self._seen_at = time.monotonic()
+    A dependency that is away is no stall: a role that holds a batch calls `beat` at each
+    attempt, and the feed is asked whether its broker answers.
+    """
+
+    def __init__(self, feed: Watched, *, limit_s: float = LIMIT_S, thread: bool = True) -> None:
+        self._feed, self._limit_s, self._has_thread = feed, limit_s, thread
+        self._loop = asyncio.get_running_loop()
+        self._timer = StallTimer(limit_s, self._loop.time())
+        self._checked_at = time.monotonic()
         self._over = threading.Event()
 
     def beat(self) -> None:
-        """Say that something long is under way, and well."""
-        self._patience.beat(time.monotonic())
+        """Report that no progress is expected now: long work is under way, or work is held."""
+        self._timer.reset(self._loop.time())
 
     async def watch(self) -> None:
         """Watch until cancelled.
@@ -56,27 +65,36 @@ class Watchdog:
             Stalled: records wait, and none was finished for too long.
         """
         pause = min(5.0, self._limit_s / 4)
-        thread = threading.Thread(target=self._watch_loop, args=(pause,), daemon=True)
-        thread.start()
+        if self._has_thread:
+            threading.Thread(target=self._watch_loop, args=(pause,), daemon=True).start()
         try:
             while True:
                 await asyncio.sleep(pause)
-                self._seen_at = now = time.monotonic()
-                standing = self._feed.standing()
-                if stalled := self._patience.stalled_for(standing, now):
-                    for task in asyncio.all_tasks():
-                        task.print_stack(limit=8, file=sys.stderr)
-                    raise Stalled(
-                        f"{standing.behind} records wait and none was finished for "
-                        f"{stalled:.0f} s: the process ends, to begin again; "
-                        "what each task was doing is in its log"
-                    )
+                self._checked_at = time.monotonic()
+                await self._check(pause)
         finally:
             self._over.set()
 
+    async def _check(self, pause: float) -> None:
+        standing = self._feed.standing()
+        if self._timer.has_progressed(standing, self._loop.time()):
+            return
+        if not await self._feed.answers(within_s=pause):
+            self.beat()
+            return
+        if stalled := self._timer.stalled_for(self._loop.time()):
+            for task in asyncio.all_tasks():
+                task.print_stack(limit=8, file=sys.stderr)
+            raise Stalled(
+                f"{standing.behind} records wait and none was finished for "
+                f"{stalled:.0f} s: the process ends, to begin again; "
+                "the stack of each task is in its log"
+            )
+
     def _watch_loop(self, pause: float) -> None:
         while not self._over.wait(pause):
-            if time.monotonic() - self._seen_at > self._limit_s + pause:
+            # A check may take as long as the pause before it.
+            if time.monotonic() - self._checked_at > self._limit_s + 2 * pause:
                 sys.stderr.write(f"the event loop hangs for {self._limit_s:.0f} s: ending\n")
                 faulthandler.dump_traceback(all_threads=True)
                 os._exit(EXIT_CODE)

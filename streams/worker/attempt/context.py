@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
+from streams.retry import retry_until
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.lease import Lease
 from streams.worker.attempt.pipeline import Pipeline
@@ -17,7 +18,6 @@ from streams.worker.attempt.secrets import name_credentials
 from streams.worker.attempt.task_call import Caller
 from streams.worker.options import Options, Ports
 from streams.worker.port import Aside
-from streams.worker.retry import patiently
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Attempt:
 
     async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Return what `call` returns, asking again while something is down and the lease lasts."""
-        return await patiently(call, clock=self.ports.clock, until=self.lease.last_moment)
+        return await retry_until(call, clock=self.ports.clock, deadline=self.lease.last_moment)
 
     def pipeline(self, deferral: Deferral | None = None) -> Pipeline:
         """Return the step's pipeline, in the name of this attempt."""
@@ -101,7 +101,7 @@ async def begin(
         scope = await documents.scope(item, document, step.key_paths)
         return Attempt(lease, ports, options, step, document, scope, aside)
 
-    return await patiently(read, clock=ports.clock, until=lease.last_moment)
+    return await retry_until(read, clock=ports.clock, deadline=lease.last_moment)
 
 
 def _step(playbook: Playbook, item: WorkItem) -> Step:

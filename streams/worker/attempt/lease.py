@@ -13,9 +13,9 @@ from streams.execution.attempts import AttemptEvent
 from streams.kafka.work.item import WorkItem
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import Outcome
+from streams.retry import retry_until
 from streams.worker.attempt.events import attempt_event, attempt_of
 from streams.worker.options import Options, Ports
-from streams.worker.retry import patiently
 
 _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
@@ -57,7 +57,7 @@ class Lease:
             return await self._append(self.attempt.claimed(self._options.lease_s))
 
         try:
-            outcome = await patiently(ask, clock=self._clock, until=_FOREVER)
+            outcome = await retry_until(ask, clock=self._clock, deadline=_FOREVER)
         except _LOST:
             return False
         # A duplicate was stored by an earlier try of ours, and its lease began with that one.
@@ -95,10 +95,10 @@ class Lease:
         if self._lost is not None:
             raise LeaseLost(self._lost)
         try:
-            await patiently(
+            await retry_until(
                 lambda: self._append(event),
                 clock=self._clock,
-                until=self.last_moment,
+                deadline=self.last_moment,
             )
         except _LOST as error:
             raise LeaseLost(str(error)) from error

@@ -12,6 +12,7 @@ from streams.errors import Refused, Unavailable
 from streams.events.model import Json, PayloadRef
 from streams.playbook.model import Task
 from streams.results.reference import Reference
+from streams.retry import retry_until
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.row import PipelineRow
 from streams.worker.attempt.secrets import concealed, concealed_error, concealed_value
@@ -19,7 +20,6 @@ from streams.worker.attempt.sink_scope import reference_in
 from streams.worker.attempt.views import Placement
 from streams.worker.errors import UnknownTool
 from streams.worker.port import Aside, Call, Config, Outcome, Saver, Tool
-from streams.worker.retry import patiently
 
 DEFERRED = Outcome(status="success", meta={"deferred": True})
 
@@ -121,7 +121,7 @@ class TaskCalls:
         except Unavailable:
             pass
         until = self._clock.monotonic() + self._patience_s
-        return await patiently(lambda: tool.run(config, call), clock=self._clock, until=until)
+        return await retry_until(lambda: tool.run(config, call), clock=self._clock, deadline=until)
 
     def _name(self, task: Task, partition: str, tries: int) -> Call:
         caller, timeout = self._caller, task.spec.get("timeout_s")

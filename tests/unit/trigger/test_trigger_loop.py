@@ -23,7 +23,6 @@ from streams.payload.objects.local import LocalObjects
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.store import ContentStore
 from streams.schema.registry import MemoryRegistry
-from streams.trigger import loop
 from streams.trigger.avro import TriggerReader
 from streams.trigger.loop import Ports, Trigger
 from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybooks
@@ -125,10 +124,8 @@ async def test_a_record_whose_owner_can_own_nothing_is_set_aside_and_the_next_on
 
 
 async def test_records_are_held_while_something_is_down(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: House,
 ) -> None:
-    monkeypatch.setattr(loop, "FIRST_PAUSE_S", 0.0)
-
     class Sleepy:
         left = 3
 

@@ -1,0 +1,190 @@
+"""One role's process without Faust: feeds and timers run until one fails or it is stopped.
+
+The Faust shell (agent.py) and the simulator run this same code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from streams.errors import Unavailable
+from streams.kafka.feed.consumption import Consumption, Handle, SetAside, Source
+from streams.kafka.feed.crash_journal import CrashJournal, JournalStorage
+from streams.kafka.feed.record_suspects import Batch, RecordSuspects
+from streams.kafka.feed.watchdog import LIMIT_S, Watchdog
+
+_log = logging.getLogger(__name__)
+_DRAIN_S = 10.0
+Work = Callable[[], Coroutine[object, object, None]]
+OpenStorage = Callable[[str], JournalStorage]
+"""Opens the storage of the journal of this name."""
+
+
+class RoleProcess:
+    """Feeds and timers are attached, then it runs until it is asked to stop.
+
+    Any exception of a handler, a feed or a timer ends `run` with it. `Unavailable` alone
+    does not: the batch is held and handled again until the dependency is back.
+    """
+
+    def __init__(self, open_storage: OpenStorage, *, watches_loop: bool = True) -> None:
+        self._open_storage, self._watches_loop = open_storage, watches_loop
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._attached: list[Attached] = []
+        self._work: list[Work] = []
+        self._journals: list[CrashJournal] = []
+
+    def journal(self, name: str) -> CrashJournal:
+        """Open a crash journal of this process; `run` closes it at its end."""
+        journal = CrashJournal(self._open_storage(name))
+        self._journals.append(journal)
+        return journal
+
+    def attach(
+        self,
+        feed: Source,
+        handle: Handle,
+        *,
+        set_aside: SetAside,
+        name: str = "feed",
+        stall_s: float = LIMIT_S,
+    ) -> Watchdog:
+        """Pass the feed's batches to `handle`, one after the other; return their watchdog.
+
+        A handler that is busy for longer than `stall_s` without acknowledging anything calls
+        the watchdog's `beat`.
+        """
+        watchdog = Watchdog(feed, limit_s=stall_s, thread=self._watches_loop)
+        suspects = RecordSuspects(self.journal(name))
+        taking = Consumption(feed, handle, set_aside, suspects, name=name, beat=watchdog.beat)
+        attached = Attached(taking)
+        self._attached.append(attached)
+        self._start(name, attached)
+        self._work.append(watchdog.watch)
+        return watchdog
+
+    def every(self, seconds: float, tick: Callable[[], Awaitable[None]]) -> None:
+        """Call `tick` again and again, also after it was `Unavailable`."""
+
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                try:
+                    await tick()
+                except Unavailable as error:
+                    _log.warning("%s; trying again in %s s", error, seconds)
+
+        self._start_timer(repeat)
+
+    async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+        """Run until `stop`, then finish the batches that were taken and return.
+
+        Raises:
+            Exception: whatever ended the role.
+        """
+        running = [asyncio.create_task(self.guarded(work)()) for work in self._work]
+        try:
+            ready()
+            await self._until(stop, running)
+            for one in self._attached:
+                await one.drain()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await self._stopped()
+            for journal in self._journals:
+                journal.close(is_blameless=self._is_blameless)
+        if self._failure.done():
+            self._failure.result()
+
+    def guarded(
+        self, work: Callable[..., Awaitable[None]]
+    ) -> Callable[..., Coroutine[object, object, None]]:
+        """Return `work` so that what it raises ends the process."""
+
+        async def guarded(*arguments: object) -> None:
+            if self._failure.done():
+                return
+            try:
+                await work(*arguments)
+            except Exception as error:  # noqa: BLE001 - passed on to whoever runs the process
+                if not self._failure.done():
+                    self._failure.set_exception(error)
+
+        return guarded
+
+    def _start(self, name: str, attached: Attached) -> None:
+        """Arrange for an attached feed to be consumed while the process runs."""
+        self._work.append(attached.consume)
+
+    def _start_timer(self, repeat: Work) -> None:
+        """Arrange for a timer to run while the process runs."""
+        self._work.append(repeat)
+
+    async def _stopped(self) -> None:
+        """Stop what subclasses started."""
+
+    @property
+    def _is_blameless(self) -> bool:
+        """Whether nothing that was handled can be why the process ends."""
+        if not self._failure.done():
+            return True
+        return isinstance(self._failure.exception(), Unavailable)
+
+    async def _until(self, stop: asyncio.Event, running: list[asyncio.Task[None]]) -> None:
+        stopping = asyncio.create_task(stop.wait())
+        ends: list[asyncio.Future[Any]] = [stopping, self._failure, *running]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if self._failure.done():
+            self._failure.result()
+        if any(task.cancelled() for task in running):
+            raise asyncio.CancelledError("a part of the process was cancelled")
+
+
+class Attached:
+    """An attached feed: which of its batches were taken and are not finished."""
+
+    def __init__(self, taking: Consumption) -> None:
+        self._taking = taking
+        self._taken = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._is_stopping = False
+
+    async def consume(self) -> None:
+        """Handle every batch, in order."""
+        while not self._is_stopping:
+            if batch := await self.next_batch():
+                await self.take(batch)
+
+    async def pump(self, put: Callable[[Batch], Awaitable[None]]) -> None:
+        """Pass every batch to `put`, whose reader calls `take`."""
+        while not self._is_stopping:
+            if batch := await self.next_batch():
+                await put(batch)
+
+    async def next_batch(self) -> Batch:
+        """Return the next batch, which counts as taken; empty after an idle moment."""
+        if batch := await self._taking.next_batch():
+            self._taken += 1
+            self._idle.clear()
+        return batch
+
+    async def take(self, batch: Batch) -> None:
+        """Handle one batch."""
+        await self._taking.take(batch)
+        self._taken -= 1
+        if not self._taken:
+            self._idle.set()
+
+    async def drain(self) -> None:
+        """Take no more batches and wait for those that were taken, within reason."""
+        self._is_stopping = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), _DRAIN_S)

@@ -1,0 +1,79 @@
+"""Retries while a dependency is unavailable: one back-off for every role.
+
+See docs/decisions/0029-hold.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from streams.clock import Clock
+from streams.errors import Unavailable
+
+T = TypeVar("T")
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 2.0
+"""Work must go on within 5 s of a dependency's return."""
+CALL_LIMIT_S = 20.0
+"""How long a call to a dependency may go unanswered before the dependency counts as away.
+
+A server that is paused, or cut off, accepts what is sent and answers nothing.
+"""
+
+OnFailure = Callable[[Unavailable, float], None]
+"""Called after each failed attempt, with the error and the pause before the next one."""
+GiveUp = Callable[[Unavailable, float], bool]
+"""Returns whether to raise the error instead of pausing and trying again."""
+
+
+def _never(_: Unavailable, __: float) -> bool:
+    return False
+
+
+def _unreported(_: Unavailable, __: float) -> None:
+    """Report nothing."""
+
+
+async def retry(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    give_up: GiveUp = _never,
+    on_failure: OnFailure = _unreported,
+    longest_pause_s: float = LONGEST_PAUSE_S,
+) -> T:
+    """Return what `attempt` returns, trying again with back-off while it is `Unavailable`.
+
+    Raises:
+        Unavailable: `give_up` accepted the error.
+    """
+    pause_s = min(FIRST_PAUSE_S, longest_pause_s)
+    while True:
+        try:
+            return await attempt()
+        except Unavailable as error:
+            if give_up(error, pause_s):
+                raise
+            on_failure(error, pause_s)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, longest_pause_s)
+
+
+async def retry_until(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    clock: Clock,
+    deadline: float,
+    longest_pause_s: float = LONGEST_PAUSE_S,
+) -> T:
+    """Return what `attempt` returns, trying again until the monotonic time `deadline`.
+
+    Raises:
+        Unavailable: the deadline would pass before the next attempt.
+    """
+    return await retry(
+        attempt,
+        give_up=lambda _, pause_s: clock.monotonic() + pause_s >= deadline,
+        longest_pause_s=longest_pause_s,
+    )
