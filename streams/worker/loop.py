@@ -52,26 +52,7 @@ class Worker:
         self._waiting: Waiting[_Job] = Waiting(options.slots)
         self._ended: FIFOCache[_Key, None] = FIFOCache(REMEMBERED)
         self._failure: BaseException | None = None
-        self._failed = asyncio.Event()
         self._is_stopping = False
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then finish or hand back what is under way."""
-        ends = [asyncio.ensure_future(one.wait()) for one in (stop, self._failed)]
-        try:
-            while not stop.is_set() and self._failure is None:
-                taking = asyncio.ensure_future(self._feed.next_batch())
-                await asyncio.wait({taking, *ends}, return_when=asyncio.FIRST_COMPLETED)
-                if not taking.done():
-                    taking.cancel()
-                    await asyncio.gather(taking, return_exceptions=True)
-                    break
-                await self.take(taking.result())
-        finally:
-            for one in ends:
-                one.cancel()
-            await self.stop()
-        self.check()
 
     async def take(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Begin with the items of a batch; returns before they have ended.
@@ -128,7 +109,6 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - the process must end, not this task only
             self._waiting.end(job.item.stage_id)
             self._failure = self._failure or error
-            self._failed.set()
         else:
             self._waiting.end(job.item.stage_id)
             self._close(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from streams.dev.simulator.faults import Faults, Process
+from streams.dev.simulator.faults import Faults, Process, seen
 
 _STOPS, _OUTLIVES = 0.2, 0.2
 _GRACE_S, _LONGEST_ZOMBIE_S = 10.0, 40.0
@@ -22,6 +22,7 @@ async def end(process: Process, task: asyncio.Task[None], faults: Faults) -> Non
             elif luck < _STOPS + _OUTLIVES:
                 faults.counts["worker outlived"] += 1
                 process.is_fenced = True
+                task.add_done_callback(seen)
                 left_s = faults.random.uniform(0.0, _LONGEST_ZOMBIE_S)
                 asyncio.get_running_loop().call_later(left_s, _kill, process, task)
                 return

@@ -23,7 +23,7 @@ class Process:
     """Something that can be killed; what is left of it can then do nothing more.
 
     It can also be asked to stop, or be taken for dead: then another has its name, and the
-    broker gives it nothing more.
+    broker gives it nothing more, nor can it learn of the other.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Faults:
             await asyncio.sleep(self._delay_s())
             raise Injected("down")
         on_its_way = asyncio.ensure_future(self._arrive(send))
-        on_its_way.add_done_callback(_seen)
+        on_its_way.add_done_callback(seen)
         result = await asyncio.shield(on_its_way)
         lost = self.happens("answer lost", self.lose_answer)
         await asyncio.sleep(self._delay_s())
@@ -100,7 +100,7 @@ class Faults:
         return self.random.uniform(0.0, 0.02)
 
 
-def _seen(done: asyncio.Future[Any]) -> None:
-    """Look at an outcome that perhaps nobody waits for any more."""
+def seen(done: asyncio.Future[Any]) -> None:
+    """Retrieve an outcome that perhaps nobody awaits any more."""
     if not done.cancelled():
         done.exception()

@@ -20,7 +20,7 @@ from streams.events.canonical import millis
 from streams.events.model import Event, NewEvent, PayloadRef, Root
 from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import Record, TopicPartition
+from streams.kafka.feed.port import Record, Standing, TopicPartition
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
@@ -174,6 +174,8 @@ class FaultyLives:
 
     async def current(self) -> Mapping[str, str]:
         """Ask, unless the call is refused."""
+        if self._process.is_fenced:
+            raise Injected("cut off")
         return await self._faults.read(self._process, self._lives.current)
 
 
@@ -196,6 +198,14 @@ class FencedFeed:
         """Say that these records never need to come again, if anybody still listens."""
         if self._process.is_alive and not self._process.is_fenced:
             self._feed.acknowledge(records)
+
+    def standing(self) -> Standing:
+        """Return the feed's standing; one that gets nothing more is not behind."""
+        return Standing(0, 0) if self._process.is_fenced else self._feed.standing()
+
+    async def answers(self, *, within_s: float) -> bool:
+        """Return whether the broker answers."""
+        return await self._feed.answers(within_s=within_s)
 
 
 class OutlivingJournal:
@@ -310,6 +320,10 @@ class Silence:
 
     def __init__(self) -> None:
         self.told: list[Any] = []
+
+    async def set_aside(self, record: Record) -> None:
+        """Keep a record that ended a process too often."""
+        await self.put(record, "ended a process too often", kind="simulated")
 
     async def put(self, record: Any, reason: str, *, kind: str) -> None:
         """Keep a dead letter."""

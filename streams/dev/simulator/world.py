@@ -30,9 +30,10 @@ from streams.dev.simulator.virtual import VirtualClock, VirtualLoop
 from streams.events.codec import Codec, event_schema
 from streams.events.model import Event, NewEvent, Root
 from streams.ids import FixedWorkerId, Snowflakes
-from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
+from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
-from streams.kafka.feed.port import TopicPartition
+from streams.kafka.feed.port import Record, TopicPartition
+from streams.kafka.feed.process import RoleProcess
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.worker_incarnations import MemoryLives
@@ -41,6 +42,7 @@ from streams.planner import port as planner_port
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
+from streams.planner.process import attach_planner
 from streams.projector.loop import Projector
 from streams.projector.memory import MemoryProjections
 from streams.schema.registry import MemoryRegistry
@@ -49,6 +51,7 @@ from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
 from streams.worker.await_executions import Endings
 from streams.worker.loop import Worker
+from streams.worker.process import attach_worker
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
 
@@ -80,7 +83,7 @@ class World:
     codec: Codec
     ids: Snowflakes
     workers: MemoryLives = field(default_factory=MemoryLives)
-    journal: MemoryJournalStorage = field(default_factory=MemoryJournalStorage)
+    journals: dict[str, MemoryJournalStorage] = field(default_factory=dict)
     rows_call: bool = False
     """In this world the rows of loops call playbooks."""
     lives: Any = field(default_factory=lambda: count(1))
@@ -97,9 +100,18 @@ class World:
         """Put an item on some worker's partition."""
         self.topics.write(_work_topic(item.entity_id % WORKERS), [item.encode()])
 
+    def _role(self, process: Process) -> RoleProcess:
+        """Return a process as production runs it, but for Faust and the watching thread."""
+
+        def storage(name: str) -> OutlivingJournal:
+            key = f"{process.name}/{name}"
+            return OutlivingJournal(self.journals.setdefault(key, MemoryJournalStorage()), process)
+
+        return RoleProcess(storage, watches_loop=False)
+
     async def planner(self, process: Process) -> None:
         """Run a planner until it is killed."""
-        clock, faults = self.clock(), self.faults
+        clock, faults, role = self.clock(), self.faults, self._role(process)
         store = FaultyStore(self.store, faults, process, self.poison)
         planner = Planner(
             planner_port.Ports(
@@ -111,14 +123,23 @@ class World:
                 replies=self.silence,
                 clock=clock,
                 lives=FaultyLives(self.workers, faults, process),
-                journal=CrashJournal(OutlivingJournal(self.journal, process)),
+                journal=role.journal("executions"),
             ),
             _RULES,
         )
-        feed = MemoryFeed(self.topics, [EVENTS], group="planner", idle_s=1.0, max_records=7)
 
-        async def set_aside(record: Any, reason: str) -> None:
+        async def assigned(partitions: frozenset[TopicPartition]) -> None:
+            await intake.assigned(partitions)
+
+        async def poison(record: Record, reason: str) -> None:
             raise AssertionError(f"set aside: {reason}")
+
+        async def set_aside(record: Record) -> None:
+            await intake.suspend(record)
+
+        feed = MemoryFeed(
+            self.topics, [EVENTS], group="planner", on_assigned=assigned, idle_s=1.0, max_records=7
+        )
 
         intake = Intake(
             feed,
@@ -127,12 +148,10 @@ class World:
             self.codec,
             clock,
             partition_of=lambda key: TopicPartition(EVENTS, key % self.topics.partitions),
-            set_aside=set_aside,
+            set_aside=poison,
         )
-        await intake.assigned(feed.partitions)
-        while True:
-            await intake.handle(await feed.next_batch())
-            await intake.tick()
+        attach_planner(role, feed, intake, set_aside=set_aside)
+        await role.run(process.stop, _ready)
 
     async def worker(self, process: Process, number: int) -> None:
         """Run a worker until it is killed."""
@@ -159,7 +178,16 @@ class World:
         )
         await FaultyLives(self.workers, faults, process).begin(options.name)
         feed = MemoryFeed(self.topics, [_work_topic(number)], group="work", idle_s=1.0)
-        await Worker(FencedFeed(feed, process), ports, options).run(process.stop)
+        fenced, role = FencedFeed(feed, process), self._role(process)
+        worker = Worker(fenced, ports, options)
+        lives = FaultyLives(self.workers, faults, process)
+        attach_worker(
+            role, fenced, worker, lives=lives, name=options.name, set_aside=self.silence.set_aside
+        )
+        try:
+            await role.run(process.stop, _ready)
+        finally:
+            await worker.stop()
 
     async def projector(self, process: Process) -> None:
         """Run a projector until it is killed."""
@@ -172,7 +200,10 @@ class World:
             shard_id="sim",
             topic_ids={EVENTS: "sim"},
         )
-        await projector.run(asyncio.Event())
+        # A journal of its own: kills by chance would add up against innocent records.
+        role = RoleProcess(lambda _: MemoryJournalStorage(), watches_loop=False)
+        role.attach(feed, projector.handle, set_aside=self.silence.set_aside)
+        await role.run(process.stop, _ready)
 
     async def supervised(self, name: str, body: Callable[[Process], Awaitable[None]]) -> None:
         """Run a process for ever: ended now and then, and started again after a while."""
@@ -225,6 +256,10 @@ def build(loop: VirtualLoop, seed: int) -> World:
         ids=ids,
         rows_call=seed % CALLING_SEEDS == CALLING_SEEDS - 1,
     )
+
+
+def _ready() -> None:
+    """Nobody waits for a simulated process to be ready."""
 
 
 def _work_topic(number: int) -> str:

@@ -139,8 +139,10 @@ class RoleProcess:
     async def _until(self, stop: asyncio.Event, running: list[asyncio.Task[None]]) -> None:
         stopping = asyncio.create_task(stop.wait())
         ends: list[asyncio.Future[Any]] = [stopping, self._failure, *running]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
         if self._failure.done():
             self._failure.result()
         if any(task.cancelled() for task in running):

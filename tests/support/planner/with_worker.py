@@ -21,6 +21,7 @@ from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
 from tests.support.planner.memory import World
 from tests.support.worker.memory import NoDeadLetters
+from tests.support.worker.running import run_worker
 
 TOPIC = "noetl.work.default"
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\n"
@@ -46,8 +47,8 @@ class Whole:
             clock=world.clock,
             dead_letters=NoDeadLetters(),
         )
-        feed = MemoryFeed(self.topics, [TOPIC], group="work", idle_s=0.005)
-        self.worker = Worker(feed, ports, Options(name="w/1", slots=slots))
+        self.feed = MemoryFeed(self.topics, [TOPIC], group="work", idle_s=0.005)
+        self.worker = Worker(self.feed, ports, Options(name="w/1", slots=slots))
 
     async def until(self, ends: Callable[[], Awaitable[bool]]) -> None:
         """Plan and publish until `ends` says so."""
@@ -86,7 +87,7 @@ async def whole(*texts: str, workload: Any = None, **options: Any) -> AsyncItera
     """Start the first of these playbooks, and a worker with these tools."""
     made, stop = Whole(*texts, **options), asyncio.Event()
     await made.world.start(workload)
-    running = asyncio.ensure_future(made.worker.run(stop))
+    running = asyncio.ensure_future(run_worker(made.worker, made.feed, stop))
     try:
         yield made
     finally:

@@ -8,6 +8,7 @@ from streams.kafka.work.item import WorkItem
 from streams.worker.loop import Worker
 from tests.support.waiting import until
 from tests.support.worker.memory import FakeTool, World, loop_step, task
+from tests.support.worker.running import run_worker
 
 TOPIC = "noetl.work.default"
 ECHO = task("echo", "t", {"n": "{{ item }}"})
@@ -22,7 +23,7 @@ class Running:
         self._stop = asyncio.Event()
 
     async def __aenter__(self) -> Running:
-        self._task = asyncio.ensure_future(self._worker.run(self._stop))
+        self._task = asyncio.ensure_future(run_worker(self._worker, self.feed, self._stop))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from streams.dev.simulator.run import simulate
 SHOWS = {
     "lost-acknowledgement": range(5, 35),
     "double-dispatch": range(15, 45),
-    "unfenced-commit": range(10, 50),
+    "unfenced-commit": range(50, 90),
     "deaf-to-suspension": range(15, 60),
 }
 

@@ -1,0 +1,23 @@
+"""Attaches a planner to the process it runs in: its feed, and its clock."""
+
+from __future__ import annotations
+
+from streams.kafka.feed.consumption import SetAside, Source
+from streams.kafka.feed.process import RoleProcess
+from streams.kafka.feed.watchdog import LIMIT_S
+from streams.planner.intake import Intake
+
+TICK_S = 0.5
+
+
+def attach_planner(
+    process: RoleProcess,
+    feed: Source,
+    intake: Intake,
+    *,
+    set_aside: SetAside,
+    stall_s: float = LIMIT_S,
+) -> None:
+    """Have the process pass batches, and the passing of time, to the planner."""
+    process.attach(feed, intake.handle, set_aside=set_aside, stall_s=stall_s)
+    process.every(TICK_S, intake.tick)

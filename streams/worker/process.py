@@ -1,0 +1,38 @@
+"""Attaches a worker to the process it runs in: its feed, and the checks on it."""
+
+from __future__ import annotations
+
+from streams.kafka.feed.consumption import SetAside, Source
+from streams.kafka.feed.process import RoleProcess
+from streams.kafka.feed.watchdog import LIMIT_S
+from streams.log.worker_incarnations import Lives, check
+from streams.worker.loop import Worker
+
+CHECK_S = 1.0
+INCARNATION_S = 5.0
+"""How often a worker makes sure that no other process has its name."""
+
+
+def attach_worker(
+    process: RoleProcess,
+    feed: Source,
+    worker: Worker,
+    *,
+    lives: Lives,
+    name: str,
+    set_aside: SetAside,
+    stall_s: float = LIMIT_S,
+) -> None:
+    """Have the process pass batches to the worker, and end when an item of it broke."""
+    watchdog = process.attach(feed, worker.take, set_aside=set_aside, stall_s=stall_s)
+
+    async def check_items() -> None:
+        worker.check()
+        if worker.is_busy:
+            watchdog.beat()  # a frame may take longer than the watchdog waits
+
+    async def check_incarnation() -> None:
+        await check(lives, name)
+
+    process.every(CHECK_S, check_items)
+    process.every(INCARNATION_S, check_incarnation)
