@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.resources import files
@@ -19,6 +19,43 @@ CONNECTION_LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
 )
+
+
+class BoundedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is untyped
+    """Drops itself when a statement is not answered in time.
+
+    The driver would cancel the statement and wait for the server's answer to that, which a
+    paused server never gives.
+    """
+
+    __slots__ = ()
+
+    async def execute(self, *arguments: object, **options: object) -> object:
+        """Execute statements."""
+        return await self._bounded(super().execute(*arguments, **options))
+
+    async def executemany(self, *arguments: object, **options: object) -> object:
+        """Execute a statement for each row of arguments."""
+        return await self._bounded(super().executemany(*arguments, **options))
+
+    async def fetch(self, *arguments: object, **options: object) -> object:
+        """Return all rows."""
+        return await self._bounded(super().fetch(*arguments, **options))
+
+    async def fetchrow(self, *arguments: object, **options: object) -> object:
+        """Return the first row."""
+        return await self._bounded(super().fetchrow(*arguments, **options))
+
+    async def fetchval(self, *arguments: object, **options: object) -> object:
+        """Return one value of the first row."""
+        return await self._bounded(super().fetchval(*arguments, **options))
+
+    async def _bounded(self, call: Awaitable[object]) -> object:
+        try:
+            return await call
+        except TimeoutError:
+            self.terminate()
+            raise
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from streams.log.errors import LogUnavailable
 from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
 from streams.payload.port import PayloadStore
-from streams.postgres import connecting
+from streams.postgres import BoundedConnection, connecting
 from streams.resources import folder
+from streams.retry import CALL_LIMIT_S
 from streams.schema.registry import FileRegistry, SchemaRegistry
 from streams.schema.registry_external import ExternalRegistry, RegistryClient
 from streams.schema.registry_postgres import DatabaseRegistry
@@ -118,6 +119,13 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
     """
     with connecting(LogUnavailable):
         # Two: the connections of all roles together must fit a small server.
-        pool = await asyncpg.create_pool(dsn, min_size=1, max_size=2, timeout=10)
+        pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=2,
+            timeout=10,
+            command_timeout=CALL_LIMIT_S,
+            connection_class=BoundedConnection,
+        )
     async with pool:
         yield pool
