@@ -43,7 +43,8 @@ class Receiver:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
         if self._create:
-            for future in admin(self._bootstrap).delete_topics(self._topics).values():
+            client = admin(self._bootstrap)  # its futures fail once it is collected
+            for future in client.delete_topics(self._topics).values():
                 future.result()
 
     def _places(self, topic: str) -> list[TopicPartition]:
@@ -86,5 +87,6 @@ def _id(headers: Any) -> str:
 
 def _create(bootstrap: str, topics: list[str]) -> None:
     wanted = [NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1) for topic in topics]
-    for future in admin(bootstrap).create_topics(wanted).values():
+    client = admin(bootstrap)  # its futures fail once it is collected
+    for future in client.create_topics(wanted).values():
         future.result()

@@ -17,8 +17,8 @@ from streams.worker.tools.task_config import failed, mapping, seconds, whole
 _OURS: Mapping[str, str] = {
     "event_log": "event_log:EventLogDriver",
     "file": "file:FileDriver",
-    "s3": "objects:S3Driver",
-    "gcs": "objects:GcsDriver",
+    "s3": "object_store:S3Driver",
+    "gcs": "object_store:GcsDriver",
     "duckdb": "duckdb:DuckdbDriver",
     "kv.redis": "redis:RedisDriver",
     "graph.neo4j": "neo4j:Neo4jDriver",

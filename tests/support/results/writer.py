@@ -60,7 +60,7 @@ async def _write(
             for kind in kinds
         }
         await writer.publish()
-    return {kind: one.ref for kind, one in kept.items()}
+    return {kind: one.reference and one.reference.fields for kind, one in kept.items()}
 
 
 async def _once(call: Callable[[], Awaitable[Any]]) -> Any:
