@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from streams.credential.errors import BadCredential
+from streams.events.text import has_surrogate
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -46,7 +47,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise BadCredential(f"field {name!r} must be text or a number")
         made[name] = str(value)
-        if any("\ud800" <= one <= "\udfff" for one in made[name]):
+        if has_surrogate(made[name]):
             raise BadCredential(f"field {name!r} is not UTF-8")
     if sum(len(value.encode()) for value in made.values()) > MAX_BYTES:
         raise BadCredential(f"the fields are longer than {MAX_BYTES} bytes together")

@@ -28,11 +28,10 @@ from streams.events.limits import (
 )
 from streams.events.locator import SCHEME, BadLocator, Locator, parse
 from streams.events.model import IpcHint, NewEvent, PayloadRef, Root
+from streams.events.text import UNSTORABLE, UNSTORABLE_OR_CONTROL
 from streams.segments import wrong_segment
 
 MAX_DEPTH = 200
-_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _TIME_EXAMPLE = "2026-05-16T12:34:56.789Z"
@@ -240,7 +239,7 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
     """Refuse what JSON or the database cannot carry, before something else is made of it."""
     if isinstance(value, str):
         # Postgres has no NUL in text, and reads no key of a JSON document that holds one.
-        if not value.isprintable() and _NO_TEXT.search(value):
+        if not value.isprintable() and UNSTORABLE.search(value):
             why = "holds a NUL or a lone surrogate, which no database text can; use a payload"
             raise BadField(event_type, path, why)
     elif depth > MAX_DEPTH:
@@ -251,7 +250,7 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
             raise BadField(event_type, path, f"is {value}, which JSON cannot carry; use null")
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if not isinstance(key, str) or _NO_TEXT.search(key):
+            if not isinstance(key, str) or UNSTORABLE.search(key):
                 raise BadField(event_type, path, f"has the key {key!r}, which is not text")
             check_json(event_type, f"{path}.{key}", inner, depth + 1)
     elif isinstance(value, (list, tuple)):
@@ -295,7 +294,7 @@ def check_producer(producer: str) -> None:
 
 def _is_plain(text: str, limit: int) -> bool:
     # What is printable is fit; only the rest needs the slower search.
-    return 0 < len(text) <= limit and (text.isprintable() or not _UNFIT.search(text))
+    return 0 < len(text) <= limit and (text.isprintable() or not UNSTORABLE_OR_CONTROL.search(text))
 
 
 def _is_id(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from streams.events.errors import BadEvent
 from streams.events.model import NewEvent, PayloadRef
+from streams.events.text import shortened
 from streams.events.types import (
     CommandCompleted,
     CommandFailed,
@@ -29,7 +30,7 @@ from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
-from streams.planner.draft import Draft, Moment, encode, execution_root, shortened
+from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, expiry_of
 from streams.planner.limits import Rules
 from streams.planner.scope import render

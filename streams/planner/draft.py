@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,9 +24,6 @@ from streams.playbook.model import Playbook
 from streams.results.limits import VALUES_BYTES
 from streams.results.reference import Reference, result_uri
 from streams.results.spill import Group, Spill, group_of, is_inline, spill
-
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
-
 
 Spilled: TypeAlias = tuple[dict[str, Any] | None, list[Group] | None]
 
@@ -163,12 +159,6 @@ def encode(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError as error:
         raise ExpressionFailed("its value", f"is not JSON: {error}") from error
-
-
-def shortened(text: str, limit: int = 4_000) -> str:
-    """Return `text` as an event can carry it, cut where it is longer than errors should be."""
-    text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
 def execution_root(execution_id: int) -> Root:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from streams.events.model import PayloadRef
+from streams.events.text import shortened
 from streams.events.types import (
     FrameAbandoned,
     FrameDispatched,
@@ -25,7 +26,7 @@ from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
 from streams.payload.content import reference_json
-from streams.planner.draft import Draft, shortened, stored_for_good
+from streams.planner.draft import Draft, stored_for_good
 from streams.planner.leases import expiry_of
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import Ending, issue, leave

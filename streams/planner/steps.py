@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.events.model import NewEvent
+from streams.events.text import shortened
 from streams.events.types import CommandIssued, PlaybookInitialized, StepEnter, StepExit
 from streams.execution.command import Command, CommandStatus
 from streams.execution.plan import Activation
 from streams.ids import derive_id, derive_root_id
-from streams.planner.draft import Draft, execution_root, shortened, split_values
+from streams.planner.draft import Draft, execution_root, split_values
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from datetime import datetime
 
 import orjson
 
 from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.text import storable
 from streams.events.types import PlaybookInitialized, TriggerRejected
 from streams.kafka.feed.port import Record
 from streams.trigger.port import Origin, Playbook
 from streams.trigger.record import Request
 
 MAX_REASON_CHARS = 4000
-_UNFIT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 def initialized(
@@ -91,7 +90,7 @@ def record_bytes(record: Record) -> bytes:
 
 def plain(reason: str) -> str:
     """Return a reason that every database can hold, and that nobody needs to scroll through."""
-    fit = _UNFIT.sub("\N{REPLACEMENT CHARACTER}", reason)
+    fit = storable(reason)
     return fit if len(fit) <= MAX_REASON_CHARS else fit[: MAX_REASON_CHARS - 1] + "…"
 
 

@@ -13,6 +13,7 @@ from streams.errors import PoisonRecord
 from streams.events.limits import MAX_KEY_CHARS, MAX_NAME_CHARS, MAX_SEGMENT_CHARS
 from streams.events.locator import BadLocator, Locator
 from streams.events.model import Json
+from streams.events.text import UNSTORABLE_OR_CONTROL
 from streams.kafka.feed.port import Record
 from streams.kafka.names import NAMESPACE
 
@@ -20,7 +21,6 @@ KEY_HEADER = "idempotency-key"
 """Carries the idempotency key where the body names none; the Kafka key does so, too."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _TEXTS = {
     "path": MAX_KEY_CHARS,
     "key": MAX_KEY_CHARS,
@@ -165,7 +165,7 @@ def _outer_key(record: Record) -> str | None:
 
 
 def _fits(text: str, limit: int) -> bool:
-    return 0 < len(text) <= limit and not _UNFIT.search(text)
+    return 0 < len(text) <= limit and not UNSTORABLE_OR_CONTROL.search(text)
 
 
 def _names(text: str) -> bool:

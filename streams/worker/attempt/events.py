@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
 from streams.events.model import NewEvent, Root
 from streams.events.reading import EventColumns
+from streams.events.text import shortened
 from streams.execution.attempts import AttemptEvent, CommandAttempt, FrameAttempt
 from streams.kafka.work.item import WorkItem
 from streams.worker.attempt.secrets import concealed, concealed_value
 
 ERROR_CHARS = 4_000
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 def attempt_of(item: WorkItem, worker: str) -> FrameAttempt | CommandAttempt:
@@ -70,5 +69,4 @@ def _concealed(columns: EventColumns) -> EventColumns:
 
 def fit(text: str, limit: int = ERROR_CHARS) -> str:
     """Return an error text as an event can carry it."""
-    plain = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text) or "no reason was given"
-    return plain if len(plain) <= limit else f"{plain[:limit]}… ({len(plain)} characters)"
+    return shortened(text or "no reason was given", limit)

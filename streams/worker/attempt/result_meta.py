@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from streams.events.model import Json
+from streams.events.text import storable
 from streams.results.limits import META_BYTES
 from streams.results.spill import encode_result, normalized, oversized
 
 TEXT_CHARS = 1_000
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 def serialize_meta(meta: Mapping[str, Json]) -> dict[str, Json]:
@@ -42,7 +41,7 @@ def _beginning(value: Json, encoded: bytes) -> Json:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", value)
+        return storable(value)
     if isinstance(value, Mapping):
         return {_clean(str(key)): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -9,6 +9,7 @@ import orjson
 
 from streams.credential.errors import BadCredential
 from streams.credential.fields import check_fields
+from streams.events.text import has_surrogate
 from streams.worker.errors import BadConfig, UnknownCredential
 
 PREFIX = "NOETL_CREDENTIAL_"
@@ -45,7 +46,7 @@ class ConfiguredCredentials:
 
 
 def _fields(variable: str, value: str) -> Mapping[str, str]:
-    if any("\ud800" <= one <= "\udfff" for one in value):
+    if has_surrogate(value):
         raise BadConfig(f"{variable} is not UTF-8")
     if not value.lstrip().startswith("{"):
         return {"dsn": value}
