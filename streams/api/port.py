@@ -1,4 +1,4 @@
-"""What the API needs from outside: the projections to look at, and how far the log has come."""
+"""Ports of the API: projections, and the heads of the log."""
 
 from __future__ import annotations
 

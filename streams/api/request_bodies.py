@@ -1,4 +1,4 @@
-"""What callers send: each body said once, for the check and for the published description."""
+"""Request bodies: used for validation and for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from streams.events.model import PayloadRef
 
 def _in_64_bits(text: str) -> str:
     if int(text) >= 2**63:
-        raise ValueError("is no id; ids have 64 bits")
+        raise ValueError("is not a valid id; ids have 64 bits")
     return text
 
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("has a NUL in it, which no name can have")
+        raise ValueError("contains a NUL character")
     return text
 
 
@@ -33,7 +33,7 @@ Body = TypeVar("Body", bound="Sent")
 
 
 class Sent(BaseModel):
-    """A body; a key that it does not have is a mistake worth telling."""
+    """A request body; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,14 +57,14 @@ class Cancel(Sent):
 
 
 class Suspend(Sent):
-    """Let nothing new of an execution be dispatched; the reason is shown until it is resumed."""
+    """Dispatch nothing new of an execution; the reason is shown until it is resumed."""
 
     by: Name = "api"
     reason: Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARS)]
 
 
 class Resume(Sent):
-    """Let a suspended execution go on."""
+    """Resume a suspended execution."""
 
     by: Name = "api"
 
@@ -111,7 +111,7 @@ class ClaimCommands(Sent):
 
 
 class Heartbeat(Sent):
-    """Say that the work goes on. A cursor counts only together with durable partial output."""
+    """Renew a lease. A cursor counts only together with durable partial output."""
 
     worker_id: Name
     attempt: Count | None = None
@@ -120,7 +120,7 @@ class Heartbeat(Sent):
 
 
 class CommitFrame(Sent):
-    """Say how a frame ended. `row_count` includes the rows that failed."""
+    """Report the outcome of a frame. `row_count` includes the rows that failed."""
 
     worker_id: Name
     attempt: Count | None = None
@@ -137,7 +137,7 @@ class CommitFrame(Sent):
 
 
 class CompleteCommand(Sent):
-    """Say how a command ended; data of megabytes goes to POST /api/payloads first."""
+    """Report the outcome of a command; data of megabytes goes to POST /api/payloads first."""
 
     worker_id: Name
     attempt: Count | None = None
@@ -150,7 +150,7 @@ class CompleteCommand(Sent):
 
 
 class SetCredential(Sent):
-    """Store a credential's fields, such as {"dsn": ...}; they are sealed and never told again."""
+    """Store a credential's fields, such as {"dsn": ...}; they are encrypted and never returned."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -181,10 +181,10 @@ async def read(request: web.Request, kind: type[Body]) -> Body:
     except orjson.JSONDecodeError as error:
         raise BadRequest((f"the body is not JSON: {error}",)) from error
     except ValidationError as error:
-        raise BadRequest(tuple(_told(one) for one in error.errors())) from error
+        raise BadRequest(tuple(_message(one) for one in error.errors())) from error
 
 
-def _told(problem: Any) -> str:
+def _message(problem: Any) -> str:
     where = ".".join(str(part) for part in problem["loc"]) or "the body"
     return f"{where}: {problem['msg']}"
 
@@ -193,7 +193,7 @@ def number(request: web.Request, name: str, default: int, *, most: int = 2**63 -
     """Return a number of the query.
 
     Raises:
-        BadRequest: it is no number, or too large.
+        BadRequest: it is not a number, or too large.
     """
     text = request.query.get(name, str(default))
     if not _is_number(text) or int(text) > most:
@@ -205,11 +205,11 @@ def id_of(request: web.Request, name: str = "id") -> int:
     """Return the id in the path.
 
     Raises:
-        BadRequest: it is none.
+        BadRequest: it is not an id.
     """
     text = request.match_info[name]
     if not _is_number(text) or not 0 < int(text) < 2**63:
-        raise BadRequest((f"{text[:40]!r} is no id; ids are whole numbers, told as text",))
+        raise BadRequest((f"{text[:40]!r} is not a valid id; ids are whole numbers, sent as text",))
     return int(text)
 
 

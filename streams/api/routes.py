@@ -1,4 +1,4 @@
-"""Every route, said once: the server and the published description both come from here."""
+"""Every route, for the server and for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streams.api.runtime import Handler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One thing that can be asked. `{path:.+}` in a path takes slashes too."""
+    """A method and path with its handler. `{path:.+}` in a path takes slashes too."""
 
     method: str
     path: str
@@ -47,8 +47,12 @@ class Route:
     answers: Mapping[int, str] = field(default_factory=lambda: {200: "done"})
 
 
-_LEASED = {200: "the lease begins again", 404: "not there", 409: "somebody else's"}
-_ENDED = {200: "taken", 404: "not there", 409: "somebody else's, or the execution has ended"}
+_LEASED = {200: "the lease is renewed", 404: "not found", 409: "held by another worker"}
+_ENDED = {
+    200: "accepted",
+    404: "not found",
+    409: "held by another worker, or execution finished",
+}
 _RESOLVE = "with data of up to 1 MiB that is elsewhere; a tombstone where it expired"
 
 ROUTES = (
@@ -78,19 +82,19 @@ ROUTES = (
         handle=executions.show,
         summary="Show an execution, no older than the log is now",
         query={"resolve": _RESOLVE},
-        answers={200: "the execution", 404: "not there"},
+        answers={200: "the execution", 404: "not found"},
     ),
     Route(
         method="GET",
         path="/api/executions/{id}/events",
         handle=executions.events,
-        summary="Tell what happened, in order",
+        summary="List the events of an execution, in order",
         query={
             "after": "only later ones than this seq",
             "limit": "how many, at most 1000",
             "resolve": _RESOLVE,
         },
-        answers={200: "events", 404: "not there"},
+        answers={200: "events", 404: "not found"},
     ),
     Route(
         method="POST",
@@ -98,7 +102,7 @@ ROUTES = (
         handle=executions.cancel,
         summary="End an execution",
         body=Cancel,
-        answers={200: "cancelled", 404: "not there", 409: "it has ended already"},
+        answers={200: "cancelled", 404: "not found", 409: "already finished"},
     ),
     Route(
         method="POST",
@@ -106,15 +110,15 @@ ROUTES = (
         handle=executions.suspend,
         summary="Dispatch nothing new of an execution until it is resumed",
         body=Suspend,
-        answers={200: "suspended", 404: "not there", 409: "it is so already, or has ended"},
+        answers={200: "suspended", 404: "not found", 409: "already suspended, or finished"},
     ),
     Route(
         method="POST",
         path="/api/executions/{id}/resume",
         handle=executions.resume,
-        summary="Let a suspended execution go on",
+        summary="Resume a suspended execution",
         body=Resume,
-        answers={200: "it goes on", 404: "not there", 409: "it is not suspended, or has ended"},
+        answers={200: "resumed", 404: "not found", 409: "not suspended, or finished"},
     ),
     Route(
         method="POST",
@@ -122,7 +126,7 @@ ROUTES = (
         handle=catalog.register,
         summary="Register a playbook",
         body=Register,
-        answers={201: "registered", 200: "it is the newest already", 422: "it cannot be used"},
+        answers={201: "registered", 200: "already the newest version", 422: "invalid"},
     ),
     Route(
         method="GET",
@@ -136,7 +140,7 @@ ROUTES = (
         handle=catalog.show,
         summary="Show a playbook with its content",
         query={"version": "this version instead of the newest"},
-        answers={200: "the playbook", 404: "not there"},
+        answers={200: "the playbook", 404: "not found"},
     ),
     Route(
         method="POST",
@@ -144,13 +148,13 @@ ROUTES = (
         handle=frames.claim,
         summary="Claim waiting frames of a stage",
         body=ClaimFrames,
-        answers={200: "what was won, perhaps nothing", 404: "no such stage"},
+        answers={200: "what was claimed, perhaps nothing", 404: "no such stage"},
     ),
     Route(
         method="POST",
         path="/api/frames/{id}/heartbeat",
         handle=frames.heartbeat,
-        summary="Keep a frame",
+        summary="Renew the lease of a frame",
         body=Heartbeat,
         answers=_LEASED,
     ),
@@ -158,7 +162,7 @@ ROUTES = (
         method="POST",
         path="/api/frames/{id}/commit",
         handle=frames.commit,
-        summary="Say how a frame ended",
+        summary="Report the outcome of a frame",
         body=CommitFrame,
         answers=_ENDED,
     ),
@@ -168,13 +172,13 @@ ROUTES = (
         handle=commands.claim,
         summary="Claim waiting commands of a pool",
         body=ClaimCommands,
-        answers={200: "what was won, perhaps nothing"},
+        answers={200: "what was claimed, perhaps nothing"},
     ),
     Route(
         method="POST",
         path="/api/commands/{id}/heartbeat",
         handle=commands.heartbeat,
-        summary="Keep a command",
+        summary="Renew the lease of a command",
         body=Heartbeat,
         answers=_LEASED,
     ),
@@ -182,7 +186,7 @@ ROUTES = (
         method="POST",
         path="/api/commands/{id}/complete",
         handle=commands.complete,
-        summary="Say how a command ended",
+        summary="Report the outcome of a command",
         body=CompleteCommand,
         answers=_ENDED,
     ),
@@ -204,7 +208,7 @@ ROUTES = (
         answers={
             200: "the bytes",
             206: "the range asked for",
-            404: "not there",
+            404: "not found",
             416: "no such range",
             422: "it is damaged, or has another length",
         },
@@ -221,14 +225,14 @@ ROUTES = (
         handle=credentials.put,
         summary="Store a credential, or its next revision",
         body=SetCredential,
-        answers={201: "stored", 200: "the next revision", 422: "it cannot be used"},
+        answers={201: "stored", 200: "the next revision", 422: "invalid"},
     ),
     Route(
         method="DELETE",
         path="/api/credentials/{name}",
         handle=credentials.remove,
-        summary="Forget a credential",
-        answers={200: "gone", 404: "not there"},
+        summary="Remove a credential",
+        answers={200: "removed", 404: "not found"},
     ),
     Route(
         method="POST",
@@ -238,9 +242,9 @@ ROUTES = (
         body=ResolveCredential,
         answers={
             200: "the secret, for the lease",
-            401: "no worker's token",
+            401: "not a worker's token",
             403: "the step does not name it",
-            404: "not there",
+            404: "not found",
             409: "the worker does not hold the task",
         },
     ),
@@ -257,7 +261,7 @@ ROUTES = (
             200: "the data",
             206: "the range asked for",
             403: "another tenant's",
-            404: "not there",
+            404: "not found",
             410: "expired",
             416: "no such range",
         },
@@ -268,6 +272,6 @@ ROUTES = (
         handle=results.of_execution,
         summary="List the references of an execution's results",
         query={"step": "only of this step", "task": "only of this task"},
-        answers={200: "references", 404: "not there"},
+        answers={200: "references", 404: "not found"},
     ),
 )

@@ -1,4 +1,4 @@
-"""What the handlers need: the ports, the scope of a request, and the fold of the log."""
+"""The ports of the API's handlers, and the scope of a request."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ApiRuntime:
     keys: Keys
     resolver: Resolver
     worker_token: str | None = field(default=None, repr=False)
-    """What a worker must show to be given a secret; None: nobody is."""
+    """The token with which a worker requests secrets; None: no worker may."""
     lease_seconds: int = 60
     inline_bytes: int = INLINE_MAX_BYTES
-    """What an event that is written here carries itself."""
+    """Largest data that an event written here carries inline."""
 
     def scope_of(self, request: web.Request) -> Scope:
         """Return whose request it is.

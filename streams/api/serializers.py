@@ -1,4 +1,4 @@
-"""How values look outside: 64-bit ids as strings, times in UTC, references as objects."""
+"""JSON of API responses: 64-bit ids as strings, times in UTC, references as objects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _value(name: str, value: Any) -> Any:
 
 def event_json(event: Event) -> dict[str, Any]:
     """Return an event as the API shows it; what is empty is left out."""
-    told = {
+    fields = {
         "event_id": str(event.event_id),
         "seq": event.seq,
         "position": event.position,
@@ -59,7 +59,7 @@ def event_json(event: Event) -> dict[str, Any]:
         "payload_ref": None if event.payload_ref is None else reference_json(event.payload_ref),
         "checksum": event.checksum,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def reference_with_url(ref: PayloadRef) -> dict[str, Any]:

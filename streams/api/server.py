@@ -1,4 +1,4 @@
-"""The HTTP server: routes, their description, and whether it is well."""
+"""The HTTP server: routes, their OpenAPI description, health."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ def status(name: str | None, file: Path | None, data: Path | None, as_json: bool
         if not found:
             click.echo("no connectors; `streams connectors apply` sends them")
     if not_running := [one.name for one in found if not one.running]:
-        told = ", ".join(not_running)
-        raise ConnectorFailed(f"not running: {told}; try `streams connectors restart`")
+        names = ", ".join(not_running)
+        raise ConnectorFailed(f"not running: {names}; try `streams connectors restart`")
 
 
 @connectors.command()

@@ -91,14 +91,16 @@ def set_command(
     check_name(name)
     check_name(kind, "type")
     fields = _fields(kind, from_file, pairs)
-    told: dict[str, Any] = {"name": name, "kind": kind, "fields": sorted(fields)}
+    output: dict[str, Any] = {"name": name, "kind": kind, "fields": sorted(fields)}
     if not dry_run:
-        told = _told(asyncio.run(_set(name, kind, fields, tenant, organization, file, data)))
+        output = _entry_json(
+            asyncio.run(_set(name, kind, fields, tenant, organization, file, data))
+        )
     if as_json:
-        print_json({"dry_run": dry_run, **told})
+        print_json({"dry_run": dry_run, **output})
         return
-    what = "can be stored" if dry_run else f"is stored, revision {told['revision']}"
-    click.echo(f"{name} ({kind}: {', '.join(told['fields'])}) {what}")
+    what = "can be stored" if dry_run else f"is stored, revision {output['revision']}"
+    click.echo(f"{name} ({kind}: {', '.join(output['fields'])}) {what}")
 
 
 @credential.command("list")
@@ -125,7 +127,7 @@ def list_command(
 
     entries = asyncio.run(run())
     if as_json:
-        print_json({"credentials": [_told(entry) for entry in entries]})
+        print_json({"credentials": [_entry_json(entry) for entry in entries]})
         return
     for entry in entries:
         when = f"{entry.updated_at:%Y-%m-%d %H:%M:%S}Z"
@@ -237,5 +239,5 @@ async def _store(
         yield credentials_of(log, settings), scope, settings
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, Any]:
     return {**asdict(entry), "credential_id": str(entry.credential_id)}

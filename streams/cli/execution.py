@@ -107,11 +107,11 @@ def events(
     Example:
       streams execution events 334285732872290304 --after 100
     """
-    told = asyncio.run(_events(settings_of(file, data), execution_id, after, limit))
+    output = asyncio.run(_events(settings_of(file, data), execution_id, after, limit))
     if as_json:
-        print_json({"events": told})
+        print_json({"events": output})
         return
-    for one in told:
+    for one in output:
         what = one.get("error") or one.get("status") or ""
         node = one.get("node_name", "")
         click.echo(

@@ -46,8 +46,8 @@ def cancel(
     Example:
       streams execution cancel 334285732872290304 --reason "wrong day"
     """
-    told = asyncio.run(_cancel(settings_of(file, data), execution_id, by, reason, dry_run))
-    _print(told, as_json, f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
+    output = asyncio.run(_cancel(settings_of(file, data), execution_id, by, reason, dry_run))
+    _print(output, as_json, f"{execution_id} {'would be cancelled' if dry_run else 'is cancelled'}")
 
 
 @click.command()
@@ -78,8 +78,8 @@ def suspend(
         return suspended(own, by=by, reason=reason, now=SystemClock().now())
 
     settings = settings_of(file, data)
-    told = asyncio.run(_steer(settings, execution_id, "suspended", next_of, dry_run))
-    _print(told, as_json, f"{execution_id} {'would be suspended' if dry_run else 'is suspended'}")
+    output = asyncio.run(_steer(settings, execution_id, "suspended", next_of, dry_run))
+    _print(output, as_json, f"{execution_id} {'would be suspended' if dry_run else 'is suspended'}")
 
 
 @click.command()
@@ -106,8 +106,8 @@ def resume(
         return resumed(own, by=by, now=SystemClock().now())
 
     settings = settings_of(file, data)
-    told = asyncio.run(_steer(settings, execution_id, "resumed", next_of, dry_run))
-    _print(told, as_json, f"{execution_id} {'would go on' if dry_run else 'goes on'}")
+    output = asyncio.run(_steer(settings, execution_id, "resumed", next_of, dry_run))
+    _print(output, as_json, f"{execution_id} {'would go on' if dry_run else 'goes on'}")
 
 
 async def _cancel(
@@ -116,14 +116,14 @@ async def _cancel(
     from streams.clock import SystemClock
     from streams.execution.cancellation import cancelled
 
-    told = {"execution_id": str(execution_id), "dry_run": dry_run}
+    output = {"execution_id": str(execution_id), "dry_run": dry_run}
     async with _opened(settings, execution_id, "execution.cancelled") as (log, root, scope):
         if dry_run:
-            return told
+            return output
         now, key = SystemClock().now(), str(log.ids.next())
         event = cancelled(root, scope, by=by, reason=reason, now=now, key=key)
         receipt = await log.store.append([event])
-    return {**told, "status": "CANCELLED", "seq": receipt.events[0].seq}
+    return {**output, "status": "CANCELLED", "seq": receipt.events[0].seq}
 
 
 async def _steer(
@@ -132,13 +132,13 @@ async def _steer(
     from streams.api.suspension import steer
     from streams.execution.suspension import own_stream
 
-    told = {"execution_id": str(execution_id), "dry_run": dry_run}
+    output = {"execution_id": str(execution_id), "dry_run": dry_run}
     async with _opened(settings, execution_id, f"execution.{what}") as (log, root, _):
         if dry_run:
             next_of([event async for event in log.store.read_stream(root, own_stream(root))])
-            return told
+            return output
         seq = await steer(log.store, root, next_of)
-    return {**told, "status": "SUSPENDED" if what == "suspended" else "RUNNING", "seq": seq}
+    return {**output, "status": "SUSPENDED" if what == "suspended" else "RUNNING", "seq": seq}
 
 
 @asynccontextmanager
@@ -163,5 +163,5 @@ async def _opened(
         yield log, root, head.scope
 
 
-def _print(told: dict[str, Any], as_json: bool, text: str) -> None:
-    click.echo(orjson.dumps(told).decode() if as_json else text)
+def _print(output: dict[str, Any], as_json: bool, text: str) -> None:
+    click.echo(orjson.dumps(output).decode() if as_json else text)

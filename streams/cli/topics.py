@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -163,12 +163,12 @@ def _say_extra(extra: tuple[str, ...]) -> None:
         click.echo(f"note: {name} is on the broker, but no file declares it; it is left alone")
 
 
-def _as_json(step: TopologyChange) -> dict[str, Any]:
+def _as_json(step: TopologyChange) -> dict[str, object]:
     from streams.topology.changes import Create, Grow, Reconfigure
 
     match step:
         case Create(topic):
-            what: dict[str, Any] = {"partitions": topic.partitions, "settings": topic.settings}
+            what: dict[str, object] = {"partitions": topic.partitions, "settings": topic.settings}
             return {"do": "create", "topic": topic.name, **what}
         case Grow(name, partitions, was):
             return {"do": "grow", "topic": name, "partitions": partitions, "was": was}

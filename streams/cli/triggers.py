@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -73,7 +73,7 @@ async def _reconcile(settings: Settings) -> Report:
         topic.close()
 
 
-def _report_json(report: Report) -> dict[str, Any]:
+def _report_json(report: Report) -> dict[str, object]:
     return {
         "topic": report.topic,
         "topic_id": report.topic_id,
