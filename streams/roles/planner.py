@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from aiokafka.partitioner import murmur2
 
-from streams.app import catalog_of, open_log, open_payloads
+from streams.app import Log, catalog_of, open_log, open_payloads
 from streams.clock import SystemClock
-from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.dead_letters import DeadLetters, KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record, TopicPartition
@@ -23,79 +23,85 @@ from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
 from streams.planner.port import Ports
+from streams.planner.process import attach_planner
 from streams.planner.tables import PlanTables
 from streams.roles.start import role_folder
 from streams.settings import Settings
 
 TOPIC = event_topic("execution")
-TICK_S = 0.5
 
 
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Plan until told to stop."""
-    bootstrap = settings.event_store.connection.url
-    clock, folder = SystemClock(), role_folder(settings, data)
+    """Plan until `stop` is set."""
+    bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
     async with (
         open_log(settings, role="planner", lanes=1) as log,
         open_payloads(settings) as payloads,
         KafkaWorkQueue(bootstrap) as queue,
         KafkaReplies(bootstrap) as replies,
         KafkaDeadLetters(bootstrap) as dead_letters,
-        AsyncExitStack() as closing,
     ):
-        tables = PlanTables(folder / "plans")
-        closing.callback(tables.close)
-        shell = Shell("planner", folder)
-        ports = Ports(
-            store=log.store,
-            families=log.store,
-            payloads=payloads,
-            queue=queue,
-            playbooks=catalog_of(log, payloads),
-            replies=replies,
-            clock=clock,
-            tables=tables,
-            lives=PostgresLives(log.pool),
-            journal=shell.journal("executions"),
-        )
-        planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
-
-        async def assigned(partitions: frozenset[TopicPartition]) -> None:
-            await intake.assigned(partitions)
-
-        async def revoked(partitions: frozenset[TopicPartition]) -> None:
-            await intake.revoked(partitions)
-
-        async def set_aside(record: Record) -> None:
-            await dead_letters.put(record, "ended the planner too often", kind="planner")
-            await intake.suspend(record)
-
-        async def poison(record: Record, reason: str) -> None:
-            await dead_letters.put(record, reason, kind="planner")
-
-        async with KafkaFeed(
-            bootstrap,
-            [TOPIC],
-            group="noetl.planner",
-            instance=settings.runtime.shard_id,
-            on_assigned=assigned,
-            on_revoked=revoked,
-        ) as feed:
-            partitions = feed.partition_count(TOPIC)
-            intake = Intake(
-                feed,
-                planner,
-                log.store,
-                log.codec,
-                clock,
-                partition_of=lambda key: partition_of(key, partitions),
-                set_aside=poison,
+        with closing(PlanTables(folder / "plans")) as tables:
+            shell = Shell("planner", folder)
+            ports = Ports(
+                store=log.store,
+                families=log.store,
+                payloads=payloads,
+                queue=queue,
+                playbooks=catalog_of(log, payloads),
+                replies=replies,
+                clock=SystemClock(),
+                tables=tables,
+                lives=PostgresLives(log.pool),
+                journal=shell.journal("executions"),
             )
-            shell.attach(feed, intake.handle, set_aside=set_aside)
-            shell.every(TICK_S, intake.tick)
-            await shell.run(stop, ready)
+            planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
+            async with _open_intake(settings, log, planner, dead_letters) as (feed, intake):
+
+                async def set_aside(record: Record) -> None:
+                    await dead_letters.put(record, "ended the planner too often", kind="planner")
+                    await intake.suspend(record)
+
+                attach_planner(shell, feed, intake, set_aside=set_aside)
+                await shell.run(stop, ready)
+
+
+@asynccontextmanager
+async def _open_intake(
+    settings: Settings, log: Log, planner: Planner, dead_letters: DeadLetters
+) -> AsyncIterator[tuple[KafkaFeed, Intake]]:
+    """Open the feed of executions' events, and what passes them to the planner."""
+
+    async def assigned(partitions: frozenset[TopicPartition]) -> None:
+        await intake.assigned(partitions)
+
+    async def revoked(partitions: frozenset[TopicPartition]) -> None:
+        await intake.revoked(partitions)
+
+    async def poison(record: Record, reason: str) -> None:
+        await dead_letters.put(record, reason, kind="planner")
+
+    async with KafkaFeed(
+        settings.event_store.connection.url,
+        [TOPIC],
+        group="noetl.planner",
+        instance=settings.runtime.shard_id,
+        on_assigned=assigned,
+        on_revoked=revoked,
+    ) as feed:
+        partitions = feed.partition_count(TOPIC)
+        intake = Intake(
+            feed,
+            planner,
+            log.store,
+            log.codec,
+            SystemClock(),
+            partition_of=lambda key: partition_of(key, partitions),
+            set_aside=poison,
+        )
+        yield feed, intake
 
 
 def partition_of(execution_id: int, partitions: int) -> TopicPartition:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 import orjson
 
-from streams.app import catalog_of, open_copies, open_log, open_tiers, worker_token_of
+from streams.app import Log, catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
 from streams.data_folder import layout_of
 from streams.kafka.dead_letters import KafkaDeadLetters
@@ -19,7 +19,8 @@ from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.names import work_topic
-from streams.log.worker_incarnations import check, living
+from streams.log.worker_incarnations import living
+from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
 from streams.roles.start import role_folder
@@ -32,54 +33,35 @@ from streams.worker.attempt.secrets import LeasedCredentials
 from streams.worker.await_executions import Endings
 from streams.worker.loop import Worker
 from streams.worker.options import Options, Ports
+from streams.worker.process import attach_worker
 from streams.worker.rows.kafka_ranges import KafkaPartitions
 from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.registry import ToolEnvironment, open_tools
 
 POOL = "default"
-LOOK_S = 1.0
-LIFE_S = 5.0
-"""How often a worker makes sure that no other process has its name."""
 
 
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Work until told to stop; then finish, or hand back, what is under way."""
-    bootstrap, runtime = settings.event_store.connection.url, settings.runtime
-    own = ConfiguredCredentials(_secrets(settings), os.environ)
-    secrets = ApiSecrets(lambda: _api(settings, data), worker_token_of(settings))
-    credentials = LeasedCredentials(own, secrets, SystemClock())
+    """Work until `stop` is set; then finish, or hand back, what is under way."""
+    bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
     # Another name in each life: a claim is this process's for as long as it lives.
-    name = f"{runtime.shard_id}/{uuid4().hex[:8]}"
+    name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
     async with (
-        aclosing(secrets),
+        _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
         living(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
-        open_copies(settings, log.pool, role_folder(settings, data)) as copies,
-        writing_tier_stats(payloads, role_folder(settings, data), copies),
+        open_copies(settings, log.pool, folder) as copies,
+        writing_tier_stats(payloads, folder, copies),
         KafkaDeadLetters(bootstrap) as dead_letters,
-        open_tools(
-            ToolEnvironment(
-                credentials=credentials,
-                payloads=payloads,
-                deployment=runtime.cluster_id,
-                bootstrap=bootstrap,
-                children=Children(
-                    log.store,
-                    catalog_of(log, payloads),
-                    payloads,
-                    SystemClock(),
-                    inline_bytes=settings.payload_store.threshold_bytes,
-                ),
-                endings=Endings(log.store),
-                results=Results(log.store, SystemClock()),
-                sink_folder=Path(settings.sinks.folder or data / "sinks"),
-            )
-        ) as tools,
+        open_tools(_tool_environment(settings, data, log, payloads, credentials)) as tools,
         KafkaFeed(
-            bootstrap, [work_topic(POOL)], group=f"noetl.worker.{POOL}", instance=runtime.shard_id
+            bootstrap,
+            [work_topic(POOL)],
+            group=f"noetl.worker.{POOL}",
+            instance=settings.runtime.shard_id,
         ) as feed,
     ):
         ports = Ports(
@@ -93,47 +75,73 @@ async def run(
             dead_letters=dead_letters,
             partitions=KafkaPartitions(bootstrap, SystemClock()),
         )
-        options = Options(
-            name=name,
-            deployment=runtime.cluster_id,
-            inline_bytes=min(settings.payload_store.threshold_bytes, INLINE_BYTES),
-            large_store=settings.payload_store.kind,
-            slots=runtime.scheduler.max_inflight_frames_per_worker,
-            row_concurrency=settings.frames.row_concurrency,
-            lease_s=settings.frames.lease_seconds,
-            beat_s=float(settings.frames.heartbeat_seconds),
-        )
-        worker = Worker(feed, ports, options)
+        worker = Worker(feed, ports, _options(settings, name))
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
-        shell = Shell("worker", role_folder(settings, data))
-        watchdog = shell.attach(feed, worker.take, set_aside=set_aside)
-
-        async def look() -> None:
-            worker.check()
-            if worker.is_busy:
-                watchdog.beat()  # a frame may take longer than the watchdog waits
-
-        async def live() -> None:
-            await check(lives, name)
-
-        shell.every(LOOK_S, look)
-        shell.every(LIFE_S, live)
+        shell = Shell("worker", folder)
+        attach_worker(shell, feed, worker, lives=lives, name=name, set_aside=set_aside)
         try:
             await shell.run(stop, ready)
         finally:
             await worker.stop()
 
 
+@asynccontextmanager
+async def _open_credentials(settings: Settings, data: Path) -> AsyncIterator[LeasedCredentials]:
+    """Open what resolves credentials: the settings' own first, then the API's."""
+    own = ConfiguredCredentials(_secrets(settings), os.environ)
+    api = ApiSecrets(lambda: _api(settings, data), worker_token_of(settings))
+    async with aclosing(api):
+        yield LeasedCredentials(own, api, SystemClock())
+
+
+def _tool_environment(
+    settings: Settings,
+    data: Path,
+    log: Log,
+    payloads: PayloadStore,
+    credentials: LeasedCredentials,
+) -> ToolEnvironment:
+    return ToolEnvironment(
+        credentials=credentials,
+        payloads=payloads,
+        deployment=settings.runtime.cluster_id,
+        bootstrap=settings.event_store.connection.url,
+        children=Children(
+            log.store,
+            catalog_of(log, payloads),
+            payloads,
+            SystemClock(),
+            inline_bytes=settings.payload_store.threshold_bytes,
+        ),
+        endings=Endings(log.store),
+        results=Results(log.store, SystemClock()),
+        sink_folder=Path(settings.sinks.folder or data / "sinks"),
+    )
+
+
+def _options(settings: Settings, name: str) -> Options:
+    return Options(
+        name=name,
+        deployment=settings.runtime.cluster_id,
+        inline_bytes=min(settings.payload_store.threshold_bytes, INLINE_BYTES),
+        large_store=settings.payload_store.kind,
+        slots=settings.runtime.scheduler.max_inflight_frames_per_worker,
+        row_concurrency=settings.frames.row_concurrency,
+        lease_s=settings.frames.lease_seconds,
+        beat_s=float(settings.frames.heartbeat_seconds),
+    )
+
+
 def _api(settings: Settings, data: Path) -> str | None:
     """Return where the API is: as the settings say, or as one beside us has written."""
     if settings.api.url is not None:
         return settings.api.url.rstrip("/")
-    for told in sorted(layout_of(data).roles.glob("api*.json")):
+    for found in sorted(layout_of(data).roles.glob("api*.json")):
         with suppress(OSError, ValueError, KeyError):  # it may just end, or write
-            url: str = orjson.loads(told.read_bytes())["url"]
+            url: str = orjson.loads(found.read_bytes())["url"]
             return url
     return None
 
