@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from streams.errors import StreamsError, Unavailable
+from streams.events.reading import int_of
 from streams.events.types import CommandCompleted, CommandFailed
 from streams.execution.attempts import CommandAttempt
 from streams.kafka.work.item import BadWorkItem, WorkItem
@@ -92,7 +93,7 @@ async def _plan(attempt: Attempt) -> RowOutcome:
     loop = attempt.step.loop
     if loop is None or loop.cursor is None:
         raise BadWorkItem(f"step {attempt.step.name} has no cursor whose frames could be found")
-    cursor, size = loop.cursor, max(1, int(attempt.document.get("size") or 1))
+    cursor, size = loop.cursor, max(1, int_of(attempt.document.get("size")) or 1)
     data = await attempt.insist(
         lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
     )

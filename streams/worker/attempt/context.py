@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from streams.events.model import Json
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
 from streams.retry import retry_until
@@ -30,8 +31,8 @@ class Attempt:
     ports: Ports
     options: Options
     step: Step
-    document: Mapping[str, Any]
-    scope: dict[str, Any]
+    document: Mapping[str, Json]
+    scope: dict[str, object]
     aside: Aside = nullcontext
     results: ResultWriter = field(init=False)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from streams.playbook.model import Do, Rule, Task
 
 MAX_DELAY_S = 60.0
 
 
-def matching(task: Task, scope: Mapping[str, Any]) -> Rule | None:
+def matching(task: Task, scope: Mapping[str, object]) -> Rule | None:
     """Return the first rule that holds in `scope`; None: the usual course.
 
     Raises:

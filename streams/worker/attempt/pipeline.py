@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from streams.clock import Clock
 from streams.errors import Refused
@@ -14,7 +13,7 @@ from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule, Sink, Task
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.eval_rules import delay, matching, usual
-from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome, extend
 from streams.worker.attempt.sink_scope import envelope_for, sink_scope
 from streams.worker.attempt.task_call import DEFERRED, Caller, TaskCalls, TaskResults
 from streams.worker.attempt.views import Placement, outcome_view, task_view
@@ -205,18 +204,17 @@ class Pipeline:
 
 def _apply(rule: Rule, row: PipelineRow) -> None:
     scope = row.scope
-    # A change makes another mapping: rows share `ctx`, and deferred calls use what they saw.
     if rule.set_iter is not None:
-        scope["iter"] = {**scope["iter"], **_mapping(rule.set_iter, scope, "set_iter")}
+        extend(scope, "iter", _mapping(rule.set_iter, scope, "set_iter"))
     if rule.set_vars is not None:
-        scope["vars"] = {**scope["vars"], **_mapping(rule.set_vars, scope, "set_vars")}
+        extend(scope, "vars", _mapping(rule.set_vars, scope, "set_vars"))
     if rule.set_ctx is not None:
         changes = _mapping(rule.set_ctx, scope, "set_ctx")
         row.ctx.update(changes)
-        scope["ctx"] = {**scope["ctx"], **changes}
+        extend(scope, "ctx", changes)
 
 
-def _mapping(template: Template, scope: Mapping[str, Any], name: str) -> dict[str, Json]:
+def _mapping(template: Template, scope: Mapping[str, object], name: str) -> dict[str, Json]:
     value = template.render(scope)
     if not isinstance(value, dict):
         raise Refused(f"{name}: is {type(value).__name__}, not a mapping of names to values")
@@ -236,14 +234,14 @@ def _both_failed(ran: RowOutcome, sink: RowOutcome) -> RowOutcome:
 
 def _passed(sink: Sink, row: PipelineRow) -> RowOutcome:
     """Return the outcome of a step that passes on what its sink persists."""
-    envelope: Any = sink.subject.render(row.scope) if sink.subject is not None else None
+    envelope: object = sink.subject.render(row.scope) if sink.subject is not None else None
     whole = envelope if isinstance(envelope, Mapping) else {}
     return RowOutcome("success", whole.get("data"), whole.get("meta") or {})
 
 
 def _given_up(outcome: Outcome, tries: int) -> Outcome:
     """Return the outcome of the last try as a failure, whatever the rule retried for."""
-    error: dict[str, Any] = dict(outcome.error or {"kind": "retry", "message": "not as wanted"})
+    error: dict[str, Json] = dict(outcome.error or {"kind": "retry", "message": "not as wanted"})
     error["message"] = f"{error.get('message')} (after {tries} tries)"
     return Outcome(
         status="error", data=outcome.data, meta=outcome.meta, error=error, detail=outcome.detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from streams.events.model import Json
 from streams.playbook.model import Task
@@ -27,7 +27,7 @@ class PipelineRow:
     """One pass through a pipeline: its names, and what it has changed so far."""
 
     number: int
-    scope: dict[str, Any]
+    scope: dict[str, object]
     """This row's own mapping; it must hold the mappings `iter`, `vars` and `ctx`."""
     ctx: dict[str, Json] = field(default_factory=dict)
     """What `set_ctx` changed."""
@@ -56,7 +56,18 @@ class RowOutcome:
         return cls("error", None, {}, {"kind": kind, "message": message, "task": task.label})
 
     @property
-    def envelope(self) -> dict[str, Any]:
+    def envelope(self) -> dict[str, object]:
         """The result as sinks see it."""
-        whole = {"status": self.status, "data": self.data, "meta": self.meta}
+        whole: dict[str, object] = {"status": self.status, "data": self.data, "meta": self.meta}
         return whole if self.error is None else {**whole, "error": self.error}
+
+
+def extend(scope: dict[str, object], name: str, changes: Mapping[str, Json]) -> None:
+    """Put changes into a mapping of the scope.
+
+    That becomes another mapping: rows share `ctx`, and deferred calls use what they saw.
+    """
+    before = scope[name]
+    if not isinstance(before, Mapping):
+        raise TypeError(f"`{name}` of the scope is not a mapping")
+    scope[name] = {**before, **changes}

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from streams.events.model import Json
 from streams.playbook.model import Sink
 
 
 def envelope_for(
-    sink: Sink, scope: Mapping[str, Any], ran: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
+    sink: Sink, scope: Mapping[str, object], ran: Mapping[str, object]
+) -> Mapping[str, object] | None:
     """Return the envelope to persist; None: the sink has nothing to do with this one.
 
     Raises:
         Refused: the sink's `when` cannot be rendered.
     """
-    envelope: Any = ran if sink.subject is None else sink.subject.render(scope)
+    envelope: object = ran if sink.subject is None else sink.subject.render(scope)
     if not isinstance(envelope, Mapping):
         return None
     status = "error" if envelope.get("status") == "error" else envelope.get("status", "success")
@@ -28,7 +27,7 @@ def envelope_for(
     return envelope
 
 
-def sink_scope(scope: Mapping[str, Any], envelope: Mapping[str, Any]) -> dict[str, Any]:
+def sink_scope(scope: Mapping[str, object], envelope: Mapping[str, object]) -> dict[str, object]:
     """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole.
 
     An error without data is not unwrapped: there `result.error` is the reason.

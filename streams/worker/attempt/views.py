@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from streams.events.model import Json
 from streams.playbook.views import IN_EVENT, reference_view, result_view
@@ -20,15 +19,15 @@ class Placement:
     reference: Reference | None = None
     """None: the data stays in its event."""
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> dict[str, object]:
         """Return the names of the reference, as templates see them."""
         return reference_view(None if self.reference is None else self.reference.fields)
 
 
-def task_view(outcome: Outcome, placed: Placement | None) -> dict[str, Any]:
+def task_view(outcome: Outcome, placed: Placement | None) -> dict[str, object]:
     """Return what later templates see under a task's label, and as `_prev`."""
     # A plain mapping, not an Envelope: this is done for every task of every row.
-    envelope: dict[str, Any] = {
+    envelope: dict[str, object] = {
         "status": outcome.status,
         "data": outcome.data,
         "meta": outcome.meta,
@@ -43,9 +42,9 @@ def task_view(outcome: Outcome, placed: Placement | None) -> dict[str, Any]:
 
 def outcome_view(
     kind: str, outcome: Outcome, placed: Placement | None, attempt: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what the rules of `eval` see as `outcome`."""
-    view: dict[str, Any] = {**_BLANK.get(kind, {}), **outcome.detail}
+    view: dict[str, object] = {**_BLANK.get(kind, {}), **outcome.detail}
     view["status"] = outcome.status
     view["data"] = outcome.data
     view["meta"] = outcome.meta
@@ -65,7 +64,7 @@ def outcome_view(
 
 
 # A rule may ask for a status even of a call that got no answer at all.
-_BLANK: Mapping[str, Mapping[str, Any]] = {
+_BLANK: Mapping[str, Mapping[str, object]] = {
     "http": {"http": {"status": None, "headers": {}}},
     "playbook": {"playbook": {"execution_id": None, "status": None}},
     "postgres": {"pg": {"code": None}},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from streams.errors import Refused
 from streams.events.model import Json
+from streams.events.reading import fields_of
 from streams.kafka.work.item import WorkItem
 from streams.playbook.model import Cursor
 from streams.worker.options import Options, Ports
@@ -28,8 +28,8 @@ class Rows:
     """
 
     items: Sequence[Json]
-    end: Mapping[str, Any]
-    rest: Callable[[int], dict[str, Any]] | None = None
+    end: Mapping[str, Json]
+    rest: Callable[[int], dict[str, Json]] | None = None
     first: int = 0
     keys: Sequence[str] | None = None
     exhausted: bool | None = None
@@ -44,8 +44,8 @@ class Rows:
 async def read_rows(
     item: WorkItem,
     cursor: Cursor | None,
-    document: Mapping[str, Any],
-    scope: Mapping[str, Any],
+    document: Mapping[str, Json],
+    scope: Mapping[str, object],
     ports: Ports,
     options: Options,
 ) -> Rows:
@@ -72,7 +72,7 @@ async def read_rows(
 
 
 async def plan(
-    item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, Any], ports: Ports
+    item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, object], ports: Ports
 ) -> dict[str, Json]:
     """Find the frames of a cursor: the boundaries of a keyset, or the ranges of a topic."""
     config = _config(cursor, scope)
@@ -83,35 +83,35 @@ async def plan(
     raise BadCursor(f"step {item.step}: a {cursor.form} cursor has no frames to find beforehand")
 
 
-def _of_list(given: Mapping[str, Any], document: Mapping[str, Any]) -> Rows:
+def _of_list(given: Mapping[str, Json], document: Mapping[str, Json]) -> Rows:
     items = document.get("items")
     if not isinstance(items, list):
         raise BadCursor("the document of a list loop holds no items")
-    start, end = int(given.get("from", 0)), int(given.get("to", len(items)))
+    start, end = _number(given, "from", 0), _number(given, "to", len(items))
     if not 0 <= start <= end <= len(items):
         raise BadCursor(f"rows {start} to {end} of a list of {len(items)}: out of bounds")
 
-    def rest(count: int) -> dict[str, Any]:
+    def rest(count: int) -> dict[str, Json]:
         return {"kind": "list", "from": start + count, "to": end}
 
-    ended = {"kind": "list", "from": start, "to": end}
+    ended: dict[str, Json] = {"kind": "list", "from": start, "to": end}
     return Rows(items=items[start:end], first=start, end=ended, rest=rest)
 
 
 async def _of_keyset(
     item: WorkItem,
-    given: Mapping[str, Any],
-    document: Mapping[str, Any],
+    given: Mapping[str, Json],
+    document: Mapping[str, Json],
     cursor: Cursor,
-    config: Mapping[str, Any],
+    config: Mapping[str, Json],
     ports: Ports,
 ) -> Rows:
-    kind = given.get("type") or (document.get("source") or {}).get("type")
-    window = sql.Window(given.get("after"), given.get("through"), kind)
+    kind = given.get("type") or fields_of(document.get("source")).get("type")
+    window = sql.Window(_text(given.get("after")), _text(given.get("through")), _text(kind))
     items, keys = await sql.keyset(sql.asker(item, cursor.kind, ports), config, window)
     ended = {key: value for key, value in given.items() if key != "continues"}
 
-    def rest(count: int) -> dict[str, Any]:
+    def rest(count: int) -> dict[str, Json]:
         return {**ended, "after": keys[count - 1]}
 
     return Rows(items=items, keys=keys, end=ended, rest=rest)
@@ -119,9 +119,9 @@ async def _of_keyset(
 
 async def _of_claim(
     item: WorkItem,
-    given: Mapping[str, Any],
+    given: Mapping[str, Json],
     cursor: Cursor,
-    config: Mapping[str, Any],
+    config: Mapping[str, Json],
     ports: Ports,
     options: Options,
 ) -> Rows:
@@ -131,25 +131,36 @@ async def _of_claim(
     return Rows(items=items, end={"kind": "claim"}, exhausted=len(items) < size)
 
 
-async def _of_offsets(given: Mapping[str, Any], config: Mapping[str, Any], ports: Ports) -> Rows:
-    partition, start, end = (int(given[name]) for name in ("partition", "from", "to"))
+async def _of_offsets(given: Mapping[str, Json], config: Mapping[str, Json], ports: Ports) -> Rows:
+    partition, start, end = (_number(given, name) for name in ("partition", "from", "to"))
     items = await offsets.of(ports).read(_topic(config), partition, start, end)
-    ended = {"kind": "offsets", "partition": partition, "from": start, "to": end}
+    ended: dict[str, Json] = {"kind": "offsets", "partition": partition, "from": start, "to": end}
 
-    def rest(count: int) -> dict[str, Any]:
+    def rest(count: int) -> dict[str, Json]:
         return {**ended, "from": items[count]["offset"]}
 
     return Rows(items=[dict(one) for one in items], end=ended, rest=rest)
 
 
-def _config(cursor: Cursor, scope: Mapping[str, Any]) -> dict[str, Any]:
+def _config(cursor: Cursor, scope: Mapping[str, object]) -> dict[str, Json]:
     config = cursor.config.render(scope)
     if not isinstance(config, dict):
         raise BadCursor("the configuration of the cursor is no mapping")
     return config
 
 
-def _topic(config: Mapping[str, Any]) -> str:
+def _number(given: Mapping[str, Json], name: str, default: Json = None) -> int:
+    value = given.get(name, default)
+    if not isinstance(value, int | float | str):
+        raise BadCursor(f"`{name}` of the cursor is {value!r}, not a number")
+    return int(value)
+
+
+def _text(value: Json) -> str | None:
+    return None if value is None else str(value)
+
+
+def _topic(config: Mapping[str, Json]) -> str:
     topic = config.get("topic")
     if not isinstance(topic, str) or not topic:
         raise BadCursor("the cursor names no topic")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -65,8 +64,8 @@ def _value(data: bytes | None) -> Json:
         return None
     if data[:1] in (b"{", b"["):
         try:
-            found: Any = orjson.loads(data)
+            found: Json = orjson.loads(data)
         except orjson.JSONDecodeError:
             return _text(data)
-        return found  # type: ignore[no-any-return]
+        return found
     return _text(data)

@@ -24,16 +24,16 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from streams.errors import Refused, StreamsError, Unavailable
 from streams.events.model import Json
+from streams.events.reading import fields_of, objects_of
 from streams.kafka.work.item import WorkItem
 from streams.worker.errors import UnknownTool
 from streams.worker.options import Ports
-from streams.worker.port import Call
+from streams.worker.port import Call, Config
 
-Ask = Callable[[Mapping[str, Any], str, Mapping[str, Json]], Awaitable[list[dict[str, Any]]]]
+Ask = Callable[[Config, str, Mapping[str, Json]], Awaitable[list[dict[str, Json]]]]
 """Runs a statement with its parameters, in the database that the configuration names."""
 
 _KEY = "_noetl_key"
@@ -76,16 +76,18 @@ def asker(item: WorkItem, kind: str, ports: Ports) -> Ask:
     )
 
     async def ask(
-        config: Mapping[str, Any], statement: str, params: Mapping[str, Json]
-    ) -> list[dict[str, Any]]:
+        config: Config, statement: str, params: Mapping[str, Json]
+    ) -> list[dict[str, Json]]:
         where = {name: config[name] for name in ("auth", "dsn") if name in config}
         # Not fenced: a claim must be asked anew at every attempt, its stamp is what lasts.
         asked = {**where, "command": statement, "params": dict(params), "fence": False}
         outcome = await tool.run(asked, call)
         if outcome.status == "error":
             raise _failure(item.step, outcome.error or {})
-        data: Any = outcome.data
-        return list(data["rows"])
+        rows = objects_of(fields_of(outcome.data).get("rows"))
+        if rows is None:
+            raise CursorFailed(f"the cursor of step {item.step}: its statement returns no rows")
+        return rows
 
     return ask
 
@@ -96,7 +98,7 @@ def _failure(step: str, error: Mapping[str, Json]) -> StreamsError:
     return CursorUnavailable(said) if kind.startswith(_PASSING) else CursorFailed(said)
 
 
-async def boundaries(ask: Ask, config: Mapping[str, Any], size: int) -> dict[str, Json]:
+async def boundaries(ask: Ask, config: Config, size: int) -> dict[str, Json]:
     """Return the last key of every window of `size` rows, as text, with the keys' type."""
     query, key, params = _keyset(config)
     found = await ask(
@@ -110,15 +112,13 @@ async def boundaries(ask: Ask, config: Mapping[str, Any], size: int) -> dict[str
     )
     if not found:
         return {"type": "text", "boundaries": [], "rows": 0}
-    if nulls := int(found[0]["nulls"]):
+    if nulls := _count(found[0], "nulls"):
         raise CursorFailed(f"{nulls} rows have no {config['key']}; a key must not be NULL")
     bounds: dict[str, None] = dict.fromkeys(str(one["boundary"]) for one in found)
-    return {"type": found[0]["type"], "boundaries": list(bounds), "rows": int(found[0]["total"])}
+    return {"type": found[0]["type"], "boundaries": list(bounds), "rows": _count(found[0], "total")}
 
 
-async def keyset(
-    ask: Ask, config: Mapping[str, Any], window: Window
-) -> tuple[list[Json], list[str]]:
+async def keyset(ask: Ask, config: Config, window: Window) -> tuple[list[Json], list[str]]:
     """Return the rows of a window, and the key of each as text."""
     query, key, params = _keyset(config)
     conditions, bound = [], dict(params)
@@ -136,23 +136,32 @@ async def keyset(
     return list(found), keys
 
 
-async def claim(
-    ask: Ask, config: Mapping[str, Any], frame_id: int, size: int, worker: str
-) -> list[Json]:
+async def claim(ask: Ask, config: Config, frame_id: int, size: int, worker: str) -> list[Json]:
     """Return the rows that the author's statement stamps for the frame."""
     statement = str(config.get("claim") or "")
     known: dict[str, Json] = {"frame_id": str(frame_id), "size": size, "worker": worker}
-    params = {**(config.get("params") or {}), **known}
+    params = {**_params(config), **known}
     named = {k: v for k, v in params.items() if re.search(rf"(?<!:):{re.escape(k)}\b", statement)}
     return list(await ask(config, statement, named))
 
 
-def _keyset(config: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Json]]:
+def _keyset(config: Config) -> tuple[str, str, Mapping[str, Json]]:
     query, key = config.get("query"), config.get("key")
     if not isinstance(query, str) or not isinstance(key, str):
         raise CursorFailed("a keyset cursor needs a `query` and the name of its `key` column")
     quoted = key.replace('"', '""')
-    return query.strip().rstrip(";"), f'"{quoted}"', config.get("params") or {}
+    return query.strip().rstrip(";"), f'"{quoted}"', _params(config)
+
+
+def _params(config: Config) -> Mapping[str, Json]:
+    params = config.get("params") or {}
+    if not isinstance(params, dict):
+        raise CursorFailed("`params` of the cursor is not a mapping of names to values")
+    return params
+
+
+def _count(row: Mapping[str, Json], name: str) -> int:
+    return int(str(row[name]))
 
 
 def _typed(name: str, kind: str | None) -> str:

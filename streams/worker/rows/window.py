@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -19,7 +18,7 @@ from streams.worker.attempt.commit import Commit
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.pipeline import Pipeline
-from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome, extend
 from streams.worker.options import Options
 from streams.worker.rows.cursors import Rows
 
@@ -54,7 +53,7 @@ class WindowRun:
     def __init__(
         self,
         step: Step,
-        scope: dict[str, Any],
+        scope: dict[str, object],
         rows: Rows,
         bounds: Bounds,
         deferral: Deferral,
@@ -69,7 +68,7 @@ class WindowRun:
         self._changes: dict[int, dict[str, Json]] = {}
         self._done: dict[int, Json] = {}
 
-    def scope_of(self, number: int) -> dict[str, Any]:
+    def scope_of(self, number: int) -> dict[str, object]:
         """Return the names that row `number` can see."""
         item, index = self._rows.items[number], self._rows.first + number
         scope = self._scope.copy()
@@ -126,7 +125,7 @@ class WindowRun:
         self._retries += row.retries
         if ran.status == "error":
             error = ran.error or {}
-            self._failed[row.number] = (str(error.get("task")), _said(error))
+            self._failed[row.number] = (str(error.get("task")), _message(error))
             return
         data = ran.data if row.outcomes is None else _output(row.outcomes, ran)
         self._done[row.number] = data
@@ -134,7 +133,7 @@ class WindowRun:
         if row.ctx:
             self._changes[row.number] = row.ctx
             # Rows that begin later see it; in a loop one row at a time, all that follow.
-            self._scope["ctx"] = {**self._scope["ctx"], **row.ctx}
+            extend(self._scope, "ctx", row.ctx)
 
     def fail(self, rows: Iterable[int], task: str, why: str) -> None:
         """Say that these rows failed after all: their saves were refused."""
@@ -206,7 +205,7 @@ def _output(outcomes: Mapping[str, TaskOutcome], ran: RowOutcome) -> Json:
     return last.placed.reference.to_json()
 
 
-def _said(error: Mapping[str, Any]) -> str:
+def _message(error: Mapping[str, Json]) -> str:
     return f"{error.get('kind')}: {error.get('message')}"
 
 

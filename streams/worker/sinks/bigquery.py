@@ -8,19 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Protocol, TypeAlias
 
 from google.api_core.client_options import ClientOptions
 from google.api_core.exceptions import Conflict, GoogleAPICallError, RetryError, ServerError
-from google.auth.credentials import AnonymousCredentials
+from google.auth.credentials import AnonymousCredentials, Credentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud import bigquery
 from google.oauth2 import service_account
 
+from streams.events.model import Json
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
@@ -43,15 +44,28 @@ _KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
 """What the API calls a column's type -> what a parameter calls it."""
 _TEXTS = ("STRING", "NUMERIC", "BIGNUMERIC")
 """Types whose values go as text, numbers as well."""
-Begin = Callable[[str], Any]
+Parameter: TypeAlias = bigquery.ScalarQueryParameter | bigquery.ArrayQueryParameter
+"""A value that a query binds by name."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class _StartedJob(Protocol):
+    """A job of BigQuery, whatever it does."""
+
+    @property
+    def error_result(self) -> Mapping[str, object] | None: ...
+    def result(self) -> object: ...
+
+
+_Begin: TypeAlias = Callable[[str], _StartedJob]
+"""Starts a job under this name."""
 
 
 class BigqueryDriver:
     """Appends and overwrites by load jobs, upserts and updates by MERGE, statements as queries."""
 
     def __init__(self, around: SinkEnvironment) -> None:
-        self._clients = Clients[Any](_close)
+        self._clients = Clients[bigquery.Client](_close)
 
     async def write(self, job: SinkJob) -> SinkReference:
         """Write the rows, or run the statement, and wait until that is done."""
@@ -72,8 +86,8 @@ class BigqueryDriver:
         await self._clients.close()
 
 
-async def _close(client: Any) -> None:
-    client.close()
+async def _close(client: bigquery.Client) -> None:
+    client.close()  # type: ignore[no-untyped-call]
 
 
 def _login(job: SinkJob) -> tuple[str | None, ...]:
@@ -82,11 +96,11 @@ def _login(job: SinkJob) -> tuple[str | None, ...]:
     return (*(job.setting(name) for name in ("project", "endpoint", "location")), key)
 
 
-def _opened(job: SinkJob) -> Any:
+def _opened(job: SinkJob) -> bigquery.Client:
     project, endpoint, location, key = _login(job)
     if project is None:
         raise BadConfig("a bigquery sink needs a project, in `spec` or in its credential")
-    login: Any = None
+    login: Credentials | None = None
     if key is not None:
         login = _account(key)
     elif endpoint is not None:
@@ -97,23 +111,24 @@ def _opened(job: SinkJob) -> Any:
     )
 
 
-def _account(key: str) -> Any:
-    read: Any = service_account.Credentials.from_service_account_info
+def _account(key: str) -> Credentials:
+    read = service_account.Credentials.from_service_account_info
     try:
-        return read(json.loads(key))
+        found: Credentials = read(json.loads(key))  # type: ignore[no-untyped-call]
+        return found
     except ValueError:
         # Without the parser's words: they would show a piece of the secret.
         raise BadConfig("the service account's key cannot be read") from None
 
 
-def _write(client: Any, job: SinkJob, rows: TableRows | None) -> None:
+def _write(client: bigquery.Client, job: SinkJob, rows: TableRows | None) -> None:
     digest = sha256(f"{job.deployment}/{job.name}".encode()).hexdigest()[:20]
     name = f"noetl-{_NO_NAME.sub('_', job.call.step)[:60]}-{digest}"
     for place, begin in enumerate(_jobs(client, job, rows)):
         _once(client, f"{name}-part{place}" if place else name, begin)
 
 
-def _once(client: Any, name: str, begin: Begin) -> None:
+def _once(client: bigquery.Client, name: str, begin: _Begin) -> None:
     """Do a job unless an earlier attempt has done it, and wait until it is done."""
     for number in range(TRIES):
         job_id = name if number == 0 else f"{name}-{number}"
@@ -127,7 +142,7 @@ def _once(client: Any, name: str, begin: Begin) -> None:
         return
 
 
-def _jobs(client: Any, job: SinkJob, rows: TableRows | None) -> Iterator[Begin]:
+def _jobs(client: bigquery.Client, job: SinkJob, rows: TableRows | None) -> Iterator[_Begin]:
     """Return the jobs of a write, one after the other, each as what begins it under a name."""
     if rows is None:
         yield partial(_query, client, *_command(job))
@@ -157,7 +172,7 @@ def _jobs(client: Any, job: SinkJob, rows: TableRows | None) -> Iterator[Begin]:
             yield partial(_query, client, *_merge(job, part, fields))
 
 
-def _command(job: SinkJob) -> tuple[str, list[Any]]:
+def _command(job: SinkJob) -> tuple[str, list[Parameter]]:
     commands = statements(job.statement or "")
     if len(commands) != 1:
         raise BadConfig(f"a bigquery sink takes one statement, not {len(commands)}")
@@ -168,7 +183,9 @@ def _command(job: SinkJob) -> tuple[str, list[Any]]:
     return commands[0].sql([f"@{name}" for name in names]), params
 
 
-def _merge(job: SinkJob, rows: TableRows, fields: Sequence[Any]) -> tuple[str, list[Any]]:
+def _merge(
+    job: SinkJob, rows: TableRows, fields: Sequence[bigquery.SchemaField]
+) -> tuple[str, list[Parameter]]:
     selects, params = [], []
     for place, row in enumerate(rows.rows):
         of = {name: f"p{place}_{n}" for n, name in enumerate(rows.columns)}
@@ -181,18 +198,18 @@ def _merge(job: SinkJob, rows: TableRows, fields: Sequence[Any]) -> tuple[str, l
     return merge(rows, job.key, source, _quote, inserts=job.mode == "upsert"), params
 
 
-def _query(client: Any, sql: str, params: list[Any], job_id: str) -> Any:
+def _query(client: bigquery.Client, sql: str, params: list[Parameter], job_id: str) -> _StartedJob:
     config = bigquery.QueryJobConfig(query_parameters=params)
     return client.query(sql, job_id=job_id, job_config=config, job_retry=None)
 
 
-def _parameter(name: str, value: Any) -> Any:
+def _parameter(name: str, value: Json) -> Parameter:
     kinds = ((bool, "BOOL"), (int, "INT64"), (float, "FLOAT64"), (datetime, "TIMESTAMP"))
     kind = next((known for cls, known in (*kinds, (date, "DATE")) if isinstance(value, cls)), "")
     return bigquery.ScalarQueryParameter(name, kind or "STRING", text_of_json(value))
 
 
-def _field(schema: Any, table: str, name: str) -> Any:
+def _field(schema: Sequence[bigquery.SchemaField], table: str, name: str) -> bigquery.SchemaField:
     """Return the table's column of this name, which may be written in any case."""
     known = {field.name.lower(): field for field in schema}
     if (found := known.get(name.lower())) is None:
@@ -205,23 +222,24 @@ def _field(schema: Any, table: str, name: str) -> Any:
     return found
 
 
-def _of_column(name: str, field: Any, value: Any) -> Any:
+def _of_column(name: str, field: bigquery.SchemaField, value: Json) -> Parameter:
     """Bind a value as its column's type: a NULL, or a number for a NUMERIC, has no other."""
     kind = _KINDS.get(field.field_type, field.field_type)
     if field.mode == "REPEATED":
         if not isinstance(value, (list, type(None))):
             raise BadConfig(f"column {field.name!r} is REPEATED and takes a list")
         return bigquery.ArrayQueryParameter(name, kind, [_bound(kind, one) for one in value or ()])
-    return bigquery.ScalarQueryParameter(name, kind, _bound(kind, value))
+    bound = _bound(kind, value)
+    return bigquery.ScalarQueryParameter(name, kind, bound)  # type: ignore[arg-type]  # JSON too
 
 
-def _bound(kind: str, value: Any) -> Any:
+def _bound(kind: str, value: Json) -> Json:
     if kind in _TEXTS and isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return value if kind == "JSON" else text_of_json(value)
 
 
-def _loadable(value: Any, field: Any) -> Any:
+def _loadable(value: Json, field: bigquery.SchemaField | None) -> Json:
     """Return a value as a load job reads it; objects for a column of text become JSON text."""
     if field is not None and field.field_type == "STRING":
         if field.mode == "REPEATED" and isinstance(value, list):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from neo4j import AsyncDriver, AsyncGraphDatabase
 from neo4j.exceptions import (
     ConfigurationError,
@@ -45,7 +43,7 @@ class Neo4jDriver:
             raise SinkRefused(code, str(error)) from error
         except DriverError as error:
             raise SinkRefused("driver", str(error)) from error
-        changes: Any = found.summary.counters
+        changes = found.summary.counters
         count = changes.nodes_created + changes.relationships_created + changes.properties_set
         return {"store": "graph", "key": "statement", "range": f"changes:{count}"}
 

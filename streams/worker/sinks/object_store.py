@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import obstore
 import orjson
@@ -16,14 +17,19 @@ from obstore.exceptions import (
 )
 from obstore.store import GCSStore, S3Store
 
+from streams.events.model import Json
 from streams.worker.attempt.secrets import concealed
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
 from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 
+if TYPE_CHECKING:  # obstore has these for type checkers only
+    from obstore.store import ClientConfig, RetryConfig
+
+_Store: TypeAlias = S3Store | GCSStore
 _REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
-_PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+_PATIENCE: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 
 
 class _Objects:
@@ -34,10 +40,10 @@ class _Objects:
     """
 
     scheme = ""
-    _kind: Any
+    _kind: Callable[..., _Store]
 
     def __init__(self, around: SinkEnvironment) -> None:
-        self._stores = Clients[Any](_let_go)
+        self._stores = Clients[_Store](_release)
 
     async def write(self, job: SinkJob) -> SinkReference:
         """Put the value, a list with `chunk_size` as several objects."""
@@ -46,7 +52,7 @@ class _Objects:
         login = (bucket, *sorted(config.items()))
         at_once = asyncio.Semaphore(job.concurrency)
 
-        async def put(store: Any, number: int | None, data: Any) -> None:
+        async def put(store: _Store, number: int | None, data: Json) -> None:
             content = await asyncio.to_thread(encoded, data, job.format)
             attributes = {"Content-Type": MEDIA_TYPES[job.format]}
             async with at_once:
@@ -69,18 +75,18 @@ class _Objects:
         return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": span(made)}
 
     async def close(self) -> None:
-        """Let the stores go."""
+        """Release the stores."""
         await self._stores.close()
 
-    def _opened(self, bucket: str, config: dict[str, Any]) -> Any:
+    def _opened(self, bucket: str, config: dict[str, str]) -> _Store:
         is_plain = config.get("endpoint", config.get("base_url", "")).startswith("http://")
-        options: Any = {"allow_http": is_plain}
+        options: ClientConfig = {"allow_http": is_plain}
         try:
             return self._kind(bucket, client_options=options, retry_config=_PATIENCE, **config)
         except BaseError as error:
             raise BadConfig(f"{bucket}: {_first_line(error)}") from error
 
-    def _config(self, job: SinkJob) -> dict[str, Any]:
+    def _config(self, job: SinkJob) -> dict[str, str]:
         """Return what the store is made of, the login included."""
         raise NotImplementedError
 
@@ -90,8 +96,8 @@ class S3Driver(_Objects):
 
     scheme, _kind = "s3", S3Store
 
-    def _config(self, job: SinkJob) -> dict[str, Any]:
-        config: dict[str, Any] = {"region": job.setting("region") or "us-east-1"}
+    def _config(self, job: SinkJob) -> dict[str, str]:
+        config: dict[str, str] = {"region": job.setting("region") or "us-east-1"}
         for name, names in (
             ("endpoint", ("endpoint",)),
             ("access_key_id", ("access_key", "access_key_id", "aws_access_key_id")),
@@ -112,9 +118,9 @@ class GcsDriver(_Objects):
 
     scheme, _kind = "gs", GCSStore
 
-    def _config(self, job: SinkJob) -> dict[str, Any]:
+    def _config(self, job: SinkJob) -> dict[str, str]:
         key, endpoint = job.secret.get("service_account_key"), job.setting("endpoint")
-        config: dict[str, Any] = {}
+        config: dict[str, str] = {}
         if key == "none":
             nobody = {"client_email": "", "private_key": "", "private_key_id": ""}
             place = {"gcs_base_url": endpoint or "", "disable_oauth": True}
@@ -126,11 +132,11 @@ class GcsDriver(_Objects):
         return config
 
 
-async def _let_go(_store: Any) -> None:
+async def _release(_store: _Store) -> None:
     """Do nothing: a store ends with its last reference."""
 
 
-async def _remove(store: Any, key: str, first: int) -> None:
+async def _remove(store: _Store, key: str, first: int) -> None:
     """Remove the parts from `first` on that a longer list left, the last one first."""
     end = first
     while await _is_there(store, numbered(key, end)):
@@ -139,7 +145,7 @@ async def _remove(store: Any, key: str, first: int) -> None:
         await obstore.delete_async(store, numbered(key, number))
 
 
-async def _is_there(store: Any, key: str) -> bool:
+async def _is_there(store: _Store, key: str) -> bool:
     try:
         await obstore.head_async(store, key)
     except (FileNotFoundError, PermissionDeniedError):  # who may only write may not look, either

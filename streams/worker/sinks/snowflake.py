@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
-from typing import Any
 
 import snowflake.connector
+from snowflake.connector.cursor import SnowflakeCursor
 from snowflake.connector.errors import (
     DatabaseError,
     Error,
@@ -77,7 +77,7 @@ def _write(job: SinkJob, rows: TableRows | None) -> None:
             cursor.close()
 
 
-def _do(cursor: Any, job: SinkJob, rows: TableRows | None) -> None:
+def _do(cursor: SnowflakeCursor, job: SinkJob, rows: TableRows | None) -> None:
     if rows is None:
         for command in statements(job.statement or ""):
             names = command.parameters
