@@ -14,6 +14,13 @@ from streams.api.serializers import event_json, json_response, row_json
 from streams.api.suspension import Next, steer
 from streams.collector.core import retained_id
 from streams.events.model import Event, NewEvent, Root
+from streams.events.types import (
+    ExecutionCancelled,
+    ExecutionResumed,
+    ExecutionSuspended,
+    ResultExpired,
+    typed,
+)
 from streams.execution.cancellation import cancelled
 from streams.execution.suspension import resumed, suspended
 from streams.log.errors import RootEnded
@@ -141,8 +148,9 @@ async def _expired(runtime: ApiRuntime, root: Root, digest: str) -> dict[str, Ex
     """
     stream = f"{root}/result/{retained_id(root.id, digest)}"
     async for event in runtime.log.read_stream(root, stream):
-        if event.type == "result.expired":
-            return {digest: Expired(event.ingest_time, str(event.meta["reason"]))}
+        known = typed(event)
+        if isinstance(known, ResultExpired):
+            return {digest: Expired(event.ingest_time, known.reason)}
     return {}
 
 
@@ -153,7 +161,7 @@ async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
     body = await read(request, Cancel)
     root = Root("execution", execution_id)
     if head.has_ended:
-        raise RootEnded(root, "execution.cancelled")
+        raise RootEnded(root, ExecutionCancelled.TYPE)
     event = cancelled(
         root,
         head.scope,
@@ -174,7 +182,7 @@ async def suspend(runtime: ApiRuntime, request: web.Request) -> web.Response:
     def next_of(own: Sequence[Event]) -> NewEvent:
         return suspended(own, by=body.by, reason=body.reason, now=runtime.clock.now())
 
-    return await _steered(runtime, request, "execution.suspended", next_of, "SUSPENDED")
+    return await _steered(runtime, request, ExecutionSuspended.TYPE, next_of, "SUSPENDED")
 
 
 async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
@@ -184,7 +192,7 @@ async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
     def next_of(own: Sequence[Event]) -> NewEvent:
         return resumed(own, by=body.by, now=runtime.clock.now())
 
-    return await _steered(runtime, request, "execution.resumed", next_of, "RUNNING")
+    return await _steered(runtime, request, ExecutionResumed.TYPE, next_of, "RUNNING")
 
 
 async def _steered(

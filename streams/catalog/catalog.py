@@ -145,7 +145,7 @@ class Catalog:
         """
         versions: list[int] = []
         async for event in self._store.read_root(Root("catalog", catalog_id)):
-            if event.type == "catalog.registered":
+            if event.type == CatalogRegistered.TYPE:
                 versions.append(int(event.meta["version"]))
                 if versions[-1] == version:
                     return await self._text(event)

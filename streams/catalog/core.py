@@ -9,26 +9,29 @@ from hashlib import sha256
 from streams.catalog.errors import UnknownVersion
 from streams.catalog.port import Entry
 from streams.events.model import Event
+from streams.events.types import CatalogRegistered, CatalogRetired, typed
 
 KIND = "playbook"
 
 
 def entries_of(events: Iterable[Event]) -> list[Entry]:
-    """Return the versions that a path's events tell of, oldest first."""
+    """Return the versions that a path's events register, oldest first."""
     found: dict[tuple[int, int], Entry] = {}
     for event in events:
-        key = (event.root.id, int(event.meta["version"]))
-        if event.type == "catalog.registered":
-            found[key] = Entry(
-                catalog_id=key[0],
-                version=key[1],
-                path=str(event.meta["path"]),
-                kind=str(event.meta["kind"]),
-                content_sha256=str(event.meta["content_sha256"]),
+        known = typed(event)
+        if isinstance(known, CatalogRegistered):
+            found[event.root.id, known.version] = Entry(
+                catalog_id=event.root.id,
+                version=known.version,
+                path=known.path,
+                kind=known.kind,
+                content_sha256=known.content_sha256,
                 registered_at=event.ingest_time,
             )
-        elif event.type == "catalog.retired" and key in found:
-            found[key] = replace(found[key], is_retired=True)
+        elif isinstance(known, CatalogRetired):
+            key = (event.root.id, known.version)
+            if key in found:
+                found[key] = replace(found[key], is_retired=True)
     return sorted(found.values(), key=lambda entry: entry.version)
 
 
@@ -54,7 +57,7 @@ def newest_of_each(events: Iterable[Event]) -> list[Entry]:
 
 
 def digest(content: str) -> str:
-    """Return what tells two contents apart."""
+    """Return the SHA-256 of a content, in hex."""
     return sha256(content.encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """Which payloads are live, and which results have come to their end: pure rules over the log.
 
 A payload that an event carries lives as long as the log. In an execution, one that only results
-name (`result.stored`, and whatever tells of them) lives until each of those results has expired.
+name (`result.stored`, and whatever refers to them) lives until each of those results has expired.
 A payload is live while it is live in any root.
 """
 
@@ -12,9 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from streams.events.locator import SCHEME, Locator
+from streams.events.model import Routing
+from streams.events.types import ResultExpired, ResultStored, StepExit
 from streams.ids import derive_id
 
 Reason = Literal["ttl", "scope", "retention", "manual"]
@@ -37,7 +39,7 @@ class Fact:
     seq: int
     type: str
     step: str | None
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Routing]
     digests: frozenset[str]
     """Of every payload that the event names, in its reference or in its JSON."""
     sure: frozenset[str] = frozenset()
@@ -154,16 +156,16 @@ def hold(root: Root, facts: Iterable[Fact], ended: Collection[int] = ()) -> Hold
     for fact in facts:
         named |= fact.digests
         sure |= fact.sure
-        if fact.type == "result.stored":
+        if fact.type == ResultStored.TYPE:
             result = _result(root, fact)
             stored[result.result_id] = result
             if result.digest is not None:
                 governed.setdefault(result.digest, set()).add(result.result_id)
             continue
         carried.add(fact.own)
-        if fact.type == "result.expired":
+        if fact.type == ResultExpired.TYPE:
             expired.add(int(fact.meta["result_id"]))
-        elif fact.type == "step.exit" and fact.step is not None:
+        elif fact.type == StepExit.TYPE and fact.step is not None:
             exits[fact.step] = fact.seq
     for digest in carried & governed.keys():
         del governed[digest]  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ from streams.collector.core import Due, Holding, retained_id
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.expiry import by_root, expire
 from streams.collector.port import Ports
-from streams.events.event_fields import body
 from streams.events.locator import ResultUri, parse
 from streams.events.model import Root
+from streams.events.types import ResultExpired, ResultStored, typed
 from streams.execution.suspension import own_stream
 from streams.results.lookup import NoSuchResult
 from streams.results.reference import Reference
@@ -45,10 +45,11 @@ async def end_result(ports: Ports, uri: str, *, dry_run: bool = False) -> Ended:
         raise NoSuchResult(uri)
     root, ref = Root("execution", name.execution_id), None
     async for event in ports.log.read_stream(root, f"{root}/result/{name.key}"):
-        if event.type == "result.expired":
-            raise EndedAlready(uri, event.ingest_time, str(event.meta["reason"]))
-        if event.type == "result.stored":
-            ref = Reference(body(event.result)).uri or uri
+        known = typed(event)
+        if isinstance(known, ResultExpired):
+            raise EndedAlready(uri, event.ingest_time, known.reason)
+        if isinstance(known, ResultStored):
+            ref = Reference(known.result or {}).uri or uri
     if ref != uri:
         raise NoSuchResult(uri)
     holding = await _holding(ports, name.execution_id)

@@ -14,9 +14,8 @@ _HEADER = '''"""One class for each event type: written by `streams events genera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from streams.events.errors import UnreadableEvent
@@ -26,9 +25,7 @@ from streams.events.reading import (
 )
 '''
 _FOOTER = '''
-READERS: Mapping[str, Callable[[EventFields], AnyEvent]] = MappingProxyType(
-    {one.TYPE: one.read for one in ALL}
-)
+READERS: dict[str, Callable[[EventFields], AnyEvent]] = {one.TYPE: one.read for one in ALL}
 
 
 def typed(event: EventFields) -> AnyEvent | None:

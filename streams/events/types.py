@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from streams.events.errors import UnreadableEvent
@@ -3439,9 +3438,7 @@ ALL: tuple[type[AnyEvent], ...] = (
     CredentialRemoved,
 )
 
-READERS: Mapping[str, Callable[[EventFields], AnyEvent]] = MappingProxyType(
-    {one.TYPE: one.read for one in ALL}
-)
+READERS: dict[str, Callable[[EventFields], AnyEvent]] = {one.TYPE: one.read for one in ALL}
 
 
 def typed(event: EventFields) -> AnyEvent | None:

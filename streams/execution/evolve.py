@@ -67,22 +67,29 @@ def evolve(plan: Plan | None, event: Event) -> Plan:
     Raises:
         Gap: events before this one were not absorbed.
     """
-    if plan is None:
-        if event.seq != 1:
-            raise Gap(event, 0)
-        return _advanced(_begun(event), (1,))
-    if event.seq <= plan.seq or event.seq in plan.ahead:
+    if plan is not None and (event.seq <= plan.seq or event.seq in plan.ahead):
         return plan
-    if event.seq != plan.seq + 1:
+    return evolve_typed(plan, event, typed(event))
+
+
+def evolve_typed(plan: Plan | None, event: Event, known: AnyEvent | None) -> Plan:
+    """Return the plan after a new `event`, which its caller has read as `known`.
+
+    Raises:
+        Gap: events before this one were not absorbed.
+    """
+    seq = event.seq
+    if plan is None:
+        if seq != 1:
+            raise Gap(event, 0)
+        return _advanced(_begun(event, known), (1,))
+    if seq != plan.seq + 1:
         raise Gap(event, plan.seq)
-    known = typed(event)
-    if known is None:
-        after = _noted(plan, plan, event.type, event.node_name)
-    else:
-        after = apply(plan, known, event.ingest_time)
-    if not plan.ahead:
-        return settle(after, seq=event.seq)
-    return _advanced(after, (event.seq,))
+    handler = _HANDLERS.get(type(known))
+    after = plan if handler is None else handler(plan, known, event.ingest_time)
+    node_name = event.node_name if known is None else known.node_name
+    after = _noted(plan, after, event.type, node_name, seq)
+    return _advanced(after, ()) if plan.ahead else after
 
 
 def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
@@ -90,9 +97,8 @@ def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
     return _advanced(plan, seqs)
 
 
-def _begun(event: Event) -> Plan:
+def _begun(event: Event, known: AnyEvent | None) -> Plan:
     """Return the plan that `playbook.initialized` starts."""
-    known = typed(event)
     if not isinstance(known, PlaybookInitialized):
         raise Inconsistent(f"{event.root}: begins with {event.type}, not with playbook.initialized")
     return Plan(
@@ -117,15 +123,18 @@ def apply(plan: Plan, event: AnyEvent, at: datetime) -> Plan:
     """Return the plan after `event`, which follows on what it has absorbed."""
     handler = _HANDLERS.get(type(event))
     after = plan if handler is None else handler(plan, event, at)
-    return _noted(plan, after, event.TYPE, event.node_name)
+    return _noted(plan, after, event.TYPE, event.node_name, plan.seq)
 
 
-def _noted(plan: Plan, after: Plan, event_type: str, node_name: str | None) -> Plan:
+def _noted(plan: Plan, after: Plan, event_type: str, node_name: str | None, seq: int) -> Plan:
     """Return `after`, or a copy of `plan` where nothing changed, with what was seen last."""
     if after is plan:
         after = copied(plan)
     return settle(
-        after, last_event_type=event_type, last_node_name=node_name or plan.last_node_name
+        after,
+        last_event_type=event_type,
+        last_node_name=node_name or plan.last_node_name,
+        seq=seq,
     )
 
 
@@ -184,18 +193,18 @@ def _exited(plan: Plan, event: StepExit, at: datetime) -> Plan:
     if event.status == "error":
         plan = _failed_step(plan, event)
     elif event.status == "skipped":
-        plan = copied(plan, results={**plan.results, step: Envelope.of("skipped")})
+        plan = settle(plan, results={**plan.results, step: Envelope.of("skipped")})
     return plan
 
 
 def _with_ctx(
     plan: Plan, changes: Mapping[str, Json] | None, spilled: Sequence[dict[str, Json]] | None
 ) -> Plan:
-    """Return the plan with an event's changes of `ctx`, some of them in payloads."""
+    """Set an event's changes of `ctx` in a fresh copy of the plan, some of them in payloads."""
     if not changes and not spilled:
         return plan
     ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes or {}, spilled or ())
-    return copied(plan, ctx=ctx, ctx_elsewhere=groups)
+    return settle(plan, ctx=ctx, ctx_elsewhere=groups)
 
 
 def _failed_step(plan: Plan, event: StepExit) -> Plan:
@@ -220,9 +229,9 @@ def _failed_step(plan: Plan, event: StepExit) -> Plan:
 
 
 def _without_parts(plan: Plan, ended: Activation) -> Plan:
-    """Drop what a finished step had open."""
+    """Drop what a finished step had open from a fresh copy of the plan."""
     gone = {ended.command_id, ended.planning_id}
-    return copied(
+    return settle(
         plan,
         commands={k: v for k, v in plan.commands.items() if k not in gone},
         stages={k: v for k, v in plan.stages.items() if k != ended.stage_id},
@@ -244,14 +253,14 @@ def _command(plan: Plan, event: CommandEvent, at: datetime) -> Plan:
 
 
 def _with_result(plan: Plan, command: Command) -> Plan:
-    """Return the plan with the result of an ended command, and its changes of `ctx`."""
+    """Set the result of an ended command, and its changes of `ctx`, in a fresh copy."""
     given = command.result or Envelope({})
     fields = given.without(*_CTX).fields
     is_well = command.status is CommandStatus.COMPLETED
     fields.setdefault("status", "success" if is_well else "error")
     fields.setdefault("meta", {})
     envelope = Envelope(fields).with_payload(command.output)
-    plan = copied(plan, results={**plan.results, command.step: envelope})
+    plan = settle(plan, results={**plan.results, command.step: envelope})
     return _with_ctx(plan, given.ctx, given.spilled_ctx)
 
 
@@ -263,7 +272,7 @@ def _attach_command(plan: Plan, step: str, visit: int, command_id: int, tool: st
         changed = copied(activation, planning_id=command_id)
     else:
         changed = copied(activation, command_id=command_id)
-    return copied(plan, activations={**plan.activations, key_of(step, visit): changed})
+    return settle(plan, activations={**plan.activations, key_of(step, visit): changed})
 
 
 @_on(StageOpened)
@@ -274,7 +283,7 @@ def _stage_opened(plan: Plan, event: StageOpened, at: datetime) -> Plan:
     if activation is not None:
         changed = copied(activation, stage_id=stage.stage_id)
         key = key_of(stage.step, stage.activation)
-        plan = copied(plan, activations={**plan.activations, key: changed})
+        plan = settle(plan, activations={**plan.activations, key: changed})
     return plan
 
 
@@ -304,7 +313,7 @@ def _stage_closed(plan: Plan, event: StageClosed, at: datetime) -> Plan:
         envelope = envelope.with_fields(counts=counts, ref=rows.to_json()).with_payload(ref)
     if event.status == "failed":
         envelope = envelope.with_fields(error={"message": event.error, "rows": list(stage.errors)})
-    return copied(plan, results={**plan.results, stage.step: envelope})
+    return settle(plan, results={**plan.results, stage.step: envelope})
 
 
 def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
@@ -325,14 +334,15 @@ def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
 
 
 def _count(plan: Plan, step: str, done: int, failed: int) -> Plan:
+    """Set the progress of a loop in a fresh copy of the plan."""
     loop = {**plan.loops.get(step, {}), "done": done, "failed": failed}
-    return copied(plan, loops={**plan.loops, step: loop})
+    return settle(plan, loops={**plan.loops, step: loop})
 
 
 def _count_shards(plan: Plan, stage: Stage) -> Plan:
     known = plan.fanouts.get(stage.step, {})
     fanout = {**known, "done": stage.shards_done, "failed": stage.shards_failed}
-    return copied(plan, fanouts={**plan.fanouts, stage.step: fanout})
+    return settle(plan, fanouts={**plan.fanouts, stage.step: fanout})
 
 
 @_on(LoopStarted)

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def copied(value: T, **changes: Any) -> T:
+def copied(value: T, **changes: object) -> T:
     """Do what `dataclasses.replace` does for a frozen value, in a tenth of the time.
 
     It copies the fields at once instead of calling `__init__`, which for a frozen class sets
     them one by one. The values of the fold check nothing there, so nothing is passed over; to
     be copied like this they have no slots.
     """
-    kind: Any = type(value)
-    made: T = object.__new__(kind)
-    fields = value.__dict__.copy()
-    fields.update(changes)
+    made = object.__new__(type(value))
+    before = value.__dict__
+    fields = {**before, **changes}
+    if len(fields) != len(before):
+        raise _unknown_field(value, fields, len(before))
     object.__setattr__(made, "__dict__", fields)
-    return _whole(made, len(value.__dict__))
+    return made
 
 
-def settle(fresh: T, **changes: Any) -> T:
+def settle(fresh: T, **changes: object) -> T:
     """Set fields of a copy that was made just now and that nobody else has seen."""
-    count = len(fresh.__dict__)
-    fresh.__dict__.update(changes)
-    return _whole(fresh, count)
+    fields = fresh.__dict__
+    count = len(fields)
+    fields.update(changes)
+    if len(fields) != count:
+        raise _unknown_field(fresh, fields, count)
+    return fresh
 
 
-def _whole(value: T, count: int) -> T:
-    """Refuse a field that the class does not have."""
-    if len(value.__dict__) != count:
-        raise KeyError(f"{type(value).__name__} has no field {list(value.__dict__)[count]!r}")
-    return value
+def _unknown_field(value: object, fields: dict[str, object], count: int) -> KeyError:
+    return KeyError(f"{type(value).__name__} has no field {list(fields)[count]!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.events.model import PayloadRef
 from streams.events.types import FrameCommitted, FrameEvent, StageClosed, StageOpened
-from streams.execution.fast_replace import copied
+from streams.execution.fast_replace import copied, settle
 from streams.execution.frame import Frame, absorb_frame
 from streams.results.spill import Group, merged
 
@@ -88,15 +88,15 @@ def absorb_in_stage(stage: Stage, event: FrameEvent, at: datetime) -> Stage:
     known = stage.frames.get(frame_id)
     frame = absorb_frame(known, event, at)
     frames = {**stage.frames, frame_id: frame}
+    stage = copied(stage, frames=frames)
     if known is None:
         stage = _minted(stage, frame)
     if frame.has_ended:
         del frames[frame_id]
-        stage = copied(stage, frames=frames)
         if isinstance(event, FrameCommitted):
             return _committed(stage, frame, event)
         return _abandoned(stage, frame)
-    return copied(stage, frames=frames)
+    return stage
 
 
 def close_stage(stage: Stage, event: StageClosed, at: datetime) -> Stage:
@@ -107,14 +107,14 @@ def close_stage(stage: Stage, event: StageClosed, at: datetime) -> Stage:
 def _minted(stage: Stage, frame: Frame) -> Stage:
     continues = frame.cursor.get("continues")
     if continues is None:
-        return copied(stage, minted=stage.minted + 1, frames_made=stage.frames_made + 1)
+        return settle(stage, minted=stage.minted + 1, frames_made=stage.frames_made + 1)
     rest = {k: v for k, v in stage.continuations.items() if str(k) != continues}
-    return copied(stage, continuations=rest, frames_made=stage.frames_made + 1)
+    return settle(stage, continuations=rest, frames_made=stage.frames_made + 1)
 
 
 def _abandoned(stage: Stage, frame: Frame) -> Stage:
     why = f"frame {frame.ordinal} ({_window(frame)}) failed {frame.failures} times: "
-    return copied(
+    return settle(
         stage,
         frames_done=stage.frames_done + 1,
         failure=stage.failure or why + (frame.error or "no reason was given"),
@@ -131,8 +131,8 @@ def _committed(stage: Stage, frame: Frame, event: FrameCommitted) -> Stage:
     changes, moved = event.ctx or {}, event.ctx_elsewhere or []
     if stage.is_ordered and (changes or moved):
         ctx, groups = merged(stage.ctx, stage.ctx_elsewhere, changes, moved)
-        stage = copied(stage, ctx=ctx, ctx_elsewhere=groups)
-    return copied(
+        stage = settle(stage, ctx=ctx, ctx_elsewhere=groups)
+    return settle(
         stage,
         frames_done=stage.frames_done + 1,
         rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
@@ -150,10 +150,10 @@ def _shard_ended(stage: Stage, frame: Frame) -> Stage:
     is_unwell = frame.failed_rows > 0 or (before is not None and int(before) in stage.unwell)
     unwell = stage.unwell if before is None else stage.unwell - {int(before)}
     if frame.continues:
-        return copied(stage, unwell=unwell | {frame.frame_id} if is_unwell else unwell)
+        return settle(stage, unwell=unwell | {frame.frame_id} if is_unwell else unwell)
     if is_unwell:
-        return copied(stage, unwell=unwell, shards_failed=stage.shards_failed + 1)
-    return copied(stage, unwell=unwell, shards_done=stage.shards_done + 1)
+        return settle(stage, unwell=unwell, shards_failed=stage.shards_failed + 1)
+    return settle(stage, unwell=unwell, shards_done=stage.shards_done + 1)
 
 
 def _window(frame: Frame) -> str:

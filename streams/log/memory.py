@@ -15,6 +15,7 @@ from streams.events.codec import Codec, event_of
 from streams.events.model import Assigned, Event, NewEvent, Root
 from streams.events.seal import Sealed
 from streams.events.sealer import Sealer
+from streams.events.types import ExecutionResumed, ExecutionSuspended
 from streams.ids import siblings_of
 from streams.log.port import Appended, Frontier, Outcome, Receipt
 from streams.log.receipts import check_batch, refusal
@@ -153,9 +154,9 @@ class MemoryEventStore:
         found: dict[int, int] = {}
         for key in await self.open_roots("execution"):
             for event, _ in self._roots[key].stored:
-                if event.type == "execution.suspended":
+                if event.type == ExecutionSuspended.TYPE:
                     found[key] = event.seq
-                elif event.type == "execution.resumed":
+                elif event.type == ExecutionResumed.TYPE:
                     found.pop(key, None)
         return found
 

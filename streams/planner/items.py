@@ -1,10 +1,11 @@
-"""Work items: what a worker is told of a frame or a command that waits for one."""
+"""Work items: what a worker is sent about a frame or a command that waits for one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from streams.events.model import NewEvent
+from streams.events.types import CommandIssued, CommandLeaseExpired, FrameDispatched
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Plan
@@ -12,7 +13,7 @@ from streams.execution.stage import Stage
 from streams.kafka.work.item import WorkItem
 from streams.planner.steps import PLANNER_POOL
 
-_PUBLISHED = frozenset(("frame.dispatched", "command.issued", "command.lease_expired"))
+_PUBLISHED = frozenset((FrameDispatched.TYPE, CommandIssued.TYPE, CommandLeaseExpired.TYPE))
 
 
 def items_of(plan: Plan, events: Iterable[NewEvent]) -> list[WorkItem]:

@@ -7,6 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from streams.errors import Inconsistent, Unavailable
 from streams.events.model import Event
+from streams.events.types import (
+    ExecutionCancelled,
+    ExecutionResumed,
+    PlaybookCompleted,
+    PlaybookFailed,
+)
 from streams.execution.suspension import AlreadySo, own_stream, suspended
 from streams.kafka.feed.crash_journal import DEATHS
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
@@ -17,7 +23,7 @@ from streams.planner.port import Ports
 _log = logging.getLogger(__name__)
 _TRIES = 8
 _WAKING = frozenset(
-    ("execution.resumed", "execution.cancelled", "playbook.completed", "playbook.failed")
+    (ExecutionResumed.TYPE, ExecutionCancelled.TYPE, PlaybookCompleted.TYPE, PlaybookFailed.TYPE)
 )
 Handle = Callable[[Sequence[int]], Awaitable[None]]
 

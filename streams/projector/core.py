@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from streams.events.event_fields import number
 from streams.events.model import Event
-from streams.events.types import FrameEvent, typed
-from streams.execution.evolve import evolve
+from streams.events.types import (
+    AnyEvent,
+    CommandEvent,
+    FrameEvent,
+    ResultEvent,
+    StageEvent,
+    StageOpened,
+    typed,
+)
+from streams.execution.evolve import evolve_typed
 from streams.execution.frame import absorb_frame
 from streams.execution.plan import Plan
-from streams.projector.results import result_rows
+from streams.projector.results import result_row
 from streams.projector.rows import ExecutionRow, Row
 from streams.projector.shapes import command_row, execution_row, frame_row, stage_row
 
@@ -45,52 +52,50 @@ def absorb(view: View, event: Event) -> tuple[View, tuple[Row, ...]]:
     if event.seq <= view.seq:
         return view, ()
     before = view.plan
-    plan = evolve(before, event)
+    known = typed(event)
+    plan = evolve_typed(before, event, known)
     row = execution_row(plan, event)
     parents = view.parents
-    if event.type == "stage.opened":
+    if isinstance(known, StageOpened):
         parents = {key: one for key, one in parents.items() if key in plan.stages}
-        parents[number(event, "stage_id")] = event.causation_id
+        parents[known.stage_id] = event.causation_id
     changed = replace(view, plan=plan, row=row, parents=parents)
-    return changed, (row, *_parts(before, changed, event))
+    return changed, (row, *_parts(before, changed, event, known))
 
 
-def _parts(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
+def _parts(before: Plan | None, view: View, event: Event, known: AnyEvent | None) -> Iterator[Row]:
     """Yield the rows of the stage, frame or command that the event is about."""
     plan = view.plan
     assert plan is not None
     if before is not None and plan.has_ended and not before.has_ended:
         yield from _left_open(before, view, event)
         return
-    entity = event.type.partition(".")[0]
-    if entity == "result":
-        yield from result_rows(event)
-    elif entity == "frame":
-        yield from _frame_rows(before, view, event)
-    elif entity == "stage" and (stage := plan.stages.get(number(event, "stage_id"))):
+    if isinstance(known, FrameEvent):
+        yield from _frame_rows(before, view, event, known)
+    elif isinstance(known, CommandEvent):
+        if command := plan.commands.get(known.command_id):
+            yield command_row(command, event)
+    elif isinstance(known, ResultEvent):
+        yield result_row(event, known)
+    elif isinstance(known, StageEvent) and (stage := plan.stages.get(known.stage_id)):
         yield stage_row(stage, view.parents.get(stage.stage_id), event)
-    elif entity == "command" and (command := plan.commands.get(number(event, "command_id"))):
-        yield command_row(command, event)
 
 
-def _frame_rows(before: Plan | None, view: View, event: Event) -> Iterator[Row]:
-    one = typed(event)
-    if not isinstance(one, FrameEvent):
-        return
-    stage_id, frame_id = one.stage_id, one.frame_id
+def _frame_rows(before: Plan | None, view: View, event: Event, known: FrameEvent) -> Iterator[Row]:
+    stage_id, frame_id = known.stage_id, known.frame_id
     plan = view.plan
     stage = plan.stages.get(stage_id) if plan else None
-    known = before.stages.get(stage_id) if before else None
-    if stage is None or known is None:
+    earlier = before.stages.get(stage_id) if before else None
+    if stage is None or earlier is None:
         return
     frame = stage.frames.get(frame_id)
-    if frame is None and frame_id in known.frames:
+    if frame is None and frame_id in earlier.frames:
         # The stage lets go of a frame that ends; its last value is still a row to be written.
-        frame = absorb_frame(known.frames[frame_id], one, event.ingest_time)
+        frame = absorb_frame(earlier.frames[frame_id], known, event.ingest_time)
     if frame is None:
         return
     yield frame_row(frame, event)
-    if (stage.frames_made, stage.frames_done) != (known.frames_made, known.frames_done):
+    if (stage.frames_made, stage.frames_done) != (earlier.frames_made, earlier.frames_done):
         yield stage_row(stage, view.parents.get(stage_id), event)
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 
 from streams.errors import PoisonRecord
-from streams.events.event_fields import number
 from streams.events.model import Event, PayloadRef
+from streams.events.types import FrameCommitted, typed
 from streams.payload.port import ARROW
 from streams.projector.port import OutputTables
 from streams.projector.rows import OutputRow
@@ -36,15 +36,16 @@ class Outputs:
             Unavailable: the store is down; asking again gives the same.
         """
         outputs = [
-            (event, ref)
+            (event, frame, ref)
             for event in events
-            if event.type == "frame.committed"
-            and (ref := event.payload_ref) is not None
+            if event.type == FrameCommitted.TYPE
+            and isinstance(frame := typed(event), FrameCommitted)
+            and (ref := frame.payload_ref) is not None
             and ref.media_type == ARROW
         ]
-        return list(await asyncio.gather(*(self._row(event, ref) for event, ref in outputs)))
+        return list(await asyncio.gather(*(self._row(*output) for output in outputs)))
 
-    async def _row(self, event: Event, ref: PayloadRef) -> OutputRow:
+    async def _row(self, event: Event, frame: FrameCommitted, ref: PayloadRef) -> OutputRow:
         columns = nulls = problem = None
         rows, size = ref.row_count or 0, ref.byte_length
         try:
@@ -58,8 +59,8 @@ class Outputs:
             rows, columns = table.num_rows, table.num_columns
             nulls = sum(column.null_count for column in table.columns)
         return OutputRow(
-            frame_id=number(event, "frame_id"),
-            stage_id=number(event, "stage_id"),
+            frame_id=frame.frame_id,
+            stage_id=frame.stage_id,
             execution_id=event.root.id,
             tenant_id=event.tenant_id,
             organization_id=event.organization_id,

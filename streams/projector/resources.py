@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from streams.errors import Inconsistent
-from streams.events.event_fields import body, number, text
 from streams.events.model import Event
+from streams.events.types import CatalogRegistered, CatalogRetired, typed
 from streams.projector.rows import CatalogRow, Row
 
 
@@ -34,24 +34,22 @@ def absorb_resource(resource: Resource, event: Event) -> tuple[Resource, tuple[R
 
 
 def _changed(resource: Resource, event: Event) -> CatalogRow | None:
-    version = number(event, "version")
-    if event.type == "catalog.registered":
-        content = body(event.context).get("content")
+    known = typed(event)
+    if isinstance(known, CatalogRegistered):
         return CatalogRow(
             catalog_id=event.root.id,
-            version=version,
+            version=known.version,
             tenant_id=event.tenant_id,
             organization_id=event.organization_id,
-            path=text(event, "path") or "",
-            kind=text(event, "kind") or "",
-            content=content if isinstance(content, str) else None,
-            content_ref=event.payload_ref,
-            content_sha256=text(event, "content_sha256") or "",
+            path=known.path,
+            kind=known.kind,
+            content=known.content,
+            content_ref=known.payload_ref,
+            content_sha256=known.content_sha256,
             created_at=event.ingest_time,
             retired_at=None,
             last_seq=event.seq,
         )
-    known = resource.versions.get(version)
-    if event.type == "catalog.retired" and known is not None:
-        return replace(known, retired_at=event.ingest_time, last_seq=event.seq)
+    if isinstance(known, CatalogRetired) and (row := resource.versions.get(known.version)):
+        return replace(row, retired_at=event.ingest_time, last_seq=event.seq)
     return None

@@ -12,18 +12,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from streams.clock import Clock
 from streams.errors import Refused
-from streams.events.event_fields import body, text
 from streams.events.locator import BadLocator, Locator, ResultUri, parse
 from streams.events.model import Event, PayloadRef, Root
+from streams.events.types import FrameCommitted, ResultStored, typed
+from streams.events.types import ResultExpired as ExpiredEvent
 from streams.log.port import EventStore
 from streams.payload.port import Scope
 from streams.results.reading import RowCheck
 from streams.results.reference import Reference
 
+_RESULT_TYPES = (ResultStored.TYPE, ExpiredEvent.TYPE)
 FRAME = "frame"
 """The task in the names of frames' results."""
 
@@ -96,15 +97,16 @@ class Results:
             ForeignResult: the execution is another tenant's.
             Unavailable: the log is down.
         """
-        found: dict[str, Reference] = {}
+        found: dict[int, Reference] = {}
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, f"execution {execution_id}", owner)
-            if event.type == "result.expired":
-                found.pop(str(event.meta["result_id"]), None)
-            elif event.type == "result.stored" and self._end(event) is None:
-                is_wanted = step in (None, event.node_name) and task in (None, text(event, "task"))
+            known = typed(event) if event.type in _RESULT_TYPES else None
+            if isinstance(known, ExpiredEvent):
+                found.pop(known.result_id, None)
+            elif isinstance(known, ResultStored) and self._end(known) is None:
+                is_wanted = step in (None, known.node_name) and task in (None, known.task)
                 if is_wanted:
-                    found[str(event.meta["result_id"])] = Reference(body(event.result))
+                    found[known.result_id] = Reference(known.result or {})
         return list(found.values())
 
     def ends(self, owner: Scope) -> RowCheck:
@@ -115,7 +117,7 @@ class Results:
         """
         asked = False
 
-        async def check(row: Mapping[str, Any]) -> None:
+        async def check(row: Mapping[str, object]) -> None:
             nonlocal asked
             name, end = str(row.get("ref")), row.get("expires_at")
             if _is_past(end, self._clock.now()):
@@ -129,42 +131,43 @@ class Results:
 
     async def _with_payload(self, uri: str, execution_id: int, owner: Scope) -> FoundResult:
         """Return the newest result of an execution that has this payload and has not expired."""
-        found: dict[str, Event] = {}
+        found: dict[int, ResultStored] = {}
         expired: ResultExpired | None = None
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, uri, owner)
-            one, payload = str(event.meta.get("result_id")), event.payload_ref
-            if event.type == "result.expired" and found.pop(one, None) is not None:
-                expired = _expired(uri, event)
-            elif event.type == "result.stored" and payload is not None and payload.uri == uri:
-                found[one] = event
-        for event in reversed(found.values()):
-            if (end := self._end(event)) is None and event.payload_ref is not None:
-                return FoundResult(Reference(body(event.result)), event.payload_ref)
+            known = typed(event) if event.type in _RESULT_TYPES else None
+            if isinstance(known, ExpiredEvent) and found.pop(known.result_id, None) is not None:
+                expired = _expired(uri, event, known)
+            elif isinstance(known, ResultStored) and _has_payload(known, uri):
+                found[known.result_id] = known
+        for stored in reversed(found.values()):
+            if (end := self._end(stored)) is None and stored.payload_ref is not None:
+                return FoundResult(Reference(stored.result or {}), stored.payload_ref)
             expired = expired or ResultExpired(uri, str(end), "ttl")
         raise expired or NoSuchResult(uri)
 
     async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult | None:
         root = Root("execution", name.execution_id)
-        stored: Event | None = None
+        stored: ResultStored | None = None
         async for event in self._log.read_stream(root, f"{root}/result/{name.key}"):
             _check_owner(event, uri, owner)
-            if event.type == "result.stored":
-                stored = event
-            elif event.type == "result.expired":
-                raise _expired(uri, event)
+            known = typed(event)
+            if isinstance(known, ResultStored):
+                stored = known
+            elif isinstance(known, ExpiredEvent):
+                raise _expired(uri, event, known)
         if stored is None or stored.payload_ref is None:
             return None
-        ref = Reference(body(stored.result))
+        ref = Reference(stored.result or {})
         if (ref.uri or uri) != uri:
             raise NoSuchResult(uri)
         if (end := self._end(stored)) is not None:
             raise ResultExpired(uri, end, "ttl")
         return FoundResult(ref, stored.payload_ref)
 
-    def _end(self, stored: Event) -> str | None:
+    def _end(self, stored: ResultStored) -> str | None:
         """Return when a result's time to live ended; None: it has not ended."""
-        end = text(stored, "expires_at")
+        end = stored.expires_at
         return end if _is_past(end, self._clock.now()) else None
 
     async def _frame(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult:
@@ -172,7 +175,7 @@ class Results:
         root = Root("execution", name.execution_id)
         async for event in self._log.read_stream(root, f"{root}/frame/{name.key}"):
             _check_owner(event, uri, owner)
-            if event.type == "frame.committed" and event.payload_ref is not None:
+            if event.type == FrameCommitted.TYPE and event.payload_ref is not None:
                 if (name.step, name.task) != (event.node_name, FRAME):
                     break
                 payload = event.payload_ref
@@ -181,11 +184,15 @@ class Results:
         raise NoSuchResult(uri)
 
 
-def _expired(uri: str, end: Event) -> ResultExpired:
-    return ResultExpired(uri, end.ingest_time.isoformat(), str(end.meta["reason"]))
+def _expired(uri: str, event: Event, end: ExpiredEvent) -> ResultExpired:
+    return ResultExpired(uri, event.ingest_time.isoformat(), end.reason)
 
 
-def _is_past(end: Any, now: datetime) -> bool:
+def _has_payload(stored: ResultStored, uri: str) -> bool:
+    return stored.payload_ref is not None and stored.payload_ref.uri == uri
+
+
+def _is_past(end: object, now: datetime) -> bool:
     """Whether a time is past; a value that is not a time is an author's, and never is."""
     try:
         return isinstance(end, str) and datetime.fromisoformat(end) <= now

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from streams.events.event_fields import Fact, body, number
+from streams.events.model import Event, Json
+from streams.events.types import FrameCommitted, FrameDispatched, typed
 from streams.results.reading import RowsPart
 from streams.results.reference import results_of
 
-EVENTS = ("frame.dispatched", "frame.committed")
+EVENTS = (FrameDispatched.TYPE, FrameCommitted.TYPE)
 
 
-def parts_of(facts: Iterable[Fact], stage_id: int) -> list[RowsPart]:
+def parts_of(events: Iterable[Event], stage_id: int) -> list[RowsPart]:
     """Return the parts of a closed stage, given its frames' events in the order of the log.
 
     A frame that closed early is followed by the one that went on from there. Rows that
     failed are null; so are those of a list that nobody got done.
     """
     of: str | None = None
-    cursors: dict[int, dict[str, Any]] = {}
+    cursors: dict[int, dict[str, Json]] = {}
     ordinals: dict[int, int] = {}
     done: dict[int, RowsPart] = {}
-    for fact in facts:
-        if fact.type not in EVENTS or number(fact, "stage_id") != stage_id:
+    for event in events:
+        frame = typed(event) if event.type in EVENTS else None
+        if not isinstance(frame, FrameDispatched | FrameCommitted) or frame.stage_id != stage_id:
             continue
-        frame_id = number(fact, "frame_id")
-        if of is None and fact.node_name:
-            of = results_of(fact.root.id, fact.node_name)
-        if fact.type == "frame.dispatched":
-            ordinals.setdefault(frame_id, number(fact, "ordinal"))
-            cursors.setdefault(frame_id, body(body(fact.context).get("cursor")))
+        if of is None and frame.node_name:
+            of = results_of(event.root.id, frame.node_name)
+        if isinstance(frame, FrameDispatched):
+            ordinals.setdefault(frame.frame_id, frame.ordinal)
+            cursors.setdefault(frame.frame_id, frame.cursor)
         else:
-            done[frame_id] = RowsPart(number(fact, "rows"), fact.payload_ref, of)
+            done[frame.frame_id] = RowsPart(frame.rows, frame.payload_ref, of)
     follows = {
-        int(cursor["continues"]): frame_id
+        _whole(cursor["continues"]): frame_id
         for frame_id, cursor in cursors.items()
         if "continues" in cursor
     }
@@ -54,7 +54,12 @@ def _in_order(ordinals: dict[int, int], follows: dict[int, int]) -> Iterator[int
             frame = follows.get(frame)
 
 
-def _length(cursor: dict[str, Any]) -> int:
+def _length(cursor: dict[str, Json]) -> int:
     if cursor.get("kind") != "list":
         return 0
-    return int(cursor.get("to", 0)) - int(cursor.get("from", 0))
+    return _whole(cursor.get("to", 0)) - _whole(cursor.get("from", 0))
+
+
+def _whole(value: Json) -> int:
+    """Return a number of a cursor; 64-bit ids are text in JSON."""
+    return int(value) if isinstance(value, int | str) else 0

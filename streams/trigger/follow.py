@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from streams.clock import Clock
 from streams.errors import PoisonRecord, Unavailable
 from streams.events.model import Event, Root
+from streams.events.types import ExecutionCancelled, PlaybookCompleted, PlaybookFailed
 from streams.log.port import EventStore
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.port import Origin
 
 PAUSE_S = 0.05
-_ENDINGS = {
-    "playbook.completed": "COMPLETED",
-    "playbook.failed": "FAILED",
-    "execution.cancelled": "CANCELLED",
+_ENDINGS: dict[str, str] = {
+    PlaybookCompleted.TYPE: "COMPLETED",
+    PlaybookFailed.TYPE: "FAILED",
+    ExecutionCancelled.TYPE: "CANCELLED",
 }
 
 

@@ -13,6 +13,7 @@ from streams.events.catalogue import catalogue
 from streams.events.errors import BadEvent
 from streams.events.rules import check
 from streams.events.seal import INLINE_MAX_BYTES
+from streams.events.types import TriggerRejected
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.payload.port import JSON, PayloadStore, Scope
@@ -213,7 +214,7 @@ class Trigger:
             if len(judged) > 1:
                 return [pair for one in judged for pair in await self._enter([one])]
             record, entry = judged[0]
-            if entry.event.type == "trigger.rejected":
+            if entry.event.type == TriggerRejected.TYPE:
                 raise
             (trigger_id,) = self._ports.take_ids(1)
             entry = await self._rejection(record, entry.origin, trigger_id, error)

@@ -19,10 +19,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streams.app import open_pool
 from streams.clock import Clock, SettableClock, SystemClock
 from streams.events.model import PayloadRef
+from streams.events.types import ResultExpired, ResultStored, typed
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
 from streams.projector.postgres import PostgresProjections
-from streams.projector.results import result_rows
+from streams.projector.results import result_row
 from streams.projector.rows import Changes
 from streams.results.copies.disk import DiskTier
 from streams.results.copies.duckdb import DuckdbTier
@@ -320,7 +321,8 @@ async def test_a_row_of_the_db_tier_goes_when_its_result_has_expired(database: S
     await log.append([story.event("result.expired", meta=expired)])
     changes = Changes()
     async for event in log.read_root(story.root):
-        changes.add(result_rows(event))
+        if isinstance(known := typed(event), ResultStored | ResultExpired):
+            changes.add([result_row(event, known)])
     async with (
         open_pool(dsn(database, "append")) as pool,
         open_pool(dsn(database, "project")) as projecting,

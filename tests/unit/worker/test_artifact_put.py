@@ -14,11 +14,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from streams.events.types import ResultStored, typed
 from streams.payload.content import key_of, reference_from
 from streams.payload.objects.blocks import NoCipher, pack
 from streams.payload.port import Scope
 from streams.playbook.model import Step
-from streams.projector.results import result_rows
+from streams.projector.results import result_row
 from streams.results.lookup import NoSuchResult, ResultExpired, Results
 from streams.results.reading import MANIFEST
 from streams.worker.attempt.command import CommandRunner
@@ -117,7 +118,9 @@ async def test_what_is_put_is_a_result_that_is_listed_resolved_and_expires(
     assert (await shop.ask(ref=told["_ref"])).data == {"page": [1, 2]}
     assert (await shop.ask(ref=told["ref"])).data == {"page": [1, 2]}
     assert (await shop.ask(action="list", execution_id=EXECUTION_ID)).data == [stored.result]
-    (row,) = result_rows(stored)
+    known = typed(stored)
+    assert isinstance(known, ResultStored)
+    row = result_row(stored, known)
     assert (row.ref, row.task_label) == (told["_ref"], "save")  # type: ignore[union-attr]
     shop.world.clock.advance(1801)
     with pytest.raises(ResultExpired):
