@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol, TypedDict
 
 from streams.credential.errors import BadCredential, ProviderUnavailable
 from streams.credential.fields import fields_of
@@ -15,6 +15,20 @@ from streams.payload.port import Scope
 _NAME = re.compile(r"[A-Za-z0-9_+=.@-]{1,256}(/[A-Za-z0-9_+=.@-]{1,256})*")
 _NOT_THERE = "ResourceNotFoundException"
 _OURS = frozenset({"InvalidParameterException", "InvalidRequestException", "DecryptionFailure"})
+
+
+class SecretValue(TypedDict, total=False):
+    """The part of AWS's answer that is read; a binary secret has no string."""
+
+    SecretString: str
+
+
+class SecretsClient(Protocol):
+    """The call of botocore's client for Secrets Manager that is used."""
+
+    def get_secret_value(self, *, SecretId: str) -> SecretValue:  # noqa: N803 - AWS's name
+        """Return the current version of a secret."""
+        ...
 
 
 class AwsProvider:
@@ -31,7 +45,7 @@ class AwsProvider:
         endpoint: str | None = None,
         prefix: str = "noetl/{tenant}/{organization}/",
         timeout_s: float = 10.0,
-        client: Any = None,
+        client: SecretsClient | None = None,
     ) -> None:
         self._prefix, self._region, self._endpoint = prefix, region, endpoint
         self._timeout_s, self._client = timeout_s, client
@@ -68,7 +82,7 @@ class AwsProvider:
             raise BadCredential(f"the secret {secret_id} is binary; store a JSON object of fields")
         return fields_of(text, "", f"the secret {secret_id}")
 
-    def _service(self) -> Any:
+    def _service(self) -> SecretsClient:
         if self._client is None:
             import boto3
             from botocore.config import Config

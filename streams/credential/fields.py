@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import orjson
 
@@ -31,7 +30,7 @@ def check_name(name: str, what: str = "name") -> str:
     return name
 
 
-def check_fields(fields: Mapping[str, Any]) -> dict[str, str]:
+def check_fields(fields: Mapping[str, object]) -> dict[str, str]:
     """Return the fields as texts.
 
     Raises:

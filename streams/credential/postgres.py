@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import datetime
-from typing import Any
 
 import asyncpg
 
@@ -103,7 +102,7 @@ class PostgresCredentials:
 
     async def _append(
         self,
-        connection: Any,
+        connection: asyncpg.Connection,
         scope: Scope,
         credential_id: int,
         event: CredentialStored | CredentialRemoved,
@@ -127,7 +126,7 @@ class PostgresCredentials:
         receipt([sealed], await connection.fetch(APPEND, [new_event_row(sealed, 0)]))
 
     @asynccontextmanager
-    async def _alone(self, scope: Scope, name: str) -> AsyncIterator[Any]:
+    async def _alone(self, scope: Scope, name: str) -> AsyncIterator[asyncpg.Connection]:
         """Open a transaction that holds the name."""
         whose = f"{scope.tenant_id}/{scope.organization_id}/{name}"
         with _translated():
@@ -138,9 +137,9 @@ class PostgresCredentials:
                 await connection.execute(query("alone"), whose, timeout=WAIT_S)
                 yield connection
 
-    async def _fetch(self, sql: str, *arguments: object) -> Sequence[Any]:
+    async def _fetch(self, sql: str, *arguments: object) -> Sequence[asyncpg.Record]:
         with _translated():
-            found: Sequence[Any] = await self._pool.fetch(sql, *arguments)
+            found: Sequence[asyncpg.Record] = await self._pool.fetch(sql, *arguments)
             return found
 
 
@@ -180,11 +179,11 @@ class PostgresVault:
         return bool(done == "UPDATE 1")
 
 
-def _sealed(row: Any) -> Sealed:
+def _sealed(row: asyncpg.Record) -> Sealed:
     return Sealed(row["key_id"], row["nonce"], row["ciphertext"])
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: asyncpg.Record) -> Entry:
     return Entry(**{**row, "fields": tuple(row["fields"])})
 
 

@@ -1,32 +1,32 @@
-"""What the roles of a stack told of their payload tiers."""
+"""Counters of the payload tiers of a stack's roles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 import orjson
 
 from streams.data_folder import Layout
+from streams.payload.tiers.counts import TierSnapshot
 
 TIERS = ("1", "1.5", "2", "3")
 
 
-def read_tiers(layout: Layout, names: Iterable[str]) -> dict[str, Any]:
-    """Return the counters of each of these roles that has told any."""
-    found = {}
+def read_tiers(layout: Layout, names: Iterable[str]) -> dict[str, TierSnapshot]:
+    """Return the counters of each of these roles that has written any."""
+    found: dict[str, TierSnapshot] = {}
     for name in names:
         with suppress(OSError, orjson.JSONDecodeError):
             found[name] = orjson.loads(layout.tiers(name).read_bytes())
     return found
 
 
-def tier_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """Say the counters in lines; none where nobody told any."""
-    if told:
+def tier_lines(tiers: Mapping[str, TierSnapshot]) -> Iterator[str]:
+    """Return the counters as lines; none where no role has any."""
+    if tiers:
         yield _line("tiers", (*(f"from {tier}" for tier in TIERS), "MiB 1.5", "MiB 2"), "events")
-    for name, counts in told.items():
+    for name, counts in tiers.items():
         reads = dict.fromkeys(TIERS, 0)
         for one in counts["reads"]:
             reads[one["tier"]] += one["count"]
@@ -35,10 +35,10 @@ def tier_lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield _line(name, (*reads.values(), *memory), _events(counts))
 
 
-def _events(counts: Mapping[str, Any]) -> str:
-    told = [f"{name} {count}" for name, count in counts["events"].items() if count]
-    told += [f"passed over ({why}) {count}" for why, count in counts["fell_through"].items()]
-    return ", ".join(told)
+def _events(counts: TierSnapshot) -> str:
+    parts = [f"{name} {count}" for name, count in counts["events"].items() if count]
+    parts += [f"passed over ({why}) {count}" for why, count in counts["fell_through"].items()]
+    return ", ".join(parts)
 
 
 def _line(name: str, cells: Iterable[object], rest: str) -> str:

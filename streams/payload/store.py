@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from cachetools import TTLCache
 
@@ -293,7 +293,7 @@ def _few(blocks: Iterator[bytes], digest: Hash) -> list[bytes]:
     return some
 
 
-async def _worked(call: Callable[..., _T], *arguments: Any) -> _T:
+async def _worked(call: Callable[..., _T], *arguments: object) -> _T:
     """Hash and pack in threads of their own: each thread keeps memory that it once used."""
     return await asyncio.get_running_loop().run_in_executor(_PACKERS, call, *arguments)
 

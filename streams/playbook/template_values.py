@@ -11,9 +11,9 @@ from uuid import UUID
 
 from jinja2.runtime import Undefined
 
-from streams.events.typed_text import Told
+from streams.events.typed_text import TypedText
 
-_AS_THEY_ARE = frozenset({str, Told, bool, type(None)})
+_AS_THEY_ARE = frozenset({str, TypedText, bool, type(None)})
 _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
 """Types of database rows; they pass through, so that they can be bound again."""
 _LEAST, _MOST = -(2**63), 2**64

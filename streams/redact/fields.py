@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 # Fields that say who, where and how, and are wanted in messages and in data.
@@ -153,7 +152,7 @@ def _in_json(value: str) -> Iterator[str]:
     if not value.lstrip().startswith(("{", "[")):
         return
     try:
-        left: list[tuple[str, Any]] = [("", json.loads(value))]
+        left: list[tuple[str, object]] = [("", json.loads(value))]
     except (ValueError, RecursionError):
         return
     while left:

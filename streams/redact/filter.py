@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import orjson
 
@@ -49,23 +48,25 @@ class InUse:
         text = _without(text, self._all)
         return mask_text(text) if "://" in text or "=" in text else text
 
-    def error(self, error: Mapping[str, Any]) -> dict[str, Any]:
+    def error(self, error: Mapping[str, object]) -> dict[str, object]:
         """Return what failed, and why, without any secret; its kind stays one that rules know."""
-        told = {
+        clean = {
             name: self.text(value) if isinstance(value, str) else _cleaned(value, self._all)
             for name, value in error.items()
         }
-        return {**told, "kind": error["kind"]} if "kind" in error else told
+        return {**clean, "kind": error["kind"]} if "kind" in error else clean
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> object:
         """Return a JSON value without secrets that stand out; the same one if it has none."""
         if not self._sure or value is None:
             return value
         try:
-            told = orjson.dumps(value, default=str)
+            written = orjson.dumps(value, default=str)
         except TypeError:  # no JSON: whoever writes it says so
             return _cleaned(value, self._sure)
-        return _cleaned(value, self._sure) if any(one in told for one in self._written) else value
+        return (
+            _cleaned(value, self._sure) if any(one in written for one in self._written) else value
+        )
 
 
 def _without(text: str, secrets: Sequence[str]) -> str:
@@ -75,7 +76,7 @@ def _without(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def _cleaned(value: Any, secrets: Sequence[str]) -> Any:
+def _cleaned(value: object, secrets: Sequence[str]) -> object:
     if isinstance(value, str):
         return _without(value, secrets)
     if isinstance(value, Mapping):

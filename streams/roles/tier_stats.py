@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -19,7 +19,7 @@ WRITE_EVERY_S = 1.0
 class Counters(Protocol):
     """What counts its own operations."""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Mapping[str, object]:
         """Return the counters as JSON."""
         ...
 
@@ -30,8 +30,9 @@ async def writing_tier_stats(
 ) -> AsyncIterator[None]:
     """Write the counters once a second for as long as the body runs, and at its end."""
 
-    def current() -> dict[str, Any]:
-        return counters.snapshot() | ({} if copies is None else {"copies": copies.snapshot()})
+    def current() -> dict[str, object]:
+        counts = dict(counters.snapshot())
+        return counts if copies is None else {**counts, "copies": copies.snapshot()}
 
     writing = asyncio.create_task(_write_changes(current, folder))
     try:
@@ -42,8 +43,8 @@ async def writing_tier_stats(
         await asyncio.to_thread(lambda: _write(folder, current()))
 
 
-async def _write_changes(current: Callable[[], dict[str, Any]], folder: Path) -> None:
-    written: dict[str, Any] = {}
+async def _write_changes(current: Callable[[], dict[str, object]], folder: Path) -> None:
+    written: dict[str, object] = {}
     while True:
         # In a thread: it waits for file locks that other processes may hold.
         if (now := await asyncio.to_thread(current)) != written:
@@ -52,7 +53,7 @@ async def _write_changes(current: Callable[[], dict[str, Any]], folder: Path) ->
         await asyncio.sleep(WRITE_EVERY_S)
 
 
-def _write(folder: Path, stats: dict[str, Any]) -> None:
+def _write(folder: Path, stats: dict[str, object]) -> None:
     """Write the file if possible: nothing depends on it."""
     with suppress(OSError):
         unfinished = folder / f".{TIERS_FILE}"

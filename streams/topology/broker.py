@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it lacks an __all__
@@ -50,6 +50,8 @@ _FINAL = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
 _PAUSE_S = 0.05
+_T = TypeVar("_T")
+_A = TypeVar("_A")
 
 
 class TopicsRefused(Refused):
@@ -161,7 +163,7 @@ class TopicAdmin:
         answers = self._admin.describe_configs(resources, request_timeout=self._timeout_s)
         found: dict[str, dict[str, str]] = {}
         for resource, future in answers.items():
-            entries = self._outcome(future, f"reading the settings of {resource.name}")
+            entries = self._outcome(future, f"reading the settings of {resource.name}", None)
             if entries is not None:
                 found[resource.name] = {key: str(one.value) for key, one in entries.items()}
         return found
@@ -170,7 +172,7 @@ class TopicAdmin:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         ends = {TopicPartition(name, number): latest for number in range(partitions)}
         answers = self._admin.list_offsets(ends, request_timeout=self._timeout_s)
-        found = [self._outcome(one, f"reading the end of {name}") for one in answers.values()]
+        found = [self._outcome(one, f"reading the end of {name}", None) for one in answers.values()]
         # Not knowing counts as written: the safe answer, and the next comparison asks again.
         return any(end is None or end.offset > 0 for end in found)
 
@@ -189,9 +191,9 @@ class TopicAdmin:
         asked = [(step, self._ask(step)) for step in steps]
         return [one for one, future in asked if self._outcome(future, str(one), False) is not False]
 
-    def _ask(self, step: TopologyChange) -> Future[Any]:
-        wait: dict[str, Any] = {"request_timeout": self._timeout_s}
-        futures: Mapping[Any, Future[Any]]
+    def _ask(self, step: TopologyChange) -> Future[None]:
+        wait_s = self._timeout_s
+        futures: Mapping[str, Future[None]] | Mapping[ConfigResource, Future[None]]
         match step:
             case Create(topic):
                 new = NewTopic(
@@ -200,20 +202,22 @@ class TopicAdmin:
                     replication_factor=topic.replication,
                     config=topic.settings,
                 )
-                futures = self._admin.create_topics([new], **wait)
+                futures = self._admin.create_topics([new], request_timeout=wait_s)
             case Grow(name, partitions):
-                futures = self._admin.create_partitions([NewPartitions(name, partitions)], **wait)
+                futures = self._admin.create_partitions(
+                    [NewPartitions(name, partitions)], request_timeout=wait_s
+                )
             case Reconfigure(name, changes):
                 entries = [
                     ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
                     for key, value in changes.items()
                 ]
                 resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-                futures = self._admin.incremental_alter_configs([resource], **wait)
+                futures = self._admin.incremental_alter_configs([resource], request_timeout=wait_s)
         (future,) = futures.values()
         return future
 
-    def _outcome(self, future: Future[Any], what: str, absent: Any = None) -> Any:
+    def _outcome(self, future: Future[_T], what: str, absent: _A) -> _T | _A:
         """Return the future's result, or `absent` where asking again will settle it."""
         try:
             return future.result(timeout=self._timeout_s + 1)

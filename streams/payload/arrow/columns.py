@@ -18,11 +18,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from streams.events.model import Json
-from streams.events.typed_text import Told, was
+from streams.events.typed_text import TypedText, value_of
 from streams.payload.arrow.times import Unfit, as_json, special_column
 
-MISSING: Any = object()
+MISSING: object = object()
 ENCODING, NULL, NUMBER = b"noetl.encoding", b"noetl.null", b"noetl.number"
 Marks = dict[bytes, bytes]
 DEEPEST, WIDEST, MOST_FIELDS = 8, 64, 256
@@ -39,7 +38,7 @@ _EXACT = 2**53
 _TEXT = pa.string()
 
 
-def column_of(values: Sequence[Any], depth: int = DEEPEST) -> tuple[pa.Array, Marks | None]:
+def column_of(values: Sequence[object], depth: int = DEEPEST) -> tuple[pa.Array, Marks | None]:
     """Choose a column's type; return it with the marks its field needs.
 
     Raises:
@@ -50,8 +49,8 @@ def column_of(values: Sequence[Any], depth: int = DEEPEST) -> tuple[pa.Array, Ma
     kinds.discard(object)
     nulls = type(None) in kinds
     kinds.discard(type(None))
-    if Told in kinds:
-        kinds, values = _as_told(kinds, values)
+    if TypedText in kinds:
+        kinds, values = _original_values(kinds, values)
     if not (missing and nulls):
         plain = [None if v is MISSING else v for v in values] if missing else values
         try:
@@ -63,21 +62,23 @@ def column_of(values: Sequence[Any], depth: int = DEEPEST) -> tuple[pa.Array, Ma
     return as_text(values, missing)
 
 
-def _as_told(kinds: set[type], values: Sequence[Any]) -> tuple[set[type], Sequence[Any]]:
-    """Return what a database told as its values where all are of one kind, else as text.
+def _original_values(
+    kinds: set[type], values: Sequence[object]
+) -> tuple[set[type], Sequence[object]]:
+    """Return a database's values where all are of one kind, else their texts.
 
     A decimal comes back with the digits its column has, so all must have the same number.
     """
-    given = [was(value) for value in values if type(value) is Told]
-    inner = set(map(type, given))
-    scales = {one.as_tuple().exponent for one in given} if inner == {Decimal} else {0}
-    if kinds == {Told} and len(inner) == 1 and inner <= _SPECIAL and len(scales) == 1:
-        return inner, [was(one) if type(one) is Told else one for one in values]
-    texts = [str(one) if type(one) is Told else one for one in values]
-    return (kinds - {Told}) | {str}, texts
+    given = [value_of(value) for value in values if type(value) is TypedText]
+    inner: set[type] = set(map(type, given))
+    scales = {one.as_tuple().exponent for one in given if isinstance(one, Decimal)}
+    if kinds == {TypedText} and len(inner) == 1 and inner <= _SPECIAL and len(scales) <= 1:
+        return inner, [value_of(one) if type(one) is TypedText else one for one in values]
+    texts = [str(one) if type(one) is TypedText else one for one in values]
+    return (kinds - {TypedText}) | {str}, texts
 
 
-def as_text(values: Sequence[Any], missing: bool) -> tuple[pa.Array, Marks]:
+def as_text(values: Sequence[object], missing: bool) -> tuple[pa.Array, Marks]:
     """Return values as JSON text, with the marks that say so."""
     marks = {ENCODING: b"json"}
     if missing:
@@ -91,7 +92,7 @@ def as_text(values: Sequence[Any], missing: bool) -> tuple[pa.Array, Marks]:
     return pa.array(texts, _TEXT), marks
 
 
-def _typed(kinds: set[type], values: Sequence[Any], depth: int) -> tuple[pa.Array, Marks | None]:
+def _typed(kinds: set[type], values: Sequence[object], depth: int) -> tuple[pa.Array, Marks | None]:
     if len(kinds) > 1:
         if kinds == _NUMBERS:
             return _numbers(values), {NUMBER: b"json"}
@@ -108,18 +109,18 @@ def _typed(kinds: set[type], values: Sequence[Any], depth: int) -> tuple[pa.Arra
     raise Unfit("nested too deep, or no JSON")
 
 
-def _numbers(values: Sequence[Any]) -> pa.Array:
+def _numbers(values: Sequence[object]) -> pa.Array:
     """Return whole numbers and fractions as float64, from which each comes back as it was."""
     for value in values:
         if type(value) is int:
             if not -_EXACT <= value <= _EXACT:
                 raise Unfit("a whole number that is no float")
-        elif value is not None and value.is_integer():
+        elif isinstance(value, float) and value.is_integer():
             raise Unfit("a fraction that would come back as a whole number")
     return pa.array(values, pa.float64())
 
 
-def keyed(objects: Sequence[dict[str, Any]], most: int) -> dict[str, Sequence[Any]]:
+def keyed(objects: Sequence[dict[str, object]], most: int) -> dict[str, Sequence[object]]:
     """Return the values of objects by key, in the order the keys first appear.
 
     There are none where the keys are more than `most`, or are not text.
@@ -171,11 +172,11 @@ def _field_count(kind: pa.DataType) -> int:
     return sum(_field_count(kind.field(n).type) for n in range(inner)) if inner else 1
 
 
-def _dumped(value: Any) -> str:
+def _dumped(value: object) -> str:
     return orjson.dumps(value, default=as_json, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
 
 
-def _wide(value: Json) -> str:
+def _wide(value: object) -> str:
     """Write a value with integers of any size."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     if json.loads(text) != value:  # the standard writer makes keys into text, tuples into lists

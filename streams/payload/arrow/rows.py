@@ -117,12 +117,13 @@ def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
     """
     check_rows(table)
     try:
-        columns = [
+        columns: list[Any] = [
             column_values(column, field, leaf)
             for column, field in zip(table.columns, table.schema, strict=True)
         ]
         if is_values(table.schema):
-            return columns[0]
+            values: list[Json] = columns[0]
+            return values
         rows: list[Any] = joined(table.schema.names, columns, table.num_rows)
     except _BAD_VALUES as error:
         raise PayloadCorrupt("rows", f"an Arrow stream with wrong values: {error}") from error
@@ -151,7 +152,7 @@ def means_missing(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(NULL) == b"missing")
 
 
-def columns_of(rows: Sequence[Any]) -> tuple[bytes, Mapping[str, Sequence[Any]]]:
+def columns_of(rows: Sequence[Any]) -> tuple[bytes, Mapping[str, Sequence[object]]]:
     """Return the shape of rows and their columns by name."""
     if set(map(type, rows)) == {dict} and (columns := keyed(rows, MOST_COLUMNS)):
         return b"objects", columns
@@ -177,9 +178,13 @@ def _digest(written: bytes) -> str:
     return sha256(orjson.dumps([said, schema.metadata[ROWS].decode()])).hexdigest()
 
 
-def _said(field: pa.Field) -> list[Any]:
+def _said(field: pa.Field) -> list[object]:
     kind, marks = field.type, field.metadata or {}
-    said = [field.name, str(kind), sorted((k.decode(), v.decode()) for k, v in marks.items())]
+    said: list[object] = [
+        field.name,
+        str(kind),
+        sorted((k.decode(), v.decode()) for k, v in marks.items()),
+    ]
     if kind.num_fields:
         # The type's text leaves out what the fields inside it say of themselves.
         said.append([_said(kind.field(n)) for n in range(kind.num_fields)])

@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
+
+from streams.events.model import Json
 
 MAX_128, MAX_256 = 38, 76
 
@@ -21,18 +22,20 @@ class Unfit(Exception):
     """The values do not go into one column of their kind."""
 
 
-def special_column(values: Sequence[Any]) -> pa.Array:
+def special_column(values: Sequence[object]) -> pa.Array:
     """Return decimals, dates or times (and nulls) as a column of their kind.
 
     Raises:
         Unfit: a time has no zone, or none in UTC, or a decimal is no number or has too many digits.
     """
-    given = [value for value in values if value is not None]
-    if isinstance(given[0], Decimal):
-        return pa.array(values, decimal_type(given))
-    if not isinstance(given[0], datetime):
+    kind = next(type(value) for value in values if value is not None)
+    if kind is Decimal:
+        decimals = [value for value in values if isinstance(value, Decimal)]
+        return pa.array(values, decimal_type(decimals))
+    if kind is not datetime:
         return pa.array(values, pa.date32())
-    if any(value.tzinfo is None or _in_utc(value).tzinfo is not UTC for value in given):
+    times = (value for value in values if isinstance(value, datetime))
+    if any(value.tzinfo is None or _in_utc(value).tzinfo is not UTC for value in times):
         raise Unfit("a time without a zone, or beyond the years that UTC has")
     return pa.array(values, pa.timestamp("us", tz="UTC"))
 
@@ -48,7 +51,7 @@ def decimal_type(values: Sequence[Decimal]) -> pa.DataType:
     return _decimal(whole + scale, scale)
 
 
-def as_json(value: Any) -> Any:
+def as_json(value: object) -> Json:
     """Return what Arrow or a driver gave us as JSON.
 
     Raises:

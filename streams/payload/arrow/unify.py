@@ -10,7 +10,6 @@ which every value says what it is. The rows of the whole are the rows of the par
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -71,7 +70,7 @@ class _Piece:
         # A column of nulls only says nothing about its type.
         self.told = None if field is None or nulls == count else _bare(field.type, marks)
 
-    def values(self) -> list[Any]:
+    def values(self) -> Sequence[object]:
         if self.field is None or self.column is None:
             return [MISSING] * self.count
         return column_values(self.column, self.field, unread)
@@ -112,7 +111,7 @@ def _chunks(pieces: Sequence[_Piece], kind: pa.DataType) -> Iterator[pa.Array]:
             yield from piece.column.chunks
 
 
-def _made(values: Sequence[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+def _made(values: Sequence[object]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
     """Choose the type of values anew, as if they had always been together."""
     array, marks = column_of(values)
     if marks is None or ENCODING not in marks:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -21,12 +20,12 @@ _PLAIN = frozenset(
         *(pa.string(), pa.large_string()),
     }
 )
-Leaf = Callable[[Any], Any]
+Leaf = Callable[[object], object]
 
 
 def column_values(
     column: pa.ChunkedArray | pa.Array, field: pa.Field, leaf: Leaf = as_json
-) -> list[Any]:
+) -> Sequence[object]:
     """Return a column's values; MISSING where the row does not have it.
 
     `leaf` makes JSON of what is none: decimals, times, and types of other writers.
@@ -49,14 +48,14 @@ def column_values(
     return values
 
 
-def unread(value: Any) -> Any:
+def unread(value: object) -> object:
     """Leave decimals, dates and times as they are, to be put into a column again."""
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else as_json(value)
     return value if isinstance(value, Decimal | date) else as_json(value)
 
 
-def _present(array: pa.Array, kind: pa.DataType, has_whole: bool, leaf: Leaf) -> list[Any]:
+def _present(array: pa.Array, kind: pa.DataType, has_whole: bool, leaf: Leaf) -> Sequence[object]:
     """Return the values of a typed column, None where it is null."""
     if pa.types.is_struct(kind):
         return _objects(array, kind, leaf)
@@ -64,26 +63,29 @@ def _present(array: pa.Array, kind: pa.DataType, has_whole: bool, leaf: Leaf) ->
         return _lists(array, kind, leaf)
     if pa.types.is_map(kind):
         return _maps(array, kind, leaf)
-    values: list[Any] = array.to_pylist()
     if kind not in _PLAIN:
-        return [leaf(value) for value in values]
+        return [leaf(value) for value in array.to_pylist()]
     if has_whole:
-        return [int(v) if v is not None and v.is_integer() else v for v in values]
+        numbers: list[float | None] = array.to_pylist()
+        return [int(v) if v is not None and v.is_integer() else v for v in numbers]
+    values: list[object] = array.to_pylist()
     return values
 
 
-def _objects(array: pa.StructArray, kind: pa.StructType, leaf: Leaf) -> list[Any]:
+def _objects(array: pa.StructArray, kind: pa.StructType, leaf: Leaf) -> Sequence[object]:
     fields = [kind.field(n) for n in range(kind.num_fields)]
     columns = [column_values(c, f, leaf) for c, f in zip(array.flatten(), fields, strict=True)]
     names = [field.name for field in fields]
-    rows: list[Any] = joined(names, columns, len(array))
-    if array.null_count:
-        there = array.is_valid().to_pylist()
-        rows = [row if is_there else None for row, is_there in zip(rows, there, strict=True)]
-    return rows
+    rows = joined(names, columns, len(array))
+    if not array.null_count:
+        return rows
+    there = array.is_valid().to_pylist()
+    return [row if is_there else None for row, is_there in zip(rows, there, strict=True)]
 
 
-def joined(names: list[str], columns: list[list[Any]], count: int) -> list[dict[str, Any]]:
+def joined(
+    names: list[str], columns: Sequence[Sequence[object]], count: int
+) -> list[dict[str, object]]:
     """Return columns as objects, each without the keys that it does not have."""
     if not columns:
         return [{} for _ in range(count)]
@@ -93,13 +95,13 @@ def joined(names: list[str], columns: list[list[Any]], count: int) -> list[dict[
     return rows
 
 
-def _lists(array: pa.ListArray, kind: pa.ListType, leaf: Leaf) -> list[Any]:
+def _lists(array: pa.ListArray, kind: pa.ListType, leaf: Leaf) -> Sequence[object]:
     begin, places = _places(array)
     items = column_values(array.values.slice(begin, places[-1]), kind.value_field, leaf)
     return _each(array, places, lambda first, end: items[first:end])
 
 
-def _maps(array: pa.MapArray, kind: pa.MapType, leaf: Leaf) -> list[Any]:
+def _maps(array: pa.MapArray, kind: pa.MapType, leaf: Leaf) -> Sequence[object]:
     begin, places = _places(array)
     keys = array.keys.slice(begin, places[-1]).to_pylist()
     if any(type(key) is not str for key in keys):
@@ -112,13 +114,15 @@ def _maps(array: pa.MapArray, kind: pa.MapType, leaf: Leaf) -> list[Any]:
     )
 
 
-def _places(array: Any) -> tuple[int, list[int]]:
+def _places(array: pa.ListArray | pa.MapArray) -> tuple[int, list[int]]:
     """Return where the items of an array begin in its child, and its offsets from there."""
     offsets = array.offsets.to_pylist()
     return offsets[0], [offset - offsets[0] for offset in offsets]
 
 
-def _each(array: pa.Array, places: list[int], cut: Callable[[int, int], Any]) -> list[Any]:
+def _each(
+    array: pa.Array, places: list[int], cut: Callable[[int, int], object]
+) -> Sequence[object]:
     made = [cut(first, end) for first, end in pairwise(places)]
     if not array.null_count:
         return made

@@ -26,7 +26,7 @@ from streams.payload.shm.files import FileRegions
 from streams.payload.shm.memfd import connected, is_sealed, peer_uid, received
 from streams.payload.shm.region import NAME
 from streams.payload.shm.space import Space
-from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.counts import TierCounts, TierSnapshot
 from streams.payload.tiers.disk_quota import on_pages
 
 _log = logging.getLogger(__name__)
@@ -72,10 +72,10 @@ class Broker:
         self._budget.sweep()
         self._renew()  # what a broker before this one kept is gone with it
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> TierSnapshot:
         """Return what it did, and how much it keeps, as JSON."""
-        kept = {"regions": len(self._kept), "bytes_in_use": {"1.5": self._budget.bytes_in_use}}
-        return {**self._counts.snapshot(), **kept}
+        in_use = {"1.5": self._budget.bytes_in_use}
+        return {**self._counts.snapshot(), "regions": len(self._kept), "bytes_in_use": in_use}
 
     def serve(self, stop: Event) -> None:
         """Answer until `stop` is set; then let go of everything."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -144,7 +144,9 @@ class SealedRegions:
             self._socket.close()
             self._socket = None
 
-    def _ask(self, words: Mapping[str, Any], number: int | None = None) -> tuple[str, int | None]:
+    def _ask(
+        self, words: Mapping[str, object], number: int | None = None
+    ) -> tuple[str, int | None]:
         """Ask one thing and return the answer, with a descriptor where there is one."""
         with self._one_at_a_time:
             connection = self._socket

@@ -4,9 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 Tier = Literal["1", "1.5", "2", "3"]
+
+
+class TierReads(TypedDict):
+    """How many reads a tier served, of what this process wrote or others did."""
+
+    tier: Tier
+    own: bool
+    count: int
+
+
+class TierSnapshot(TypedDict):
+    """The counts as JSON; whoever owns the tiers adds how much is in them."""
+
+    consumer: str
+    reads: list[TierReads]
+    read_bytes: dict[Tier, int]
+    fell_through: dict[str, int]
+    events: dict[str, int]
+    bytes_in_use: NotRequired[dict[str, int]]
+    regions: NotRequired[int]
 
 
 @dataclass(slots=True)
@@ -27,7 +47,7 @@ class TierCounts:
         self.reads[tier, own] += 1
         self.read_bytes[tier] += size
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> TierSnapshot:
         """Return everything as JSON."""
         return {
             "consumer": self.consumer,

@@ -12,10 +12,10 @@ counted. Nothing is lost with any of 1, 1.5 and 2.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from cachetools import FIFOCache
 
@@ -25,7 +25,7 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.port import ARROW, Compression, PayloadStore, Scope
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
-from streams.payload.tiers.counts import Tier, TierCounts
+from streams.payload.tiers.counts import Tier, TierCounts, TierSnapshot
 from streams.payload.tiers.disk import DiskCache, Draft
 from streams.payload.tiers.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
 from streams.payload.tiers.process_cache import ByteLru
@@ -37,6 +37,7 @@ IN_A_THREAD_BYTES = 1 << 20
 """Copying more than this would hold up everything else that the process does."""
 TEND_S, SWEEP_EVERY = 5.0, 12
 _MINE = 10_000
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +188,7 @@ class TieredPayloads:
             await asyncio.to_thread(self._disk.drop, ref)
         await self._durable.delete(ref)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> TierSnapshot:
         """Return what the tiers did, and how much is in them, as JSON."""
         tiers = {"1": self._memory, "1.5": self._shared, "2": self._disk}
         in_use = {name: tier.bytes_in_use for name, tier in tiers.items() if tier is not None}
@@ -253,6 +254,6 @@ class TieredPayloads:
         return None if self._disk is None else self._disk.draft(ref)
 
 
-async def _near(size: int, call: Any, *args: Any) -> Any:
+async def _near(size: int, call: Callable[..., _T], *args: object) -> _T:
     """Call at once what is quickly done, and in a thread what is not."""
     return call(*args) if size < IN_A_THREAD_BYTES else await asyncio.to_thread(call, *args)

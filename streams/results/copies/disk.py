@@ -6,10 +6,10 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from uuid import uuid4
 
 from streams.clock import Clock
@@ -18,6 +18,7 @@ from streams.payload.content import key_of
 from streams.results.copies.ends import end_of, milliseconds
 from streams.results.copies.port import Copy, CopyFailed
 
+_T = TypeVar("_T")
 ROOM_BYTES = 2**30
 _HEAD, _HEAD_BYTES = re.compile(rb"([0-9]{13})\n"), 14
 _UNFINISHED_MS = 3_600_000
@@ -54,8 +55,7 @@ class DiskTier:
 
     async def get(self, ref: PayloadRef) -> bytes | None:
         """Return the bytes, or None where there is no file."""
-        found: bytes | None = await self._do(_read, self._path(ref))
-        return found
+        return await self._do(_read, self._path(ref))
 
     async def delete(self, ref: PayloadRef) -> None:
         """Remove a file."""
@@ -65,7 +65,7 @@ class DiskTier:
         """Remove the files that have ended."""
         await self._do(self._sweep)
 
-    async def _do(self, call: Any, *args: Any) -> Any:
+    async def _do(self, call: Callable[..., _T], *args: object) -> _T:
         try:
             return await asyncio.to_thread(call, *args)
         except OSError as error:
@@ -122,12 +122,12 @@ class DiskTier:
             for name in names:
                 path = Path(place) / name
                 try:
-                    told = path.stat()
-                    unfinished = int(told.st_mtime * 1000) + _UNFINISHED_MS
+                    status = path.stat()
+                    unfinished = int(status.st_mtime * 1000) + _UNFINISHED_MS
                     until = unfinished if name.startswith(".") else _until(path)
                 except FileNotFoundError:
                     continue
-                yield until, told.st_size, path
+                yield until, status.st_size, path
 
 
 def _read(path: Path) -> bytes | None:

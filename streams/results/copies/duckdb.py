@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streams.clock import Clock
 from streams.events.model import PayloadRef
 from streams.results.copies.ends import end_of
 from streams.results.copies.port import Copy, CopyFailed
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_T = TypeVar("_T")
 ROOM_BYTES = 2**30
 LONGEST = timedelta(days=7)
 """People ask this table, so its rows stay longer than copies that are only read."""
@@ -47,7 +52,7 @@ class DuckdbTier:
     def __init__(self, path: Path, clock: Clock, room_bytes: int = ROOM_BYTES) -> None:
         self._path, self._clock, self._room = path, clock, room_bytes
         self._lock = threading.Lock()
-        self._session: Any = None
+        self._session: DuckDBPyConnection | None = None
         self._used = 0
 
     async def put(self, copy: Copy) -> None:
@@ -56,21 +61,21 @@ class DuckdbTier:
             return
         names = (copy.uri, copy.execution_id, copy.step, copy.task, copy.payload.uri)
         until = _plain(end_of(copy.expires_at, self._clock.now(), LONGEST))
-        await self._do(self._put, (*names, copy.data, until))
+        await self._do(self._put, names, copy.data, until)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
         """Return the bytes, or None where there is no row."""
-        row = await self._do(self._ask, _GET, ref.uri)
+        row = await self._do(_ask, _GET, ref.uri)
         return None if row is None else str(row[0]).encode()
 
     async def delete(self, ref: PayloadRef) -> None:
         """Remove the rows that have this data."""
-        await self._do(self._ask, _DELETE, ref.uri)
+        await self._do(_ask, _DELETE, ref.uri)
 
     async def sweep(self) -> None:
         """Remove the rows that have ended; a file that is not there is not made for that."""
         if self._path.exists():
-            await self._do(self._ask, _SWEEP, _plain(self._clock.now()))
+            await self._do(_ask, _SWEEP, _plain(self._clock.now()))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -79,39 +84,36 @@ class DuckdbTier:
                 self._session.close()
                 self._session = None
 
-    async def _do(self, call: Any, *args: Any) -> Any:
+    async def _do(self, call: Callable[..., _T], *args: object) -> _T:
         return await asyncio.to_thread(self._guarded, call, *args)
 
-    def _guarded(self, call: Any, *args: Any) -> Any:
+    def _guarded(self, call: Callable[..., _T], *args: object) -> _T:
         import duckdb  # thirty megabytes, for workers that use it
 
         with self._lock:
             try:
-                if self._session is None:
-                    self._open(duckdb.connect)
-                return call(*args)
+                session = self._open(duckdb.connect) if self._session is None else self._session
+                return call(session, *args)
             except (duckdb.Error, OSError, UnicodeDecodeError) as error:
                 raise CopyFailed(f"{self._path}: {error}") from error
 
-    def _open(self, connect: Any) -> None:
+    def _open(self, connect: Callable[[str], DuckDBPyConnection]) -> DuckDBPyConnection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._session = connect(str(self._path))
+        self._session = session = connect(str(self._path))
         for sql in _OPEN:
-            self._session.execute(sql)
+            session.execute(sql)
         self._used = self._path.stat().st_size
+        return session
 
-    def _ask(self, sql: str, *values: object) -> Any:
-        return self._session.execute(sql, list(values)).fetchone()
-
-    def _put(self, row: tuple[Any, ...]) -> None:
-        *names, data, until = row
-        self._ask(_PUT, *names, data.decode(), until)
+    def _put(
+        self, session: DuckDBPyConnection, names: Sequence[object], data: bytes, until: datetime
+    ) -> None:
+        _ask(session, _PUT, *names, data.decode(), until)
         self._used += len(data)
         if self._used > self._room:
-            self._write_anew()
+            self._write_anew(session)
 
-    def _write_anew(self) -> None:
-        session = self._session
+    def _write_anew(self, session: DuckDBPyConnection) -> None:
         session.begin()
         try:
             session.execute(f"CREATE TABLE kept {_COLUMNS}")
@@ -123,7 +125,14 @@ class DuckdbTier:
             session.rollback()
             raise
         session.execute("CHECKPOINT")
-        self._used = int(self._ask(_LENGTH)[0])
+        row = _ask(session, _LENGTH)
+        self._used = 0 if row is None else int(row[0])
+
+
+def _ask(session: DuckDBPyConnection, sql: str, *values: object) -> tuple[Any, ...] | None:
+    """Run a statement and return its first row."""
+    row: tuple[Any, ...] | None = session.execute(sql, list(values)).fetchone()
+    return row
 
 
 def _plain(at: datetime) -> datetime:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.clock import Clock
@@ -41,7 +41,7 @@ class KafkaTier:
         self._gone: set[str] = set()
         """Deleted here, but the reader has not come to the tombstone yet."""
         self._table = Recent(room_bytes)
-        self._producer: Any = None
+        self._producer: AIOKafkaProducer | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> KafkaTier:

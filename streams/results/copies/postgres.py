@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import asyncpg
 
@@ -11,6 +12,7 @@ from streams.events.model import PayloadRef
 from streams.postgres import translated
 from streams.results.copies.port import Copy, CopyFailed
 
+_T = TypeVar("_T")
 # `json` and not `jsonb`: it keeps the text, and so the digest, as it was.
 _PUT = """
 INSERT INTO noetl.result_data
@@ -55,7 +57,7 @@ class PostgresTier:
         """Remove the rows whose time is over; the projector removes those that end otherwise."""
         await self._ask(self._pool.execute, _SWEEP)
 
-    async def _ask(self, call: Any, sql: str, *values: object) -> Any:
+    async def _ask(self, call: Callable[..., Awaitable[_T]], sql: str, *values: object) -> _T:
         with translated(CopyFailed, "use noetl.result_data"):
             return await call(sql, *values)
 

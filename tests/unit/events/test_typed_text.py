@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from streams.events.typed_text import told
+from streams.events.typed_text import typed_text
 from streams.payload.arrow.rows import decode_rows, encode_rows, read_table
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.expressions import compile_value
@@ -56,9 +56,9 @@ def test_columns_have_the_types_of_the_database() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        [told(Decimal("1.5")), told(Decimal("1.25"))],
-        [told(Decimal("1.5")), "unknown"],
-        [told(AT), told(date(2026, 1, 31))],
+        [typed_text(Decimal("1.5")), typed_text(Decimal("1.25"))],
+        [typed_text(Decimal("1.5")), "unknown"],
+        [typed_text(AT), typed_text(date(2026, 1, 31))],
         [jsonable(datetime(2026, 1, 31)), jsonable(datetime.max)],
     ],
     ids=["digits that differ", "beside text", "of two kinds", "without a zone"],
@@ -74,7 +74,7 @@ def test_rows_come_back_as_json_has_them(values: list[Any]) -> None:
 
 
 async def test_it_stays_typed_through_the_templates_of_a_frame() -> None:
-    query = FakeTool(lambda config, call: ok({"sum": told(Decimal("1.50"))}))
+    query = FakeTool(lambda config, call: ok({"sum": typed_text(Decimal("1.50"))}))
     passed = FakeTool(lambda config, call: ok(dict(config)))
     tasks = task("query", "q", {}), task("pass", "p", {"sum": "{{ query.data.sum }}"})
     here = World(loop_step(*tasks), {"q": query, "p": passed})
@@ -87,7 +87,7 @@ async def test_it_stays_typed_through_the_templates_of_a_frame() -> None:
 
 
 def test_templates_see_text_and_nothing_else() -> None:
-    scope = {"sum": told(Decimal("1.50"))}
+    scope = {"sum": typed_text(Decimal("1.50"))}
     assert compile_value("{{ sum + '0' }}").render(scope) == "1.500"
     assert compile_value("{{ sum is string }}").render(scope) is True
     with pytest.raises(ExpressionFailed):
@@ -99,6 +99,6 @@ def test_an_event_that_carries_it_is_one_that_carries_text(natively: bool) -> No
     seal = sealer(natively=natively)
     one, other = (
         seal(example("command.completed", result={"data": {"sum": text}}), 5001)
-        for text in (told(Decimal("1.50")), "1.50")
+        for text in (typed_text(Decimal("1.50")), "1.50")
     )
     assert (one.envelope, one.digest) == (other.envelope, other.digest)

@@ -24,7 +24,7 @@ import asyncpg
 import orjson
 
 from streams.events.model import Json
-from streams.events.typed_text import told
+from streams.events.typed_text import typed_text
 from streams.worker.tools.exact_json import LEAST_WHOLE, MOST_WHOLE
 
 _PLAIN = frozenset({str, bool, type(None)})
@@ -66,7 +66,7 @@ def jsonable(value: Any) -> Json:
     if kind is float:
         return value if math.isfinite(value) else _no_number(value)
     if isinstance(value, Decimal):
-        return told(value)
+        return typed_text(value)
     if isinstance(value, date | time):
         return _iso(value)
     if isinstance(value, bytes):
@@ -96,4 +96,4 @@ def _iso(value: date | time) -> str:
             return "infinity" if naive == datetime.max else "-infinity"
     elif value in (date.max, date.min):
         return "infinity" if value == date.max else "-infinity"
-    return value.isoformat() if isinstance(value, time) else told(value)
+    return value.isoformat() if isinstance(value, time) else typed_text(value)
