@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from aiohttp import web
 
@@ -11,7 +10,7 @@ from streams.api.leases import append, held, own, read_command
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import json_response, reference_with_url, row_json
+from streams.api.serializers import RowJson, json_response, reference_with_url, row_json
 from streams.events.types import CommandCompleted, CommandFailed, ResultEnvelope
 from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command
@@ -22,7 +21,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """Hand waiting commands of a pool to a worker; each is won by a compare-and-swap."""
     asked = await read(request, ClaimCommands)
     scope = runtime.scope_of(request)
-    won: list[dict[str, Any]] = []
+    won: list[RowJson] = []
     rows = await runtime.seen.waiting_commands(scope, asked.pool, asked.tools, 2 * asked.want)
     for row in rows:
         if len(won) < asked.want and (one := await _claim(runtime, row, asked.worker_id)):
@@ -30,7 +29,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     return json_response(won)
 
 
-async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> dict[str, Any] | None:
+async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> RowJson | None:
     command_id, execution_id = row["command_id"], row["execution_id"]
     command = await read_command(runtime, execution_id, command_id)
     if not command.waits:
@@ -47,7 +46,7 @@ async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> dict[str, Any] |
     except (VersionConflict, RootEnded):
         return None
     names = ("command_id", "execution_id", "catalog_id", "catalog_version")
-    told = {
+    claimed = {
         **row_json({name: row[name] for name in names}),
         "step": command.step,
         "tool": command.tool,
@@ -56,8 +55,8 @@ async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> dict[str, Any] |
         "lease_until": stored.ingest_time + timedelta(seconds=lease),
     }
     if command.document_ref is not None:
-        return {**told, "document_ref": reference_with_url(command.document_ref)}
-    return {**told, "document": command.document}
+        return {**claimed, "document_ref": reference_with_url(command.document_ref)}
+    return {**claimed, "document": command.document}
 
 
 async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:

@@ -57,13 +57,13 @@ async def resolve(runtime: ApiRuntime, request: web.Request) -> web.Response:
     with in_use() as secrets:
         secret = await runtime.resolver.resolve(claim, asked.name)
         secrets.add(asked.name, secret.fields)
-    told = {
+    resolved = {
         "name": asked.name,
         "kind": secret.kind,
         "fields": dict(secret.fields),
         "seconds_left": secret.seconds_left,
     }
-    response = json_response(told)
+    response = json_response(resolved)
     response.headers["Cache-Control"] = "no-store"
     return response
 

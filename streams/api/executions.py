@@ -1,19 +1,18 @@
-"""Executions over HTTP: start, list, show, cancel, and what happened in them."""
+"""Executions over HTTP: start, list, show, cancel, and their events."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from aiohttp import web
 
 from streams.api.request_bodies import Cancel, Resume, Suspend, id_of, number, read
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import event_json, json_response, row_json
+from streams.api.serializers import RowJson, event_json, json_response, row_json
 from streams.api.suspension import Next, steer
 from streams.collector.core import retained_id
-from streams.events.model import Event, NewEvent, Root
+from streams.events.model import Event, Json, NewEvent, Root
 from streams.events.types import (
     ExecutionCancelled,
     ExecutionResumed,
@@ -60,9 +59,10 @@ async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
     return json_response({**row, "head_seq": head.seq, **shown})
 
 
-async def _result(runtime: ApiRuntime, execution_id: int, row: dict[str, Any]) -> Any:
+async def _result(runtime: ApiRuntime, execution_id: int, row: RowJson) -> Json:
     """Return an execution's result with data that is elsewhere, where that can be had."""
-    result, given = row["result"], row.get("result_ref")
+    result: Json = row["result"]
+    given = row.get("result_ref")
     ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
     if ref is None or ref.media_type != JSON or ref.byte_length > RESOLVED_BYTES:
         return result
@@ -74,7 +74,7 @@ async def _result(runtime: ApiRuntime, execution_id: int, row: dict[str, Any]) -
     return Envelope.parse(result).with_fields(data=data).to_json()
 
 
-async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> dict[str, Any] | None:
+async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> RowJson | None:
     """Return the row once it has seen `seq`; None if that takes too long and folding does not."""
     deadline = runtime.clock.monotonic() + PATIENCE_S
     while True:
@@ -86,7 +86,7 @@ async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> dict[s
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _folded(runtime: ApiRuntime, execution_id: int) -> dict[str, Any]:
+async def _folded(runtime: ApiRuntime, execution_id: int) -> RowJson:
     """Return the row that the projection will have, folded from the log itself."""
     view = View()
     async for event in runtime.log.read_root(Root("execution", execution_id)):
@@ -117,7 +117,7 @@ async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def events(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Tell what happened in an execution, in order, from the log itself."""
+    """Return the events of an execution, in order, from the log itself."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
     after = number(request, "after", 0)
@@ -176,7 +176,7 @@ async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def suspend(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Let nothing new be dispatched; what runs may still commit."""
+    """Suspend dispatching; frames and commands that run may still commit."""
     body = await read(request, Suspend)
 
     def next_of(own: Sequence[Event]) -> NewEvent:
@@ -186,7 +186,7 @@ async def suspend(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Let an execution go on from where its log ends."""
+    """Resume an execution from the end of its log."""
     body = await read(request, Resume)
 
     def next_of(own: Sequence[Event]) -> NewEvent:

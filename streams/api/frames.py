@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from aiohttp import web
 
@@ -11,7 +10,7 @@ from streams.api.leases import append, held, own, read_frame
 from streams.api.port import Row
 from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import json_response, reference_with_url, row_json
+from streams.api.serializers import RowJson, json_response, reference_with_url, row_json
 from streams.events.model import Root
 from streams.events.types import FrameCommitted, FrameFailed, StageOpened, typed
 from streams.execution.attempts import FrameAttempt, FrameReport
@@ -28,7 +27,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     want = min(asked.want, asked.max_inflight - held_now)
     if want <= 0:
         return json_response([])
-    won: list[dict[str, Any]] = []
+    won: list[RowJson] = []
     # Some of them may be gone already: the projection is a little behind the log.
     for waiting in await runtime.seen.waiting_frames(stage_id, 2 * want):
         if len(won) < want and (one := await _claim(runtime, stage, waiting, asked.worker_id)):
@@ -39,9 +38,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
     return json_response([{**one, **shared} for one in won])
 
 
-async def _claim(
-    runtime: ApiRuntime, stage: Row, waiting: Row, worker: str
-) -> dict[str, Any] | None:
+async def _claim(runtime: ApiRuntime, stage: Row, waiting: Row, worker: str) -> RowJson | None:
     frame_id = waiting["frame_id"]
     frame = await read_frame(runtime, stage["execution_id"], frame_id)
     if frame.status is not FrameStatus.PENDING:
@@ -70,7 +67,7 @@ async def _claim(
     }
 
 
-async def _shared(runtime: ApiRuntime, stage: Row) -> dict[str, Any]:
+async def _shared(runtime: ApiRuntime, stage: Row) -> RowJson:
     """Return what all frames of a stage have in common: the step, its policy, its document."""
     root = Root("execution", stage["execution_id"])
     names = ("stage_id", "execution_id", "catalog_id", "catalog_version")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from pydantic.json_schema import models_json_schema
 
@@ -12,10 +12,13 @@ from streams.api.problems import PROBLEM
 from streams.api.request_bodies import Sent
 from streams.api.routes import Route
 from streams.api.runtime import ORGANIZATION_HEADER, TENANT_HEADER
+from streams.events.model import Json
 
+Object: TypeAlias = dict[str, Json]
+"""A JSON object of the description."""
 _SCHEMAS = "#/components/schemas/"
 _PARAMETER = re.compile(r"{(\w+)(?::[^}]*)?}")
-_PROBLEM_SCHEMA = {
+_PROBLEM_SCHEMA: Object = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -34,11 +37,11 @@ def plain_path(path: str) -> str:
     return _PARAMETER.sub(r"{\1}", path)
 
 
-def describe(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
+def describe(routes: Sequence[Route], *, version: str) -> Object:
     """Return the description of `routes`."""
-    paths: dict[str, dict[str, Any]] = {}
+    operations: dict[str, Object] = {}
     for route in routes:
-        paths.setdefault(plain_path(route.path), {})[route.method.lower()] = _operation(route)
+        operations.setdefault(plain_path(route.path), {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,30 +49,29 @@ def describe(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
             "version": version,
             "description": "64-bit ids are strings. Errors are application/problem+json.",
         },
-        "paths": paths,
+        "paths": {**operations},
         "components": {"schemas": {"Problem": _PROBLEM_SCHEMA, **_bodies(routes)}},
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route) -> Object:
     module = route.handle.__module__.rpartition(".")[2]
-    operation: dict[str, Any] = {
+    responses: Object = {str(code): _response(code, text) for code, text in route.answers.items()}
+    operation: Object = {
         "summary": route.summary,
         "operationId": f"{module}_{route.handle.__name__}",
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_SCOPE],
-        "responses": {str(code): _response(code, text) for code, text in route.answers.items()},
+        "responses": {**responses, "default": _response(500, "what went wrong")},
     }
-    operation["responses"]["default"] = _response(500, "what went wrong")
     if isinstance(route.body, str):
-        content: dict[str, Any] = {route.body: {}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": {route.body: {}}}
     elif route.body is not None:
-        schema = {"$ref": _SCHEMAS + route.body.__name__}
+        schema: Json = {"$ref": _SCHEMAS + route.body.__name__}
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return operation
 
 
-def _response(code: int, text: str) -> dict[str, Any]:
+def _response(code: int, text: str) -> Object:
     if code < 400:
         return {"description": text}
     return {
@@ -78,21 +80,21 @@ def _response(code: int, text: str) -> dict[str, Any]:
     }
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
+def _path_parameters(route: Route) -> list[Json]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(route.path)
     ]
 
 
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
+def _query_parameters(route: Route) -> list[Json]:
     return [
         {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
         for name, text in route.query.items()
     ]
 
 
-_SCOPE = [
+_SCOPE: list[Json] = [
     {
         "name": name,
         "in": "header",
@@ -103,11 +105,11 @@ _SCOPE = [
 ]
 
 
-def _bodies(routes: Sequence[Route]) -> dict[str, Any]:
+def _bodies(routes: Sequence[Route]) -> Object:
     found = {r.body for r in routes if isinstance(r.body, type) and issubclass(r.body, Sent)}
     kinds = sorted(found, key=lambda one: one.__name__)
     _, schemas = models_json_schema(
         [(kind, "validation") for kind in kinds], ref_template=_SCHEMAS + "{model}"
     )
-    defined: dict[str, Any] = schemas.get("$defs", {})
+    defined: Object = schemas.get("$defs", {})
     return defined

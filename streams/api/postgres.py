@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import asyncpg
 
@@ -80,6 +79,6 @@ class PostgresProjectionReader:
         rows = await self._rows(name, *arguments)
         return rows[0] if rows else None
 
-    async def _rows(self, name: str, *arguments: object) -> list[Any]:
+    async def _rows(self, name: str, *arguments: object) -> list[Row]:
         with translated(LogUnavailable, "read the projections"):
             return [dict(row) for row in await self._pool.fetch(query(name), *arguments)]

@@ -52,7 +52,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @web.middleware
 async def report_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error as a problem; a bug is logged and told without its inside."""
+    """Answer every error as a problem; a bug is logged, and reported without details."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -65,9 +65,18 @@ async def report_problems(request: web.Request, handler: Handler) -> web.StreamR
         return _problem(request, 500, "internal", "internal error", what)
 
 
+def status_of(error: type[StreamsError]) -> int:
+    """Return the HTTP status of an error."""
+    return next((code for kind, code in _STATUS if issubclass(error, kind)), 500)
+
+
+def name_of(error: type[StreamsError]) -> str:
+    """Return the public name of an error, which is the name of its class."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
 def _known(request: web.Request, error: StreamsError) -> web.Response:
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+    status, name = status_of(type(error)), name_of(type(error))
     answer = _problem(
         request,
         status,

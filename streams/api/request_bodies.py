@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import orjson
 from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from streams.api.errors import BadRequest
 from streams.events.limits import MAX_KEY_CHARS
 from streams.events.model import PayloadRef
+
+if TYPE_CHECKING:
+    from streams.events.model import Json
+else:
+    # orjson parsed it: validating author data again, level by level, would only cost time.
+    Json = object
 
 
 def _in_64_bits(text: str) -> str:
@@ -43,7 +50,7 @@ class Start(Sent):
 
     path: Name
     version: Annotated[int, Field(ge=1)] | None = None
-    workload: dict[str, Any] = {}
+    workload: dict[str, Json] = {}
     key: Name | None = None
     reply_to: Name | None = None
     correlation_id: Name | None = None
@@ -57,7 +64,7 @@ class Cancel(Sent):
 
 
 class Suspend(Sent):
-    """Dispatch nothing new of an execution; the reason is shown until it is resumed."""
+    """Dispatch nothing new of an execution; the reason is its `error` until it is resumed."""
 
     by: Name = "api"
     reason: Annotated[str, Field(min_length=1, max_length=MAX_KEY_CHARS)]
@@ -115,7 +122,7 @@ class Heartbeat(Sent):
 
     worker_id: Name
     attempt: Count | None = None
-    cursor: dict[str, Any] | None = None
+    cursor: dict[str, Json] | None = None
     output_ref: Reference | None = None
 
 
@@ -124,16 +131,16 @@ class CommitFrame(Sent):
 
     worker_id: Name
     attempt: Count | None = None
-    cursor: dict[str, Any] | None = None
+    cursor: dict[str, Json] | None = None
     output_ref: Reference | None = None
     row_count: Count = 0
     failed_rows: Count = 0
     status: Literal["success", "partial", "failed"] = "success"
     continues: bool = False
     exhausted: bool = False
-    errors: tuple[dict[str, Any], ...] = ()
+    errors: tuple[dict[str, Json], ...] = ()
     error: str | None = None
-    ctx: dict[str, Any] | None = None
+    ctx: dict[str, Json] | None = None
 
 
 class CompleteCommand(Sent):
@@ -142,11 +149,11 @@ class CompleteCommand(Sent):
     worker_id: Name
     attempt: Count | None = None
     status: Literal["success", "error"] = "success"
-    data: Any = None
-    meta: dict[str, Any] = {}
+    data: Json = None
+    meta: dict[str, Json] = {}
     output_ref: Reference | None = None
     error: str | None = None
-    ctx: dict[str, Any] | None = None
+    ctx: dict[str, Json] | None = None
 
 
 class SetCredential(Sent):
@@ -184,7 +191,7 @@ async def read(request: web.Request, kind: type[Body]) -> Body:
         raise BadRequest(tuple(_message(one) for one in error.errors())) from error
 
 
-def _message(problem: Any) -> str:
+def _message(problem: ErrorDetails) -> str:
     where = ".".join(str(part) for part in problem["loc"]) or "the body"
     return f"{where}: {problem['msg']}"
 

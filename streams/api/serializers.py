@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 from aiohttp import web
 
-from streams.events.model import Event, PayloadRef
+from streams.events.model import Event, Json, PayloadRef
 from streams.payload.content import reference_json
 
+RowJson: TypeAlias = dict[str, Any]
+"""A row or an event as JSON: its fields have the types of their columns."""
 _REFERENCES = frozenset(("result_ref", "output_ref", "content_ref"))
 _JSON_COLUMNS = _REFERENCES | {"state", "result", "frame_policy", "cursor"}
 
@@ -20,12 +22,12 @@ def json_response(body: object, status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
 
 
-def row_json(row: Mapping[str, Any]) -> dict[str, Any]:
+def row_json(row: Mapping[str, object]) -> RowJson:
     """Return a row of a projection as the API shows it."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, value: object) -> object:
     if name in _JSON_COLUMNS and isinstance(value, str):
         value = orjson.loads(value)
     if name in _REFERENCES and isinstance(value, dict) and "sha256" in value:
@@ -35,8 +37,8 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """Return an event as the API shows it; what is empty is left out."""
+def event_json(event: Event) -> RowJson:
+    """Return an event as the API shows it; empty fields are left out."""
     fields = {
         "event_id": str(event.event_id),
         "seq": event.seq,
@@ -62,8 +64,8 @@ def event_json(event: Event) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def reference_with_url(ref: PayloadRef) -> dict[str, Any]:
-    """Return a payload reference and where this server hands its bytes out."""
+def reference_with_url(ref: PayloadRef) -> dict[str, Json]:
+    """Return a payload reference with the URL of its bytes on this server."""
     return {**reference_json(ref), "url": _url(ref.sha256, ref.byte_length)}
 
 

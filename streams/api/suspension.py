@@ -18,7 +18,7 @@ async def steer(log: EventStore, root: Root, next_of: Next) -> int:
     """Append what `next_of` makes of an execution's own events, and return its `seq`.
 
     Raises:
-        AlreadySo: the execution is that way already.
+        AlreadySo: the execution is suspended, or not, already.
         RootEnded: it has ended.
         VersionConflict, IdempotencyConflict: others keep changing it.
     """

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -176,7 +176,9 @@ def _rendered(settings: Settings, name: str | None) -> list[Connector]:
     return [render(one, values) for one in chosen]
 
 
-def _with_connect(settings: Settings, work: Callable[[ConnectClient], Coroutine[Any, Any, T]]) -> T:
+def _with_connect(
+    settings: Settings, work: Callable[[ConnectClient], Coroutine[object, None, T]]
+) -> T:
     from streams.mirror.connect import ConnectClient
 
     async def run() -> T:
@@ -186,7 +188,7 @@ def _with_connect(settings: Settings, work: Callable[[ConnectClient], Coroutine[
     return asyncio.run(run())
 
 
-def _as_json(status: ConnectorStatus) -> dict[str, Any]:
+def _as_json(status: ConnectorStatus) -> dict[str, object]:
     return {
         "name": status.name,
         "state": status.state,

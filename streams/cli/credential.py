@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -91,16 +91,16 @@ def set_command(
     check_name(name)
     check_name(kind, "type")
     fields = _fields(kind, from_file, pairs)
-    output: dict[str, Any] = {"name": name, "kind": kind, "fields": sorted(fields)}
+    output: dict[str, object] = {"name": name, "kind": kind, "fields": sorted(fields)}
+    names, what = sorted(fields), "can be stored"
     if not dry_run:
-        output = _entry_json(
-            asyncio.run(_set(name, kind, fields, tenant, organization, file, data))
-        )
+        entry = asyncio.run(_set(name, kind, fields, tenant, organization, file, data))
+        output = _entry_json(entry)
+        names, what = list(entry.fields), f"is stored, revision {entry.revision}"
     if as_json:
         print_json({"dry_run": dry_run, **output})
         return
-    what = "can be stored" if dry_run else f"is stored, revision {output['revision']}"
-    click.echo(f"{name} ({kind}: {', '.join(output['fields'])}) {what}")
+    click.echo(f"{name} ({kind}: {', '.join(names)}) {what}")
 
 
 @credential.command("list")
@@ -239,5 +239,5 @@ async def _store(
         yield credentials_of(log, settings), scope, settings
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, object]:
     return {**asdict(entry), "credential_id": str(entry.credential_id)}

@@ -61,13 +61,13 @@ def demo(
     folder = layout_of(data or FOLDER).data
     world = MockWorld(facilities=facilities, patients=patients, error_rate=error_rate)
     try:
-        told = asyncio.run(_run(folder, world, stay, as_json))
+        output = asyncio.run(_run(folder, world, stay, as_json))
     except asyncio.CancelledError:
         click.echo("ended early; everything the demo had started is stopped", err=True)
         sys.exit(1)
     if not stay:
-        _print(told, folder, as_json)
-    if told["faults"]:
+        _print(output, folder, as_json)
+    if output["faults"]:
         sys.exit(1)
 
 
@@ -85,14 +85,14 @@ async def _run(folder: Path, world: MockWorld, stay: bool, as_json: bool) -> dic
             outcome = await run_demo(settings, world, StageRows(display))
         page = folder / "demo.html"
         write_page(outcome, page)
-        told = {**outcome.figures(), "page": str(page), "faults": list(outcome.faults)}
+        output = {**outcome.figures(), "page": str(page), "faults": list(outcome.faults)}
         if stay:
-            told |= {"total_s": round(time.monotonic() - began, 1)}
-            _print(told, folder, as_json)
-            # Being told to end is how staying ends.
+            output |= {"total_s": round(time.monotonic() - began, 1)}
+            _print(output, folder, as_json)
+            # Staying ends by a cancellation.
             with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-    return {"total_s": round(time.monotonic() - began, 1), **told}
+    return {"total_s": round(time.monotonic() - began, 1), **output}
 
 
 def _cancel_on_signal() -> None:
@@ -108,39 +108,41 @@ def _cancel_on_signal() -> None:
         loop.add_signal_handler(number, cancel)
 
 
-def _print(told: dict[str, Any], folder: Path, as_json: bool) -> None:
+def _print(output: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
-        print_json(told)
+        print_json(output)
         return
     click.echo("")
-    for line in _summary(told):
+    for line in _summary(output):
         click.echo(f"  {line}")
     click.echo("")
-    for fault in told["faults"]:
+    for fault in output["faults"]:
         click.echo(f"WRONG  {fault}")
-    for line in _next(told, folder):
+    for line in _next(output, folder):
         click.echo(line)
 
 
-def _summary(told: dict[str, Any]) -> Iterator[str]:
-    yield f"execution {told['execution_id']} ended {told['status']}"
-    yield f"{told['requests']:,} requests in {told['stages']} stages and {told['frames']} frames"
-    yield f"{told['expected_rows']:,} rows expected, {told['saved_rows']:,} saved: " + (
-        f"{told['missing']:,} missing, {told['doubled']:,} doubled"
+def _summary(output: dict[str, Any]) -> Iterator[str]:
+    yield f"execution {output['execution_id']} ended {output['status']}"
+    split = f"{output['stages']} stages and {output['frames']} frames"
+    yield f"{output['requests']:,} requests in {split}"
+    yield f"{output['expected_rows']:,} rows expected, {output['saved_rows']:,} saved: " + (
+        f"{output['missing']:,} missing, {output['doubled']:,} doubled"
     )
-    yield f"{told['events']:,} events in the log, {told['checksums_verified']:,} verified on Kafka"
-    yield f"{told['run_s']:.1f} s from the trigger to the end, {told['total_s']:.1f} s in all"
+    verified = f"{output['checksums_verified']:,} verified on Kafka"
+    yield f"{output['events']:,} events in the log, {verified}"
+    yield f"{output['run_s']:.1f} s from the trigger to the end, {output['total_s']:.1f} s in all"
 
 
-def _next(told: dict[str, Any], folder: Path) -> Iterator[str]:
+def _next(output: dict[str, Any], folder: Path) -> Iterator[str]:
     from streams.dev.demo.stack import api_url
 
     url, where = api_url(folder), f"--data {_short(folder)}"
-    program, name = _short(Path(sys.argv[0]).absolute()), told["execution_id"]
+    program, name = _short(Path(sys.argv[0]).absolute()), output["execution_id"]
     looks = [f"execution show {name}", f"execution events {name}"]
     # Once the demo has stopped its stack, looking takes a start and an end.
     looks = looks if url else ["up --detach", *looks, "down"]
-    yield f"open     {Path(told['page']).as_uri()}"
+    yield f"open     {Path(output['page']).as_uri()}"
     for place, look in enumerate(looks):
         yield f"{'' if place else 'look on':<8} {program} {look} {where}"
     if url is not None:

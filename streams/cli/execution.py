@@ -1,11 +1,12 @@
-"""`streams execution`: look at executions, and steer them."""
+"""`streams execution`: show executions, and suspend, resume or cancel them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,8 @@ from streams.cli.output import print_json, settings_of
 from streams.cli.steering import cancel, resume, suspend
 
 if TYPE_CHECKING:
+    from streams.api.port import Row
+    from streams.api.serializers import RowJson
     from streams.settings import Settings
 
 _ID = click.IntRange(min=1)
@@ -21,7 +24,7 @@ _ID = click.IntRange(min=1)
 
 @click.group()
 def execution() -> None:
-    """List, show, suspend, resume and cancel executions, and tell what happened in them.
+    """List, show, suspend, resume and cancel executions, and print their events.
 
     \b
     Example:
@@ -71,20 +74,20 @@ def show(execution_id: int, file: Path | None, data: Path | None, as_json: bool)
     Example:
       streams execution show 334285732872290304
     """
-    shown = asyncio.run(_show(settings_of(file, data), execution_id))
+    row = asyncio.run(_show(settings_of(file, data), execution_id))
     if as_json:
-        print_json(shown)
+        print_json(row)
         return
     for name in ("execution_id", "path", "version", "status", "start_time", "end_time", "error"):
-        if shown.get(name) is not None:
-            click.echo(f"{name.replace('_', ' '):<13} {shown[name]}")
-    for stage in shown["stages"]:
+        if row.get(name) is not None:
+            click.echo(f"{name.replace('_', ' '):<13} {row[name]}")
+    for stage in row["stages"]:
         rows = f"{stage['rows_done']} rows" + (
             f", {stage['rows_failed']} failed" if stage["rows_failed"] else ""
         )
         frames = f"{stage['frames_done']} of {stage['frames']} frames"
         click.echo(f"stage         {stage['step_name']:<24} {stage['status']:<9} {frames}, {rows}")
-    for command in shown["commands"]:
+    for command in row["commands"]:
         click.echo(f"command       {command['step_name']:<24} {command['status']}")
 
 
@@ -101,7 +104,7 @@ def events(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Tell what happened in an execution, in order, from the log itself.
+    """Print the events of an execution, in order, from the log itself.
 
     \b
     Example:
@@ -125,7 +128,7 @@ for steering in (cancel, suspend, resume):
 
 async def _list(
     settings: Settings, status: str | None, path: str | None, before: int | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[RowJson]:
     from streams.api.postgres import PostgresProjectionReader
     from streams.api.serializers import row_json
     from streams.app import open_pool
@@ -139,30 +142,28 @@ async def _list(
     return [row_json(row) for row in rows]
 
 
-async def _show(settings: Settings, execution_id: int) -> dict[str, Any]:
+async def _show(settings: Settings, execution_id: int) -> RowJson:
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresProjectionReader
     from streams.api.serializers import row_json
     from streams.app import open_pool
 
     async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        seen = PostgresProjectionReader(pool)
-        row = await seen.execution(execution_id)
+        projections = PostgresProjectionReader(pool)
+        row = await projections.execution(execution_id)
         if row is None:
             raise NotFound("execution", execution_id, "or no projector has seen it yet")
-        parts = await seen.parts(execution_id)
-    return {**row_json(row), **{name: _shown(rows) for name, rows in parts.items()}}
+        parts = await projections.parts(execution_id)
+    return {**row_json(row), **{name: _rows_json(rows) for name, rows in parts.items()}}
 
 
-def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _rows_json(rows: Sequence[Row]) -> list[RowJson]:
     from streams.api.serializers import row_json
 
     return [row_json(row) for row in rows]
 
 
-async def _events(
-    settings: Settings, execution_id: int, after: int, limit: int
-) -> list[dict[str, Any]]:
+async def _events(settings: Settings, execution_id: int, after: int, limit: int) -> list[RowJson]:
     from streams.api.serializers import event_json
     from streams.app import open_pool, open_registry
     from streams.events.codec import Codec
@@ -177,5 +178,5 @@ async def _events(
         return [event_json(event) async for event in found]
 
 
-def _seconds(start: Any, end: Any) -> str:
+def _seconds(start: datetime | None, end: datetime | None) -> str:
     return f"{(end - start).total_seconds():.1f} s" if start and end else ""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import orjson
@@ -99,13 +99,13 @@ def register(
     for one, text in texts.items():
         parse(text, str(one))
     if dry_run:
-        shown = [{"file": str(one)} for one in files]
+        rows: list[dict[str, object]] = [{"file": str(one)} for one in files]
     else:
-        shown = asyncio.run(_register(texts, path, file, data))
+        rows = asyncio.run(_register(texts, path, file, data))
     if as_json:
-        print_json({"dry_run": dry_run, "registered": shown})
+        print_json({"dry_run": dry_run, "registered": rows})
         return
-    for row in shown:
+    for row in rows:
         if dry_run:
             click.echo(f"{row['file']} can be registered")
         else:
@@ -194,7 +194,7 @@ def schema(out: Path | None, dry_run: bool, as_json: bool) -> None:
 
 async def _register(
     texts: dict[Path, str], path: str | None, file: Path | None, data: Path | None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     shown = []
     async with _catalog(file, data) as (catalog, scope):
         for name, text in texts.items():
@@ -222,7 +222,7 @@ def _text(file: Path) -> str:
         raise Refused(f"{file}: cannot be read: {error}; save it as UTF-8 text") from error
 
 
-def _as_json(problem: Problem) -> dict[str, Any]:
+def _as_json(problem: Problem) -> dict[str, object]:
     return {
         "severity": problem.severity,
         "line": problem.line,
@@ -233,7 +233,7 @@ def _as_json(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _entry_as_json(entry: Entry) -> dict[str, Any]:
+def _entry_as_json(entry: Entry) -> dict[str, object]:
     return {
         "path": entry.path,
         "version": entry.version,

@@ -39,19 +39,19 @@ def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
 
     def show(summary: Summary) -> None:
         if not as_json and sys.stderr.isatty():
-            told = f"\r{summary.seeds} of {seeds} seeds, {len(summary.failures)} failures"
-            click.echo(told, nl=False, err=True)
+            line = f"\r{summary.seeds} of {seeds} seeds, {len(summary.failures)} failures"
+            click.echo(line, nl=False, err=True)
 
     summary = run(
         range(first, first + seeds),
-        told=show,
+        progress=show,
         stop_at_first=plant is not None,
         **({"plant": PLANTS[plant]} if plant else {}),
     )
     if as_json:
         failures = [{"seed": one.seed, "problem": one.problem} for one in summary.failures]
-        told = {"seeds": summary.seeds, "steps": summary.steps, "faults": dict(summary.faults)}
-        print_json({**told, "failures": failures})
+        output = {"seeds": summary.seeds, "steps": summary.steps, "faults": dict(summary.faults)}
+        print_json({**output, "failures": failures})
     else:
         _print(summary.seeds, summary.steps, dict(summary.faults))
         for one in summary.failures:

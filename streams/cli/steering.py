@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import orjson
@@ -15,6 +15,7 @@ from streams.cli.options import options, settings_options
 from streams.cli.output import settings_of
 
 if TYPE_CHECKING:
+    from streams.api.suspension import Next
     from streams.app import Log
     from streams.events.model import Event, NewEvent, Root
     from streams.payload.port import Scope
@@ -92,7 +93,7 @@ def resume(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Let a suspended execution go on from its log; exit 3 when it is not suspended.
+    """Resume a suspended execution from its log; exit 3 when it is not suspended.
 
     \b
     Example:
@@ -112,7 +113,7 @@ def resume(
 
 async def _cancel(
     settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from streams.clock import SystemClock
     from streams.execution.cancellation import cancelled
 
@@ -127,8 +128,8 @@ async def _cancel(
 
 
 async def _steer(
-    settings: Settings, execution_id: int, what: str, next_of: Any, dry_run: bool
-) -> dict[str, Any]:
+    settings: Settings, execution_id: int, what: str, next_of: Next, dry_run: bool
+) -> dict[str, object]:
     from streams.api.suspension import steer
     from streams.execution.suspension import own_stream
 
@@ -163,5 +164,5 @@ async def _opened(
         yield log, root, head.scope
 
 
-def _print(output: dict[str, Any], as_json: bool, text: str) -> None:
+def _print(output: dict[str, object], as_json: bool, text: str) -> None:
     click.echo(orjson.dumps(output).decode() if as_json else text)

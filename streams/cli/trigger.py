@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import orjson
@@ -14,6 +14,8 @@ from streams.cli.options import SECONDS, config_option, data_option, json_option
 from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
+    from streams.events.model import Json
+    from streams.kafka.feed.port import TopicPartition
     from streams.settings import Settings
     from streams.trigger.follow import Ending
 
@@ -73,7 +75,7 @@ def trigger(
       streams trigger ./hello.yaml --wait --json
     """
 
-    fields: dict[str, Any] = {
+    fields: dict[str, Json] = {
         "path": path,
         "version": playbook_version,
         "workload": _workload(texts, values),
@@ -93,33 +95,38 @@ def trigger(
         content = _text(Path(path))
         fields |= asyncio.run(_register(settings, content, tenant, organization, quiet=as_json))
     given = _given(fields)
-    told, ending = asyncio.run(_trigger(settings, given, wait, timeout_s, quiet=as_json))
+    output, ending = asyncio.run(_trigger(settings, given, wait, timeout_s, quiet=as_json))
     if as_json:
-        print_json(told)
+        print_json(output)
     else:
-        _say(told)
+        _print(output)
     if ending is not None and not ending.is_well:
         sys.exit(NOT_WELL)
 
 
 async def _trigger(
-    settings: Settings, fields: dict[str, Any], wait: bool, timeout_s: float, *, quiet: bool
-) -> tuple[dict[str, Any], Ending | None]:
-    """Publish the record; return what there is to tell, and the ending if it was waited for."""
+    settings: Settings, fields: dict[str, Json], wait: bool, timeout_s: float, *, quiet: bool
+) -> tuple[dict[str, Json], Ending | None]:
+    """Publish the record; return the output, and the ending if it was waited for."""
     from streams.trigger.publish import publish
 
     bootstrap = settings.event_store.connection.url
-    place, offset = await publish(bootstrap, fields, key=fields.get("key"))
-    told: dict[str, Any] = {"topic": place.topic, "partition": place.partition, "offset": offset}
+    key = fields.get("key")
+    partition, offset = await publish(bootstrap, fields, key=key if isinstance(key, str) else None)
+    output: dict[str, Json] = {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "offset": offset,
+    }
     if not wait:
-        return told, None
-    ending = await _follow(settings, told, timeout_s, quiet=quiet)
-    return {**told, **await _outcome(settings, ending)}, ending
+        return output, None
+    ending = await _follow(settings, partition, offset, timeout_s, quiet=quiet)
+    return {**output, **await _outcome(settings, ending)}, ending
 
 
 async def _register(
     settings: Settings, content: str, tenant: str | None, organization: str | None, *, quiet: bool
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Register a playbook and return the fields of a record that names it."""
     from streams.app import catalog_of, open_log, open_payloads
     from streams.payload.port import Scope
@@ -129,14 +136,14 @@ async def _register(
     async with open_log(settings, role="cli") as log, open_payloads(settings) as payloads:
         found = await catalog_of(log, payloads).register(scope, content)
     if not quiet:
-        said = "registered" if found.is_new else "is registered already"
-        click.echo(f"{found.path} version {found.version} {said}", err=True)
+        state = "registered" if found.is_new else "is registered already"
+        click.echo(f"{found.path} version {found.version} {state}", err=True)
     whose = {"tenant": scope.tenant_id, "organization": scope.organization_id}
     return {"path": found.path, "version": found.version, **whose}
 
 
 async def _follow(
-    settings: Settings, record: dict[str, Any], timeout_s: float, *, quiet: bool
+    settings: Settings, record: TopicPartition, offset: int, timeout_s: float, *, quiet: bool
 ) -> Ending:
     from streams.app import open_pool, open_registry
     from streams.clock import SystemClock
@@ -149,19 +156,19 @@ async def _follow(
 
     clock = SystemClock()
     ids = KafkaTopicIds(settings.event_store.connection.url, clock)
-    topic_id = await ids.topic_id(record["topic"])
+    topic_id = await ids.topic_id(record.topic)
     dsn = settings.event_store.canonical_connection.dsn("read")
     async with open_registry(settings) as registry, open_pool(dsn) as pool:
         log = PostgresEventStore(None, pool, await Codec.open(registry))
         follower = Follower(LedgerReader(pool), log, clock, timeout_s=timeout_s)
-        origin = Origin(topic_id, record["partition"], record["offset"], record["topic"])
+        origin = Origin(topic_id, record.partition, offset, record.topic)
         execution_id = await follower.execution(origin)
         if not quiet:
             click.echo(f"execution {execution_id}", err=True)
         return await follower.end(execution_id)
 
 
-async def _outcome(settings: Settings, ending: Ending) -> dict[str, Any]:
+async def _outcome(settings: Settings, ending: Ending) -> dict[str, Json]:
     """Return how it ended, with the result itself where it is JSON."""
     from streams.app import open_payloads
     from streams.payload.port import JSON
@@ -189,12 +196,12 @@ def _text(file: Path) -> str:
         raise Refused(f"{file}: cannot be read: {error}; name a playbook's file") from error
 
 
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
+def _given(fields: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _workload(texts: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Any]:
-    workload: dict[str, Any] = {}
+def _workload(texts: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Json]:
+    workload: dict[str, Json] = {}
     for option, given in (("--set", texts), ("--set-json", values)):
         for pair in given:
             name, equals, text = pair.partition("=")
@@ -206,22 +213,23 @@ def _workload(texts: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Any]
     return workload
 
 
-def _json(name: str, text: str) -> Any:
+def _json(name: str, text: str) -> Json:
     try:
-        return orjson.loads(text)
+        value: Json = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise click.BadParameter(f"{name}: {text!r} is not JSON: {error}") from error
+    return value
 
 
-def _say(told: dict[str, Any]) -> None:
-    if "status" not in told:
-        where = f"{told['topic']}, partition {told['partition']}, offset {told['offset']}"
+def _print(output: dict[str, Json]) -> None:
+    if "status" not in output:
+        where = f"{output['topic']}, partition {output['partition']}, offset {output['offset']}"
         click.echo(f"triggered: {where}")
         return
-    click.echo(told["status"])
-    if told["error"]:
-        click.echo(f"error: {told['error']}")
-    if told["result"] is not None:
-        click.echo(orjson.dumps(told["result"], option=orjson.OPT_INDENT_2).decode())
-    elif told["result_ref"]:
-        click.echo(f"result: {told['result_ref']}")
+    click.echo(str(output["status"]))
+    if output["error"]:
+        click.echo(f"error: {output['error']}")
+    if output["result"] is not None:
+        click.echo(orjson.dumps(output["result"], option=orjson.OPT_INDENT_2).decode())
+    elif output["result_ref"]:
+        click.echo(f"result: {output['result_ref']}")

@@ -21,7 +21,7 @@ def registry_address(port: int) -> RegistryAddress:
 
 
 def registry_service(layout: Layout, java: Java, jars: Jars, port: int) -> Service:
-    """Describe the registry; H2 would keep schemas in memory and is told to use a file."""
+    """Describe the registry; H2 would keep schemas in memory and is set to use a file."""
     layout.registry.mkdir(mode=0o700, exist_ok=True)
     version = jars.version(_ARTIFACT)
     program = jars.unpacked(_ARTIFACT) / f"{_ARTIFACT}-{version}-runner.jar"

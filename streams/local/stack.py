@@ -119,7 +119,7 @@ class Stack:
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
         self._mending = asyncio.create_task(self._mend_mirror(), name="mend mirror")
-        # Roles look for a ready stack. One that fails is told, and started again: whoever
+        # Roles look for a ready stack. One that fails is reported, and started again: whoever
         # mends it need not begin with the servers.
         self._enter(Phase.READY)
         self._roles = Supervisor(self._role_services, self._note)
@@ -142,7 +142,7 @@ class Stack:
                         self._say(f"mirror: {one}; it was ended")
 
     async def _assemble(self) -> Assembly:
-        """Assemble in a thread, which is told to end when nobody waits for it any more."""
+        """Assemble in a thread, which is asked to end when nobody waits for it any more."""
         stop = threading.Event()
         try:
             return await asyncio.to_thread(

@@ -42,8 +42,8 @@ def describe(state: StackState) -> dict[str, Any]:
 def role_address(layout: Layout, role: str) -> str | None:
     """Return where a role says that it listens; None where it does not, or no longer."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        told = orjson.loads(layout.address(role).read_bytes())
-        return str(told["url"]) if psutil.pid_exists(int(told["pid"])) else None
+        address = orjson.loads(layout.address(role).read_bytes())
+        return str(address["url"]) if psutil.pid_exists(int(address["pid"])) else None
     return None
 
 

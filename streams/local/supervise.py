@@ -1,4 +1,4 @@
-"""A stack's life in a process of its own: until a signal, or detached from the terminal."""
+"""Runs a stack in a process of its own: until a signal, or detached from the terminal."""
 
 from __future__ import annotations
 
@@ -110,21 +110,21 @@ def _follow(
     say: Callable[[str], None],
     report: Callable[[ServiceReport], None],
 ) -> None:
-    """Pass on what the supervisor tells until its stack is ready."""
+    """Pass on the messages of the supervisor until its stack is ready."""
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
-            told = orjson.loads(line)
-            if told["kind"] == "say":
-                say(told["text"])
-            elif told["kind"] == "service":
+            message = orjson.loads(line)
+            if message["kind"] == "say":
+                say(message["text"])
+            elif message["kind"] == "service":
                 report(
                     ServiceReport(
-                        **{**told["report"], "state": ServiceState(told["report"]["state"])}
+                        **{**message["report"], "state": ServiceState(message["report"]["state"])}
                     )
                 )
-            elif told["kind"] == "error":
+            elif message["kind"] == "error":
                 supervisor.wait()
-                raise _as_told(told)
+                raise _error_of(message)
             else:
                 # The supervisor lives on: it is not this process's business any more.
                 supervisor.returncode = 0
@@ -133,20 +133,20 @@ def _follow(
     raise ServiceFailed("the supervisor", "ended before the stack was ready", log, last_lines(log))
 
 
-def _as_told(told: Mapping[str, Any]) -> StreamsError:
+def _error_of(message: Mapping[str, Any]) -> StreamsError:
     """Rebuild an error of the supervisor's: its message and its exit code."""
-    error = StreamsError(told["text"])
-    error.exit_code = told["exit_code"]
+    error = StreamsError(message["text"])
+    error.exit_code = message["exit_code"]
     return error
 
 
 class _Line:
-    """Tells the starting process what happens, until it has gone."""
+    """Reports progress to the starting process, until it has gone."""
 
     def __init__(self, fd: int) -> None:
         self._file: IO[bytes] | None = os.fdopen(fd, "wb", buffering=0)
 
-    def tell(self, kind: str, **values: object) -> None:
+    def send(self, kind: str, **values: object) -> None:
         text = orjson.dumps({"kind": kind, **values})
         if self._file is not None:
             try:
@@ -170,18 +170,18 @@ def main(fd: int, order: Mapping[str, Any]) -> int:
         profile=order["profile"],
         ports=order["ports"],
         roles=order["roles"],
-        say=lambda text: line.tell("say", text=text),
-        report=lambda report: line.tell("service", report=asdict(report)),
+        say=lambda text: line.send("say", text=text),
+        report=lambda report: line.send("service", report=asdict(report)),
     )
 
     def when_ready(_: StackState) -> None:
-        line.tell("ready")
+        line.send("ready")
         line.hang_up()
 
     try:
         asyncio.run(run_until_signal(stack, when_ready))
     except StreamsError as error:
-        line.tell("error", text=str(error), exit_code=error.exit_code)
+        line.send("error", text=str(error), exit_code=error.exit_code)
         return error.exit_code
     return 0
 

@@ -18,7 +18,7 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 
 
 class Supervisor:
-    """Runs a set of services until it is told to stop."""
+    """Runs a set of services until it is asked to stop."""
 
     def __init__(self, services: Sequence[Service], report: Report) -> None:
         self._lives = {service.name: _Life(service, report) for service in services}

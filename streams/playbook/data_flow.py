@@ -35,7 +35,7 @@ def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]
 
 
 def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[str, Step]:
-    """Return the steps, each told which of its results templates of the playbook read."""
+    """Return the steps, each with those of its results that templates of the playbook read."""
     key_paths = _key_paths([returns]).union(
         *(_inside(one) | _outside(one) for one in steps.values())
     )

@@ -132,7 +132,7 @@ USUAL = ResultPolicy(kind="object")
 """For a result that nobody said anything about and that is too large for its event."""
 
 
-def policy_of(draft: PlaybookDraft, spec: Any, path: Path) -> ResultPolicy | None:
+def policy_of(draft: PlaybookDraft, spec: object, path: Path) -> ResultPolicy | None:
     """Read `spec.result` of a task; None where it says nothing."""
     given = spec.get("result") if isinstance(spec, dict) else None
     if not isinstance(given, dict):
@@ -167,10 +167,10 @@ def policy_of(draft: PlaybookDraft, spec: Any, path: Path) -> ResultPolicy | Non
     )
 
 
-def tell_what_put_leaves_out(
+def report_ignored_by_put(
     draft: PlaybookDraft,
     kind: str,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     policy: ResultPolicy | None,
     path: Path,
 ) -> None:
@@ -187,7 +187,7 @@ def tell_what_put_leaves_out(
         draft.report((*path, "select"), what, hint, Severity.WARNING)
 
 
-def tell_what_a_label_hides(
+def report_hidden_by_label(
     draft: PlaybookDraft, label: str, policy: ResultPolicy | None, path: Path
 ) -> None:
     """Say where a selected field is called like its task, whose result other steps find there."""
@@ -197,11 +197,11 @@ def tell_what_a_label_hides(
         draft.report(where, what, "choose another `as`", Severity.WARNING)
 
 
-def _number(value: Any, usual: int) -> int:
+def _number(value: object, usual: int) -> int:
     return value if isinstance(value, int) else usual
 
 
-def _preview(draft: PlaybookDraft, value: Any, path: Path) -> int:
+def _preview(draft: PlaybookDraft, value: object, path: Path) -> int:
     asked = _number(value, PREVIEW_BYTES)
     if asked > MOST_PREVIEW_BYTES:
         what = f"a first look has at most {MOST_PREVIEW_BYTES} bytes"
@@ -210,7 +210,7 @@ def _preview(draft: PlaybookDraft, value: Any, path: Path) -> int:
     return min(asked, MOST_PREVIEW_BYTES)
 
 
-def _ttl(draft: PlaybookDraft, value: Any, path: Path) -> tuple[timedelta | None, bool]:
+def _ttl(draft: PlaybookDraft, value: object, path: Path) -> tuple[timedelta | None, bool]:
     """Return how long a result lives, and whether it was said to be for ever."""
     if value is None or value == "permanent":
         return None, value is not None
@@ -227,7 +227,7 @@ def _ttl(draft: PlaybookDraft, value: Any, path: Path) -> tuple[timedelta | None
     return ttl, False
 
 
-def _selections(draft: PlaybookDraft, value: Any, path: Path) -> tuple[Selection, ...]:
+def _selections(draft: PlaybookDraft, value: object, path: Path) -> tuple[Selection, ...]:
     made: dict[str, Selection] = {}
     for place, one in enumerate(value if isinstance(value, list) else ()):
         if not isinstance(one, Mapping) or not isinstance(one.get("path"), str):

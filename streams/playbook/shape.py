@@ -79,7 +79,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several shapes, told apart by what kind of YAML they are."""
+    """One of several shapes, distinguished by their kind of YAML value."""
 
     shapes: tuple[Shape, ...]
     about: str = ""

@@ -19,8 +19,8 @@ from streams.playbook.problem import Severity
 from streams.playbook.repeated_effects import may_repeat
 from streams.playbook.result_policy import (
     policy_of,
-    tell_what_a_label_hides,
-    tell_what_put_leaves_out,
+    report_hidden_by_label,
+    report_ignored_by_put,
 )
 from streams.playbook.shape import nearest
 from streams.playbook.sinks.auth import with_auth
@@ -166,8 +166,8 @@ def _task(
     kind, spec = _kind(draft, label.name, config, path, kind_key), config.get("spec")
     rules = rules_of(draft, config.get("eval"), (*path, "eval"), label.all)
     result = policy_of(draft, spec, path)
-    tell_what_put_leaves_out(draft, kind, config, result, path)
-    tell_what_a_label_hides(draft, label.name, result, path)
+    report_ignored_by_put(draft, kind, config, result, path)
+    report_hidden_by_label(draft, label.name, result, path)
     task = Task(
         label=label.name,
         kind=kind,

@@ -97,7 +97,7 @@ async def _in_batches(own: Settings, events: int) -> dict[str, float]:
 
 
 async def _singly(own: Settings, events: int) -> dict[str, float]:
-    """Append one event at a time, through connections whose syncs can be told apart."""
+    """Append one event at a time, through connections whose syncs can be distinguished."""
     database = own.event_store.canonical_connection
     dsn, user = database.dsn("owner"), database.login("append").user
     before = await wal_syncs(dsn, after_all_of=user)

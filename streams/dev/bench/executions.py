@@ -29,10 +29,10 @@ WHERE root_id = $1 AND event_type IN
 ORDER BY seq DESC LIMIT 1"""
 
 Progress = Callable[[int], None]
-"""Is told how many events the execution has."""
+"""Called with the number of events that the execution has."""
 
 
-class NoProgress(Unavailable):
+class ExecutionStalled(Unavailable):
     """An execution does not start, or goes no further."""
 
 
@@ -71,7 +71,7 @@ class Executions:
         """Return the execution that a trigger started, once it has.
 
         Raises:
-            NoProgress: it does not start.
+            ExecutionStalled: it does not start.
         """
         until = time.monotonic() + STARTED_WITHIN_S
         while time.monotonic() < until:
@@ -79,7 +79,7 @@ class Executions:
             if found is not None:
                 return int(found)
             await asyncio.sleep(POLL_S)
-        raise NoProgress(
+        raise ExecutionStalled(
             f"a trigger record with key {key} started nothing within {STARTED_WITHIN_S:.0f} s; "
             "see that the trigger role runs (`streams status`) and the dead letters"
         )
@@ -95,7 +95,7 @@ class Executions:
         """Start one and wait for its end.
 
         Raises:
-            NoProgress: it does not start, or has no new event for `stalled_s`.
+            ExecutionStalled: it does not start, or has no new event for `stalled_s`.
         """
         started = time.monotonic()
         execution_id = await self.find(await self.publish(path, workload))
@@ -120,7 +120,7 @@ class Executions:
                 seen, moved_at = head["seq"], time.monotonic()
                 progress(seen)
             elif time.monotonic() - moved_at > stalled_s:
-                raise NoProgress(
+                raise ExecutionStalled(
                     f"execution {execution_id} has had no new event for {stalled_s:.0f} s after "
                     f"its event {seen}; see `streams status` and the logs of its roles"
                 )

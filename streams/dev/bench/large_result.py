@@ -130,11 +130,13 @@ async def _source(megabytes: int) -> AsyncIterator[tuple[str, Any]]:
 
 
 async def _fetched(folder: Path, ref: str) -> tuple[int, str]:
-    told = next(layout_of(folder).roles.glob("api*.json"))
+    address = next(layout_of(folder).roles.glob("api*.json"))
     digest, length = sha256(), 0
     timeout = aiohttp.ClientTimeout(total=None, sock_read=300)
     async with (
-        aiohttp.ClientSession(orjson.loads(told.read_bytes())["url"], timeout=timeout) as session,
+        aiohttp.ClientSession(
+            orjson.loads(address.read_bytes())["url"], timeout=timeout
+        ) as session,
         session.get("/api/result/resolve", params={"ref": ref}) as answer,
     ):
         answer.raise_for_status()

@@ -2,7 +2,7 @@
 
 One-step playbooks are triggered a few times a second, each alone. The time runs from before the
 record is published until a read-committed consumer has `playbook.completed`. The hops between
-are told by the times at which Postgres took the events in, which are whole milliseconds.
+are measured by the times at which Postgres took the events in, which are whole milliseconds.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class ProgramFailed(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MockWorld:
-    """What the mock server is told to be."""
+    """Size and error rate of the mock server."""
 
     facilities: int
     patients: int

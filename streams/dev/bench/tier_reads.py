@@ -16,8 +16,8 @@ EVERY_S, PATIENCE_S = 0.2, 30.0
 def reads_of_others(folder: Path) -> Counter[str]:
     """Return the reads of all roles by tier: those of what others wrote, tier 1 left out."""
     found: Counter[str] = Counter()
-    for told in layout_of(folder).roles.glob(f"*/{TIERS_FILE}"):
-        for one in orjson.loads(told.read_bytes())["reads"]:
+    for file in layout_of(folder).roles.glob(f"*/{TIERS_FILE}"):
+        for one in orjson.loads(file.read_bytes())["reads"]:
             if not one["own"] and one["tier"] != "1":
                 found[one["tier"]] += one["count"]
     return found

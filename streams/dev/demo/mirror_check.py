@@ -28,31 +28,31 @@ async def check_mirror(
     log: Log, reader: EventTopicReader, root: Root, *, within_s: float = WITHIN_S
 ) -> MirrorCheck:
     """Read the root from the log and from `reader`, which stands before its first event."""
-    told = [event async for event in log.store.read_root(root)]
+    in_log = [event async for event in log.store.read_root(root)]
     on_kafka: list[Event] = []
     verified = 0
     until = time.monotonic() + within_s
-    while len(on_kafka) < len(told) and time.monotonic() < until:
+    while len(on_kafka) < len(in_log) and time.monotonic() < until:
         for record in await reader.batch():
             event = await record.event(log.codec)
             if event.root == root:
                 on_kafka.append(event)
                 verified += log.codec.verify(record.value or b"")
-    faults = differences(told, on_kafka)
+    faults = differences(in_log, on_kafka)
     if verified != len(on_kafka):
         faults.append(f"mirror: {len(on_kafka) - verified} envelopes have a wrong checksum")
-    return MirrorCheck(tuple(told), verified, tuple(faults))
+    return MirrorCheck(tuple(in_log), verified, tuple(faults))
 
 
-def differences(told: Sequence[Event], on_kafka: Sequence[Event]) -> list[str]:
+def differences(in_log: Sequence[Event], on_kafka: Sequence[Event]) -> list[str]:
     """Say what is wrong: with the mirror, or with the places and the chain of the log itself."""
     found = []
-    if len(on_kafka) != len(told):
-        found.append(f"mirror: Kafka has {len(on_kafka)} events, the log has {len(told)}")
-    elif list(on_kafka) != list(told):
+    if len(on_kafka) != len(in_log):
+        found.append(f"mirror: Kafka has {len(on_kafka)} events, the log has {len(in_log)}")
+    elif list(on_kafka) != list(in_log):
         found.append("mirror: what Kafka has is not what the log has")
     chain = bytes(32)
-    for place, event in enumerate(told, start=1):
+    for place, event in enumerate(in_log, start=1):
         chain = hashlib.sha256(chain + bytes.fromhex(event.checksum)).digest()
         if (event.seq, event.chain) != (place, chain.hex()):
             return [*found, f"log: event {place} breaks the chain"]

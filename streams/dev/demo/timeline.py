@@ -1,4 +1,4 @@
-"""When each command and each frame of an execution waited and worked, told by its events."""
+"""When each command and each frame of an execution waited and worked, from its events."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def simulate(
     seeds: range,
     *,
     plant: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    told: Callable[[Summary], None] = lambda _: None,
+    progress: Callable[[Summary], None] = lambda _: None,
     stop_at_first: bool = False,
 ) -> Summary:
     """Run all seeds; `plant` puts a bug in place while they run."""
@@ -85,7 +85,7 @@ def simulate(
             summary.seeds += 1
             if problem is not None:
                 summary.failures.append(Broken(seed, problem))
-            told(summary)
+            progress(summary)
             if problem is not None and stop_at_first:
                 break
     return summary
@@ -168,7 +168,7 @@ async def _start(world: World) -> _Run:
 
 
 async def _until_ended(world: World, runs: list[_Run]) -> str | None:
-    """Wait for every execution; what breaks on the way is told at once."""
+    """Wait for every execution; what breaks on the way is reported at once."""
     while True:
         await asyncio.sleep(1.0)
         now = world.loop.time()
@@ -237,19 +237,22 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
 
 def _wrong_in_suspensions(world: World, events: list[Event]) -> Iterator[str]:
     """Yield suspensions that a planner had read of, and went on deciding."""
-    told_at: datetime | None = None
+    suspended_at: datetime | None = None
     late: set[datetime] = set()
     for event in events:
         if event.type == "execution.suspended":
-            told_at = EPOCH + timedelta(seconds=world.mirror.written_at[event.root.id, event.seq])
+            suspended_at = EPOCH + timedelta(
+                seconds=world.mirror.written_at[event.root.id, event.seq]
+            )
             late = set()
         elif event.type == "execution.resumed":
-            told_at = None
-        elif told_at is not None and catalogue().types[event.type].writer == "planner":
-            if event.ingest_time - told_at > _LEARNT:
+            suspended_at = None
+        elif suspended_at is not None and catalogue().types[event.type].writer == "planner":
+            if event.ingest_time - suspended_at > _LEARNT:
                 late.add(event.ingest_time)
             if len(late) > _ON_THEIR_WAY:
-                yield f"{event.type} was decided {event.ingest_time - told_at} after a suspension"
+                since = event.ingest_time - suspended_at
+                yield f"{event.type} was decided {since} after a suspension"
                 return
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from streams.cli import cli
+from streams.roles.start import UnknownRole, find_role
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -27,10 +29,21 @@ COMMANDS = list(commands(cli))
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_has_an_example_and_json(words: tuple[str, ...]) -> None:
-    told = CliRunner().invoke(cli, [*words, "--help"]).output
+    output = CliRunner().invoke(cli, [*words, "--help"]).output
 
-    assert f"streams {' '.join(words)}" in told.partition("Example")[2]
-    assert "--json" in told
+    assert f"streams {' '.join(words)}" in output.partition("Example")[2]
+    assert "--json" in output
+
+
+@pytest.mark.parametrize(("alias", "role"), [("broker", "shm-broker")])
+def test_an_alias_of_a_role_runs_it_and_is_in_no_help(alias: str, role: str) -> None:
+    assert find_role(alias) is find_role(role)
+    for words in (("run",), ("up",)):
+        listed = CliRunner().invoke(cli, [*words, "--help"]).output
+        assert not re.search(rf"(?<![-\w]){alias}\b", listed)
+    with pytest.raises(UnknownRole) as refused:
+        find_role("nobody")
+    assert not re.search(rf"(?<![-\w]){alias}\b", str(refused.value))
 
 
 def test_the_walk_reaches_commands_of_every_depth() -> None:

@@ -1,0 +1,126 @@
+"""The type and status of a problem are public, and the type is the name of an error class."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from streams.api.problems import name_of, status_of
+from streams.log.errors import VersionConflict
+
+PACKAGES = (
+    *("api", "catalog", "credential", "errors", "events", "execution", "log", "payload"),
+    *("playbook", "results", "trigger"),
+)
+"""Whose errors a route may raise; the others end the process at its start."""
+TYPES = {
+    401: {
+        "not-allowed",
+    },
+    403: {
+        "foreign-result",
+        "not-named",
+        "payload-foreign",
+    },
+    404: {
+        "no-credential",
+        "no-such-result",
+        "not-found",
+        "payload-missing",
+        "unknown-path",
+        "unknown-version",
+    },
+    409: {
+        "already-so",
+        "idempotency-conflict",
+        "not-held",
+        "not-yours",
+        "root-ended",
+        "version-conflict",
+    },
+    410: {
+        "result-expired",
+    },
+    422: {
+        "bad-batch",
+        "bad-credential",
+        "bad-event",
+        "bad-field",
+        "bad-locator",
+        "bad-playbook",
+        "bad-request",
+        "bad-sink",
+        "bad-template",
+        "bad-trigger",
+        "expression-failed",
+        "foreign-payload",
+        "foreign-root",
+        "inline-too-large",
+        "missing-field",
+        "mutable-payload",
+        "no-key",
+        "no-such-backend",
+        "not-opened",
+        "not-utc",
+        "payload-bomb",
+        "payload-corrupt",
+        "poison-record",
+        "refused",
+        "too-large-for-json",
+        "too-large-to-read",
+        "too-long",
+        "too-many-rows",
+        "undecodable-event",
+        "unknown-schema",
+        "unselectable",
+    },
+    500: {
+        "bad-catalogue",
+        "gap",
+        "inconsistent",
+        "unreadable-event",
+        "unwritable-schema",
+    },
+    503: {
+        "copy-failed",
+        "log-unavailable",
+        "no-worker-id-free",
+        "payload-unavailable",
+        "provider-unavailable",
+        "unavailable",
+    },
+}
+LIST_ERRORS = """
+import streams.roles.api
+from streams.api.problems import name_of, status_of
+from streams.errors import StreamsError
+
+def below(error):
+    for kind in error.__subclasses__():
+        yield kind
+        yield from below(kind)
+
+for error in set(below(StreamsError)):
+    print(error.__module__, status_of(error), name_of(error))
+"""
+
+
+def types_of_the_api_process() -> dict[int, set[str]]:
+    """Return the types by status, of a process that has imported the API and nothing else."""
+    listed = subprocess.run(
+        [sys.executable, "-c", LIST_ERRORS], capture_output=True, text=True, check=True
+    )
+    found: dict[int, set[str]] = {}
+    for line in listed.stdout.splitlines():
+        module, status, name = line.split()
+        if module.split(".")[1] in PACKAGES:
+            found.setdefault(int(status), set()).add(name)
+    return found
+
+
+def test_no_public_type_of_a_problem_has_changed() -> None:
+    assert types_of_the_api_process() == TYPES
+
+
+def test_a_type_is_the_class_name_in_lower_case_words() -> None:
+    assert (name_of(VersionConflict), status_of(VersionConflict)) == ("version-conflict", 409)
