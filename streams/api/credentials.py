@@ -12,7 +12,7 @@ from streams.api.request_bodies import ResolveCredential, SetCredential, read
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response, row_json
 from streams.credential.fields import check_fields, check_name
-from streams.credential.port import Claim, Entry
+from streams.credential.port import Claim, CredentialEntry
 from streams.credential.seal import seal
 from streams.redact import in_use
 
@@ -80,5 +80,5 @@ def _check_token(runtime: ApiRuntime, request: web.Request) -> None:
         raise NotAllowed("secrets are for workers: send the worker's token as a bearer token")
 
 
-def _shown(entry: Entry) -> dict[str, object]:
+def _shown(entry: CredentialEntry) -> dict[str, object]:
     return row_json(asdict(entry))

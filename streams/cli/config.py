@@ -11,7 +11,7 @@ import click
 from streams.cli.options import settings_options
 
 if TYPE_CHECKING:
-    from streams.settings.layers import Entry
+    from streams.settings.layers import LayerEntry
 
 
 @click.group()
@@ -57,7 +57,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
         click.echo("\n".join(_table(list(loaded))))
 
 
-def _table(entries: list[Entry]) -> list[str]:
+def _table(entries: list[LayerEntry]) -> list[str]:
     """Lay the settings out in columns: key, value, origin, and whether it does nothing yet."""
     from streams.settings.mask import masked
     from streams.settings.unused import is_used

@@ -18,7 +18,7 @@ from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
 
 if TYPE_CHECKING:
-    from streams.credential.port import Entry
+    from streams.credential.port import CredentialEntry
     from streams.credential.postgres import PostgresCredentials
     from streams.payload.port import Scope
     from streams.settings import Settings
@@ -121,7 +121,7 @@ def list_command(
       streams credential list --json
     """
 
-    async def run() -> list[Entry]:
+    async def run() -> list[CredentialEntry]:
         async with _store(file, data, tenant, organization) as (store, scope, _):
             return list(await store.list(scope))
 
@@ -185,7 +185,7 @@ async def _set(
     organization: str | None,
     file: Path | None,
     data: Path | None,
-) -> Entry:
+) -> CredentialEntry:
     from streams.app import keys_of
     from streams.credential.seal import seal
 
@@ -239,5 +239,5 @@ async def _store(
         yield credentials_of(log, settings), scope, settings
 
 
-def _entry_json(entry: Entry) -> dict[str, object]:
+def _entry_json(entry: CredentialEntry) -> dict[str, object]:
     return {**asdict(entry), "credential_id": str(entry.credential_id)}

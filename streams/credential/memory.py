@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from itertools import count
 
 from streams.credential.errors import NoCredential
-from streams.credential.port import Claim, Entry, Held, Row
-from streams.credential.seal import Sealed
+from streams.credential.port import Claim, CredentialEntry, Held, Row
+from streams.credential.seal import SealedFields
 from streams.payload.port import Scope
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    entry: Entry
-    sealed: Sealed
+    entry: CredentialEntry
+    sealed: SealedFields
 
 
 class MemoryCredentials:
@@ -36,11 +36,11 @@ class MemoryCredentials:
         self._claims.pop(claim, None)
 
     async def put(
-        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: Sealed
-    ) -> Entry:
+        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
+    ) -> CredentialEntry:
         """Keep a credential; one of the same name gets its next revision."""
         now, known = datetime.now(UTC), self._kept.get((scope, name))
-        made = Entry(
+        made = CredentialEntry(
             credential_id=known.entry.credential_id if known else next(self._ids),
             name=name,
             kind=kind,
@@ -53,7 +53,7 @@ class MemoryCredentials:
         self._kept[scope, name] = _Kept(made, sealed)
         return made
 
-    async def list(self, scope: Scope) -> Sequence[Entry]:
+    async def list(self, scope: Scope) -> Sequence[CredentialEntry]:
         """Return the scope's credentials by name."""
         found = [kept.entry for (whose, _), kept in self._kept.items() if whose == scope]
         return sorted(found, key=lambda entry: entry.name)
@@ -85,7 +85,7 @@ class MemoryCredentials:
             for (scope, name), kept in self._kept.items()
         ]
 
-    async def reseal(self, row: Row, sealed: Sealed) -> bool:
+    async def reseal(self, row: Row, sealed: SealedFields) -> bool:
         """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
         kept = self._kept.get((row.scope, row.name))
         if kept is None or (kept.entry.revision, kept.sealed.key_id) != (

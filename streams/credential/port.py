@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from streams.credential.errors import NotHeld
-from streams.credential.seal import Sealed
+from streams.credential.seal import SealedFields
 from streams.payload.port import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CredentialEntry:
     """A credential as people see it: everything but its secret."""
 
     credential_id: int
@@ -57,7 +57,7 @@ class Held:
     step: str
     seconds_left: float
     kind: str | None = None
-    sealed: Sealed | None = None
+    sealed: SealedFields | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +77,12 @@ class CredentialStore(Protocol):
     """
 
     async def put(
-        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: Sealed
-    ) -> Entry:
+        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
+    ) -> CredentialEntry:
         """Keep a credential; one of the same name gets its next revision."""
         ...
 
-    async def list(self, scope: Scope) -> Sequence[Entry]:
+    async def list(self, scope: Scope) -> Sequence[CredentialEntry]:
         """Return the scope's credentials by name."""
         ...
 
@@ -111,7 +111,7 @@ class Row:
     scope: Scope
     name: str
     revision: int
-    sealed: Sealed
+    sealed: SealedFields
 
 
 class Vault(Protocol):
@@ -121,7 +121,7 @@ class Vault(Protocol):
         """Return every credential, sealed."""
         ...
 
-    async def reseal(self, row: Row, sealed: Sealed) -> bool:
+    async def reseal(self, row: Row, sealed: SealedFields) -> bool:
         """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
         ...
 

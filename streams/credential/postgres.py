@@ -9,8 +9,8 @@ from datetime import datetime
 import asyncpg
 
 from streams.credential.errors import NoCredential
-from streams.credential.port import Claim, Entry, Held, Row
-from streams.credential.seal import Sealed
+from streams.credential.port import Claim, CredentialEntry, Held, Row
+from streams.credential.seal import SealedFields
 from streams.events.catalogue import catalogue
 from streams.events.codec import Codec
 from streams.events.model import NewEvent, Root
@@ -43,8 +43,8 @@ class PostgresCredentials:
         self._producer, self._now = producer, now
 
     async def put(
-        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: Sealed
-    ) -> Entry:
+        self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
+    ) -> CredentialEntry:
         """Keep a credential; one of the same name gets its next revision."""
         async with self._alone(scope, name) as connection:
             whose = (scope.tenant_id, scope.organization_id, name)
@@ -66,7 +66,7 @@ class PostgresCredentials:
             await self._append(connection, scope, credential_id, event, str(revision))
             return _entry(row)
 
-    async def list(self, scope: Scope) -> Sequence[Entry]:
+    async def list(self, scope: Scope) -> Sequence[CredentialEntry]:
         """Return the scope's credentials by name."""
         rows = await self._fetch(query("list"), scope.tenant_id, scope.organization_id)
         return [_entry(row) for row in rows]
@@ -164,7 +164,7 @@ class PostgresVault:
             for row in found
         ]
 
-    async def reseal(self, row: Row, sealed: Sealed) -> bool:
+    async def reseal(self, row: Row, sealed: SealedFields) -> bool:
         """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
         with _translated():
             done = await self._pool.execute(
@@ -179,12 +179,12 @@ class PostgresVault:
         return bool(done == "UPDATE 1")
 
 
-def _sealed(row: asyncpg.Record) -> Sealed:
-    return Sealed(row["key_id"], row["nonce"], row["ciphertext"])
+def _sealed(row: asyncpg.Record) -> SealedFields:
+    return SealedFields(row["key_id"], row["nonce"], row["ciphertext"])
 
 
-def _entry(row: asyncpg.Record) -> Entry:
-    return Entry(**{**row, "fields": tuple(row["fields"])})
+def _entry(row: asyncpg.Record) -> CredentialEntry:
+    return CredentialEntry(**{**row, "fields": tuple(row["fields"])})
 
 
 def _translated() -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ NONCE_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedFields:
     """A credential's fields as they are stored."""
 
     key_id: str
@@ -24,17 +24,17 @@ class Sealed:
     ciphertext: bytes = field(repr=False)
 
 
-def seal(keys: KeyRing, scope: Scope, name: str, fields: Mapping[str, str]) -> Sealed:
+def seal(keys: KeyRing, scope: Scope, name: str, fields: Mapping[str, str]) -> SealedFields:
     """Seal fields with the current key, under a nonce of their own."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB most roles can spare
 
     nonce = token_bytes(NONCE_BYTES)
     plain = orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)
     made = AESGCM(keys.current.secret).encrypt(nonce, plain, _bound_to(scope, name))
-    return Sealed(keys.current.id, nonce, made)
+    return SealedFields(keys.current.id, nonce, made)
 
 
-def unseal(keys: KeyRing, scope: Scope, name: str, sealed: Sealed) -> dict[str, str]:
+def unseal(keys: KeyRing, scope: Scope, name: str, sealed: SealedFields) -> dict[str, str]:
     """Return the fields again.
 
     Raises:

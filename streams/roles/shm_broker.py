@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streams.app import sharing_terms
 from streams.clock import SystemClock
-from streams.payload.shm.broker import Broker
+from streams.payload.shm.broker import ShmBroker
 from streams.payload.tiers.counts import TierCounts
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
@@ -21,7 +21,7 @@ async def run(
 ) -> None:
     """Keep regions until told to stop; processes that are told of one find it by its name."""
     terms = sharing_terms(settings)
-    broker = Broker(terms.space, terms.budget_bytes, SystemClock(), TierCounts("broker"))
+    broker = ShmBroker(terms.space, terms.budget_bytes, SystemClock(), TierCounts("broker"))
     ended = threading.Event()
     serving = asyncio.create_task(asyncio.to_thread(broker.serve, ended))
     stopping = asyncio.create_task(stop.wait())

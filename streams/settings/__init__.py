@@ -2,6 +2,6 @@
 
 from streams.settings.load import Loaded, load
 from streams.settings.model import Settings
-from streams.settings.problems import BadSettings, Problem
+from streams.settings.problems import BadSettings, SettingsProblem
 
-__all__ = ["BadSettings", "Loaded", "Problem", "Settings", "load"]
+__all__ = ["BadSettings", "Loaded", "Settings", "SettingsProblem", "load"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from streams.settings.fields import Positive, Secret, Section, Text
 
 
-class FileProvider(Section):
+class FileProviderSettings(Section):
     """Names like `file:pg_main`: files below <folder>/<tenant>/<organization>/."""
 
     folder: Text
 
 
-class AwsProvider(Section):
+class AwsProviderSettings(Section):
     """Names like `aws:pg_main`: secrets of AWS Secrets Manager.
 
     `prefix` is put before the name; it keeps tenants apart, so it should name them.
@@ -28,11 +28,11 @@ class Providers(Section):
 
     # Names like `env:PG_MAIN`: NOETL_CREDENTIAL_PG_MAIN of the API's process, for every tenant.
     environment: bool = False
-    file: FileProvider | None = None
-    aws: AwsProvider | None = None
+    file: FileProviderSettings | None = None
+    aws: AwsProviderSettings | None = None
 
 
-class CredentialStore(Section):
+class CredentialStoreSettings(Section):
     """Stored credentials. Only whoever sets or opens them (API, command line) needs the key."""
 
     # One key of 32 bytes in base64 a line; the first seals, the others still open.

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from streams.errors import Refused
-from streams.settings.layers import Entry
-from streams.settings.problems import Problem
+from streams.settings.layers import LayerEntry
+from streams.settings.problems import SettingsProblem
 
 PREFIX = "STREAMS__"
 
@@ -27,19 +27,19 @@ _REFERENCE = re.compile(
 )
 
 
-def overrides(env: Mapping[str, str]) -> tuple[list[Entry], list[Problem]]:
+def overrides(env: Mapping[str, str]) -> tuple[list[LayerEntry], list[SettingsProblem]]:
     """Read the settings that `env` overrides; our own prefix wins over the known names."""
-    found = [Entry(path, env[name], name) for name, path in KNOWN.items() if name in env]
-    problems: list[Problem] = []
+    found = [LayerEntry(path, env[name], name) for name, path in KNOWN.items() if name in env]
+    problems: list[SettingsProblem] = []
     for name in sorted(env):
         if not name.startswith(PREFIX):
             continue
         path = tuple(name.removeprefix(PREFIX).lower().split("__"))
         if all(path):
-            found.append(Entry(path, env[name], name))
+            found.append(LayerEntry(path, env[name], name))
         else:
             what = f"names no setting; write it like {PREFIX}EVENT_STORE__CONNECTION__URL"
-            problems.append(Problem(name, "", what))
+            problems.append(SettingsProblem(name, "", what))
     return found, problems
 
 

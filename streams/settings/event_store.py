@@ -93,7 +93,7 @@ class Replay(Section):
     require_projection_parity: bool = True
 
 
-class EventStore(Section):
+class EventStoreSettings(Section):
     """The canonical log and its distribution."""
 
     canonical_backend: Literal["postgres"] = "postgres"

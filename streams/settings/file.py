@@ -8,11 +8,11 @@ from pathlib import Path as FilePath
 import yaml
 
 from streams.settings.environment import BadReference, substitute
-from streams.settings.layers import Entry, Path
-from streams.settings.problems import BadSettings, Problem
+from streams.settings.layers import LayerEntry, Path
+from streams.settings.problems import BadSettings, SettingsProblem
 
 
-def read(path: FilePath, env: Mapping[str, str]) -> tuple[list[Entry], list[Problem]]:
+def read(path: FilePath, env: Mapping[str, str]) -> tuple[list[LayerEntry], list[SettingsProblem]]:
     """Read the file at `path`, with `${NAME}` replaced from `env`.
 
     Raises:
@@ -21,9 +21,13 @@ def read(path: FilePath, env: Mapping[str, str]) -> tuple[list[Entry], list[Prob
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadSettings([Problem(str(path), "", f"cannot be read: {error.strerror}")]) from None
+        raise BadSettings(
+            [SettingsProblem(str(path), "", f"cannot be read: {error.strerror}")]
+        ) from None
     except UnicodeDecodeError:
-        raise BadSettings([Problem(str(path), "", "cannot be read: not UTF-8 text")]) from None
+        raise BadSettings(
+            [SettingsProblem(str(path), "", "cannot be read: not UTF-8 text")]
+        ) from None
     return _Reader(str(path), env).read(text)
 
 
@@ -40,11 +44,11 @@ class _Reader:
 
     def __init__(self, name: str, env: Mapping[str, str]) -> None:
         self._name, self._env = name, env
-        self._entries: list[Entry] = []
-        self._problems: list[Problem] = []
+        self._entries: list[LayerEntry] = []
+        self._problems: list[SettingsProblem] = []
         self._open: list[yaml.Node] = []
 
-    def read(self, text: str) -> tuple[list[Entry], list[Problem]]:
+    def read(self, text: str) -> tuple[list[LayerEntry], list[SettingsProblem]]:
         try:
             self._loader = yaml.SafeLoader(text)
             root = self._loader.get_single_node()
@@ -55,7 +59,7 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             raise BadSettings([self._not_yaml(error)]) from None
         except yaml.YAMLError as error:
-            raise BadSettings([Problem(self._name, "", f"is not YAML: {error}")]) from None
+            raise BadSettings([SettingsProblem(self._name, "", f"is not YAML: {error}")]) from None
         return self._entries, self._problems
 
     def _section(self, node: yaml.MappingNode, path: Path) -> None:
@@ -94,7 +98,7 @@ class _Reader:
             except (BadReference, _Unreadable) as error:
                 self._complain(node, path, str(error))
             else:
-                self._entries.append(Entry(path, value, f"{self._name}:{line}"))
+                self._entries.append(LayerEntry(path, value, f"{self._name}:{line}"))
 
     def _plain(self, node: yaml.Node) -> object:
         """Build a scalar or a list; a replaced reference is text, whatever it looks like."""
@@ -117,9 +121,9 @@ class _Reader:
 
     def _complain(self, node: yaml.Node, path: Path, what: str) -> None:
         place = f"{self._name}:{node.start_mark.line + 1}"
-        self._problems.append(Problem(place, ".".join(path), what))
+        self._problems.append(SettingsProblem(place, ".".join(path), what))
 
-    def _not_yaml(self, error: yaml.MarkedYAMLError) -> Problem:
+    def _not_yaml(self, error: yaml.MarkedYAMLError) -> SettingsProblem:
         mark = error.problem_mark or error.context_mark
         place = f"{self._name}:{mark.line + 1}" if mark else self._name
-        return Problem(place, "", f"is not YAML: {error.problem or error.context}")
+        return SettingsProblem(place, "", f"is not YAML: {error.problem or error.context}")

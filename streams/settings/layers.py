@@ -9,7 +9,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LayerEntry:
     """One value at its place in the tree of settings."""
 
     path: Path
@@ -21,16 +21,16 @@ class Layers:
     """The settings laid so far; later layers win, leaf by leaf."""
 
     def __init__(self) -> None:
-        self._entries: dict[Path, Entry] = {}
-        self.clashes: list[tuple[Entry, Entry]] = []
+        self._entries: dict[Path, LayerEntry] = {}
+        self.clashes: list[tuple[LayerEntry, LayerEntry]] = []
         """A value, and what a later layer says below it: they cannot both be meant."""
 
-    def lay(self, layer: Iterable[Entry]) -> None:
+    def lay(self, layer: Iterable[LayerEntry]) -> None:
         """Put `layer` on top."""
         for entry in layer:
             self._put(entry)
 
-    def settle(self, paths: Collection[Path], layer: Iterable[Entry]) -> list[Entry]:
+    def settle(self, paths: Collection[Path], layer: Iterable[LayerEntry]) -> list[LayerEntry]:
         """Let `layer` alone say what is at `paths` or below; return what it overrules."""
         allowed = [entry for entry in layer if lies_in(entry.path, paths)]
         others = [entry for entry in self._entries.values() if lies_in(entry.path, paths)]
@@ -40,7 +40,7 @@ class Layers:
         self.lay(allowed)
         return overruled
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: LayerEntry) -> None:
         below = [path for path in self._entries if lies_in(path, [entry.path])]
         if below and entry.path not in below and entry.value in (None, {}):
             return  # an empty section takes nothing away from what lies under it
@@ -80,13 +80,13 @@ def lies_in(path: Path, sections: Iterable[Path]) -> bool:
     return any(path[: len(section)] == section for section in sections)
 
 
-def entries_of(values: Mapping[str, object], origin: str, path: Path = ()) -> list[Entry]:
+def entries_of(values: Mapping[str, object], origin: str, path: Path = ()) -> list[LayerEntry]:
     """Flatten nested mappings that all came from one place."""
-    found: list[Entry] = []
+    found: list[LayerEntry] = []
     for key, value in values.items():
         here = (*path, str(key))
         if isinstance(value, Mapping) and value:
             found += entries_of(value, origin, here)
         else:
-            found.append(Entry(here, value, origin))
+            found.append(LayerEntry(here, value, origin))
     return found

@@ -13,9 +13,9 @@ from pathlib import Path as FilePath
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from streams.settings import environment, file
-from streams.settings.layers import Entry, Layers, Path, entries_of, lies_in
+from streams.settings.layers import LayerEntry, Layers, Path, entries_of, lies_in
 from streams.settings.model import Settings
-from streams.settings.problems import BadSettings, Problem, explain
+from streams.settings.problems import BadSettings, SettingsProblem, explain
 
 USUAL_FILE = FilePath("streams.yaml")
 
@@ -27,7 +27,7 @@ class Loaded:
     settings: Settings
     file: FilePath | None
     _layers: Layers
-    overruled: tuple[Entry, ...] = ()
+    overruled: tuple[LayerEntry, ...] = ()
     """What was said and does not act, because the stack settles it."""
 
     def origin_of(self, key: str) -> str:
@@ -41,10 +41,10 @@ class Loaded:
             raise KeyError(key)
         return self._layers.origin(path) or "default"
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LayerEntry]:
         """Yield every setting in effect; secrets are in the clear."""
         for path, value in leaves(self.settings):
-            yield Entry(path, value, self._layers.origin(path) or "default")
+            yield LayerEntry(path, value, self._layers.origin(path) or "default")
 
 
 def load(
@@ -66,7 +66,7 @@ def load(
     layers = Layers()
     ours = entries_of(stack or {}, "stack")
     layers.lay(ours)
-    problems: list[Problem] = []
+    problems: list[SettingsProblem] = []
     if path is not None:
         entries, problems = file.read(path, env)
         layers.lay(entries)
@@ -87,13 +87,13 @@ def _file_to_read(env: Mapping[str, str]) -> FilePath | None:
     return USUAL_FILE if USUAL_FILE.exists() else None
 
 
-def _clash(pair: tuple[Entry, Entry]) -> Problem:
+def _clash(pair: tuple[LayerEntry, LayerEntry]) -> SettingsProblem:
     value, below = pair
     what = f"is a value here, but {below.origin} takes it for a section"
-    return Problem(value.origin, ".".join(value.path), what)
+    return SettingsProblem(value.origin, ".".join(value.path), what)
 
 
-def _validate(layers: Layers, problems: list[Problem]) -> Settings:
+def _validate(layers: Layers, problems: list[SettingsProblem]) -> Settings:
     try:
         settings = Settings.model_validate(layers.tree())
     except ValidationError as error:
@@ -104,7 +104,7 @@ def _validate(layers: Layers, problems: list[Problem]) -> Settings:
     return settings
 
 
-def _follows_from(problems: list[Problem], other: Problem) -> bool:
+def _follows_from(problems: list[SettingsProblem], other: SettingsProblem) -> bool:
     """Say whether `other` only says again that a value below it could not be read."""
     return any(problem.key.startswith(f"{other.key}.") for problem in problems)
 

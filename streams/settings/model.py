@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streams.settings.credential_store import CredentialStore
-from streams.settings.event_store import EventStore
+from streams.settings.credential_store import CredentialStoreSettings
+from streams.settings.event_store import EventStoreSettings
 from streams.settings.fields import Name, Port, Positive, Secret, Section, Segment, Text
-from streams.settings.payload_store import PayloadStore
-from streams.settings.projections import Materialization, ProjectionStore, Snapshots
+from streams.settings.payload_store import PayloadStoreSettings
+from streams.settings.projections import Materialization, ProjectionStoreSettings, Snapshots
 from streams.settings.serialization import Serialization
 
 
@@ -49,7 +49,7 @@ class Connect(Section):
     secrets_dir: Text | None = None
 
 
-class FramePolicy(Section):
+class FramePolicySettings(Section):
     """How much work one frame holds; no bound where a value is null."""
 
     size: Positive | None = 50
@@ -61,11 +61,11 @@ class FramePolicy(Section):
 class FramePolicyDefaults(Section):
     """The policy of a stage whose playbook names none, by kind of stage."""
 
-    loop: FramePolicy = FramePolicy()
-    fanout: FramePolicy = FramePolicy(
+    loop: FramePolicySettings = FramePolicySettings()
+    fanout: FramePolicySettings = FramePolicySettings(
         size=1, duration_ms=5_000, memory_bytes=16_777_216, parallelism=8
     )
-    reduce: FramePolicy = FramePolicy()
+    reduce: FramePolicySettings = FramePolicySettings()
 
 
 class Frames(Section):
@@ -99,12 +99,12 @@ class Settings(Section):
     """Everything a process of this deployment may need to know."""
 
     runtime: Runtime = Field(default_factory=Runtime)
-    event_store: EventStore = EventStore()
+    event_store: EventStoreSettings = EventStoreSettings()
     connect: Connect = Connect()
     serialization: Serialization = Serialization()
-    payload_store: PayloadStore = PayloadStore()
-    projection_stores: dict[Name, ProjectionStore] = Field(
-        default_factory=lambda: {"default": ProjectionStore()}
+    payload_store: PayloadStoreSettings = PayloadStoreSettings()
+    projection_stores: dict[Name, ProjectionStoreSettings] = Field(
+        default_factory=lambda: {"default": ProjectionStoreSettings()}
     )
     materializations: dict[Name, Materialization] = Field(default_factory=dict)
     snapshots: Snapshots = Snapshots()
@@ -114,7 +114,7 @@ class Settings(Section):
     sinks: Sinks = Sinks()
     # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
-    credential_store: CredentialStore = CredentialStore()
+    credential_store: CredentialStoreSettings = CredentialStoreSettings()
 
     def with_database(self, name: str) -> Settings:
         """Return these settings with the log in another database of the same server."""
@@ -124,7 +124,9 @@ class Settings(Section):
 
     @field_validator("projection_stores")
     @classmethod
-    def _default_is_postgres(cls, value: dict[str, ProjectionStore]) -> dict[str, ProjectionStore]:
+    def _default_is_postgres(
+        cls, value: dict[str, ProjectionStoreSettings]
+    ) -> dict[str, ProjectionStoreSettings]:
         if (backend := value["default"].backend) != "postgres":
             raise ValueError(
                 f"'default' has the backend '{backend}', which is not available in this version; "

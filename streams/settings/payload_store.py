@@ -69,7 +69,7 @@ class Collection(Section):
         return timedelta(days=self.ttl_days) if self.strategy == "ttl" else None
 
 
-class PayloadStore(Section):
+class PayloadStoreSettings(Section):
     """The durable tier and everything in front of it."""
 
     backend: Literal["s3", "gcs", "azure-blob", "seaweedfs", "local"] = "s3"

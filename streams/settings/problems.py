@@ -18,7 +18,7 @@ OriginOf = Callable[[Path], str | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class SettingsProblem:
     """One thing to mend: where it stands, at which key, and what to do about it."""
 
     origin: str
@@ -29,7 +29,7 @@ class Problem:
         return ": ".join(part for part in (self.origin, self.key, self.what) if part)
 
 
-def _place(problem: Problem) -> tuple[str, int]:
+def _place(problem: SettingsProblem) -> tuple[str, int]:
     """Order problems as a reader meets them: file by file, down the lines."""
     name, _, line = problem.origin.rpartition(":")
     return (name, int(line)) if line.isdigit() else (problem.origin, 0)
@@ -38,7 +38,7 @@ def _place(problem: Problem) -> tuple[str, int]:
 class BadSettings(Refused):
     """The configuration cannot be used; every problem found is listed."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[SettingsProblem]) -> None:
         self.problems = tuple(sorted(problems, key=_place))
         if len(self.problems) == 1:
             super().__init__(f"bad setting at {self.problems[0]}")
@@ -47,18 +47,22 @@ class BadSettings(Refused):
             super().__init__(f"{len(self.problems)} bad settings:{lines}")
 
 
-def explain(error: ValidationError, model: type[BaseModel], origin: OriginOf) -> list[Problem]:
+def explain(
+    error: ValidationError, model: type[BaseModel], origin: OriginOf
+) -> list[SettingsProblem]:
     """Turn pydantic's complaints into problems with places."""
     return [_explain_one(details, model, origin) for details in error.errors()]
 
 
-def _explain_one(details: ErrorDetails, model: type[BaseModel], origin: OriginOf) -> Problem:
+def _explain_one(
+    details: ErrorDetails, model: type[BaseModel], origin: OriginOf
+) -> SettingsProblem:
     path = tuple(str(part) for part in details["loc"] if part != "[key]")
     if details["type"] == "extra_forbidden":
         what = _unknown_key(path[-1], keys_at(model, path[:-1]))
     else:
         what = _wrong_value(details, path)
-    return Problem(origin(path) or "settings", ".".join(path), what)
+    return SettingsProblem(origin(path) or "settings", ".".join(path), what)
 
 
 def _unknown_key(name: str, known: Sequence[str]) -> str:

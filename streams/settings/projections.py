@@ -18,7 +18,7 @@ class StoreConnection(Section):
     hosts: Texts = ()
 
 
-class ProjectionStore(Section):
+class ProjectionStoreSettings(Section):
     """One target of projections; Postgres without a `dsn` is the database of the log."""
 
     backend: Backend = "postgres"

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from streams.settings.fields import Section, Text
 
 
-class SchemaRegistry(Section):
+class SchemaRegistrySettings(Section):
     """Where schema ids come from; without a path, the schemas shipped with the program."""
 
     backend: Literal["file", "db", "external"] = "file"
@@ -28,6 +28,6 @@ class Serialization(Section):
 
     envelope_format: Literal["canonical-json"] = "canonical-json"
     tabular_payload_format: Literal["arrow-ipc-stream"] = "arrow-ipc-stream"
-    schema_registry: SchemaRegistry = SchemaRegistry()
+    schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     compression: Literal["zstd", "lz4", "none"] = "zstd"
     timezone: Literal["UTC"] = "UTC"

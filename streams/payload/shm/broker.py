@@ -38,7 +38,7 @@ _RENEW_S, _RESERVED_S = 2.0, 10.0
 
 
 @dataclass(slots=True)
-class Kept:
+class HeldRegion:
     """One region: its descriptor, its size in memory, and until when it is kept."""
 
     number: int
@@ -46,25 +46,25 @@ class Kept:
     until: float
 
 
-class NoBroker(Refused):
+class ShmBrokerRefused(Refused):
     """There can be no broker here, or no second one."""
 
 
-class Broker:
+class ShmBroker:
     """Serves one socket until it is told to stop."""
 
     def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
         """Listen where the processes of `space` look for a broker.
 
         Raises:
-            NoBroker: this system has no sealed memory, a broker is there already, or the
-                place cannot be used.
+            ShmBrokerRefused: this system has no sealed memory, a broker is there already, or
+                the place cannot be used.
         """
         if not hasattr(os, "memfd_create"):
-            raise NoBroker("this system has no memfd; shared memory works without a broker")
+            raise ShmBrokerRefused("this system has no memfd; shared memory works without a broker")
         self._space, self._clock, self._counts = space, clock, counts
         self._budget = FileRegions(space, budget_bytes, clock, counts)
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, HeldRegion] = {}
         self._used, self._most = 0, _raise_file_limit() - _SPARE_FILES
         self._renew_at = float("-inf")
         self._selector = selectors.DefaultSelector()
@@ -167,7 +167,7 @@ class Broker:
         if not self._take_room(size):
             self._counts.events["exhausted"] += 1
             return b"full"
-        self._kept[name] = Kept(number, size, until)
+        self._kept[name] = HeldRegion(number, size, until)
         self._counts.events["written"] += 1
         return b"ok"
 
@@ -232,7 +232,7 @@ class Broker:
 def _listening(path: Path) -> socket.socket:
     """Listen at `path`, which a broker that was killed may have left behind."""
     with suppress(OSError), connected(path):
-        raise NoBroker(f"a broker listens at {path} already; a node needs one")
+        raise ShmBrokerRefused(f"a broker listens at {path} already; a node needs one")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     before = os.umask(0o177)
     try:
@@ -241,7 +241,9 @@ def _listening(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         why = f"a broker cannot listen at {path}: {error}"
-        raise NoBroker(f"{why}; set payload_store.cache.tier_15_path to another folder") from None
+        raise ShmBrokerRefused(
+            f"{why}; set payload_store.cache.tier_15_path to another folder"
+        ) from None
     finally:
         os.umask(before)
     listener.listen(64)

@@ -20,7 +20,7 @@ from streams.payload.shm.header import SIZE, Header
 from streams.payload.shm.region import NEW, NotHere, attach, fill, made, pages_of, renamed
 from streams.payload.shm.space import Space
 from streams.payload.tiers.counts import TierCounts
-from streams.payload.tiers.disk_quota import Account, Ledger, on_pages
+from streams.payload.tiers.disk_quota import Account, DiskQuota, on_pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class FileRegions:
     def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
         self._space, self._folder, self._prefix = space, space.folder, space.prefix
         self._budget, self._clock, self._counts = budget_bytes, clock, counts
-        self._ledger = Ledger(
+        self._quota = DiskQuota(
             space.ledger,
             lambda: sum(on_pages(found.st_size) for _, found in self._regions(self._prefix)),
         )
@@ -92,7 +92,7 @@ class FileRegions:
 
         What is in use is counted anew.
         """
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             removed = self._recount(account) + self._remove_forgotten()
             self._counts.events["sweeps"] += 1
             self._counts.events["swept"] += removed
@@ -107,7 +107,7 @@ class FileRegions:
         self._remove(
             [name for name, until in self._own.items() if not self._is_extended(name, until)]
         )
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             if not account.used:
                 self._space.ledger.unlink()  # whoever comes next makes it anew
 
@@ -120,7 +120,7 @@ class FileRegions:
             OSError: the ledger is held by somebody else, or the folder cannot be written.
         """
         path = self._folder / self._space.reserve
-        with self._ledger.hold() as account:
+        with self._quota.hold() as account:
             more = on_pages(size) - pages_of(path)
             if more > 0 and not self._has_room(account, more):
                 return False
@@ -136,14 +136,14 @@ class FileRegions:
     @property
     def bytes_in_use(self) -> int:
         """What all processes of the node have in regions; what it was, where that is unknown."""
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             self._in_use = account.used
         return self._in_use
 
     def _share(self, name: str, header: Header, data: bytes, until: float) -> bool:
         size, path = SIZE + len(data), self._folder / name
         passing = self._folder / f"{self._prefix}new-{os.getpid()}-{next(_turns)}"
-        with self._ledger.hold() as account:
+        with self._quota.hold() as account:
             if self._is_there(path, size, until):
                 self._counts.events["shared"] += 1
                 return True
@@ -162,7 +162,7 @@ class FileRegions:
         if not at_once:
             try:
                 fill(number, header, data, until)
-                with self._ledger.hold() as account:
+                with self._quota.hold() as account:
                     account.used -= renamed(passing, path)
             except BaseException:
                 self._remove([passing.name])
@@ -240,7 +240,7 @@ class FileRegions:
 
     def _remove(self, names: list[str], now: float | None = None) -> None:
         """Remove regions; with `now`, those only that nobody gave more time."""
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             for name in names:
                 path = self._folder / name
                 try:

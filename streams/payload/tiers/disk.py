@@ -20,21 +20,23 @@ from streams.events.model import PayloadRef
 from streams.payload.content import check, key_of
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.tiers.counts import TierCounts
-from streams.payload.tiers.disk_quota import Account, Ledger, on_pages
+from streams.payload.tiers.disk_quota import Account, DiskQuota, on_pages
 
 _log = logging.getLogger(__name__)
 _UNFINISHED_S = 3600.0
 
 
-class Draft:
+class PartialFile:
     """A copy that is being written: as long as it will be from the first, found when it is whole.
 
     So whoever counts the folder counts it, and gives back only what is still there.
     """
 
-    def __init__(self, path: Path, size: int, ledger: Ledger, refused: Callable[[], None]) -> None:
+    def __init__(
+        self, path: Path, size: int, quota: DiskQuota, refused: Callable[[], None]
+    ) -> None:
         self._path, self._size, self._left = path, size, size
-        self._ledger, self._refused = ledger, refused
+        self._quota, self._refused = quota, refused
         self._unfinished = path.with_name(f"{path.name}.{uuid4().hex}.new")
         self._file: BinaryIO | None = self._unfinished.open("xb")
         try:
@@ -60,7 +62,7 @@ class Draft:
         try:
             if self._file is not None:
                 self._file.close()
-                with self._ledger.hold() as account:
+                with self._quota.hold() as account:
                     replaced = self._path.stat().st_size if self._path.exists() else 0
                     self._unfinished.rename(self._path)
                     account.used -= on_pages(replaced)
@@ -77,7 +79,7 @@ class Draft:
         self._file = None
         self._refused()
         try:
-            with self._ledger.hold() as account:
+            with self._quota.hold() as account:
                 self._unfinished.unlink()
                 account.used -= on_pages(self._size)
         except OSError:
@@ -90,7 +92,7 @@ class DiskCache:
 
     def __init__(self, folder: Path, max_bytes: int, counts: TierCounts) -> None:
         self._folder, self._max_bytes, self._counts = folder, max_bytes, counts
-        self._ledger = Ledger(
+        self._quota = DiskQuota(
             folder / "ledger", lambda: sum(size for _, size, _ in self._files()), wait_s=1.0
         )
         self._in_use = 0
@@ -143,7 +145,7 @@ class DiskCache:
             draft.write(data)
             draft.keep()
 
-    def draft(self, ref: PayloadRef) -> Draft | None:
+    def draft(self, ref: PayloadRef) -> PartialFile | None:
         """Make room for a copy that comes in pieces; None: it is there, or there is no room.
 
         One payload may not push out most of the others, so large ones are not kept.
@@ -153,13 +155,13 @@ class DiskCache:
             return None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._ledger.hold() as account:
+            with self._quota.hold() as account:
                 if path.exists():
                     return None
                 if not self._make_room(account, size):
                     self._refuse()
                     return None
-                draft = Draft(path, ref.byte_length, self._ledger, self._refuse)
+                draft = PartialFile(path, ref.byte_length, self._quota, self._refuse)
                 account.used += size
             return draft
         except OSError as error:
@@ -173,7 +175,7 @@ class DiskCache:
     def drop(self, ref: PayloadRef) -> None:
         """Remove the copy, if there is one."""
         path = self._path(ref)
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             size = on_pages(path.stat().st_size)
             path.unlink()
             account.used -= size
@@ -181,13 +183,13 @@ class DiskCache:
     @property
     def bytes_in_use(self) -> int:
         """What all processes of the node keep here; what it was, where nobody can look now."""
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             self._in_use = account.used
         return self._in_use
 
     def recount(self) -> None:
         """Count what is there, as a crash may have left another number; make it fit the bound."""
-        with suppress(OSError), self._ledger.hold() as account:
+        with suppress(OSError), self._quota.hold() as account:
             self._evict(account, self._max_bytes)
 
     def _make_room(self, account: Account, size: int) -> bool:

@@ -23,7 +23,7 @@ _PAUSE_S = 0.001
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class LedgerBusy(OSError):
+class QuotaBusy(OSError):
     """Another process holds the ledger and does not let go: do without what it guards."""
 
 
@@ -34,7 +34,7 @@ class Account:
     used: int
 
 
-class Ledger:
+class DiskQuota:
     """Lets one process at a time change a folder whose size is bounded."""
 
     def __init__(self, path: Path, count: Callable[[], int], *, wait_s: float = 0.02) -> None:
@@ -47,11 +47,11 @@ class Ledger:
         """Hold the lock, with the account as it stands.
 
         Raises:
-            LedgerBusy: somebody else held it too long.
+            QuotaBusy: somebody else held it too long.
             OSError: there is no such file and it cannot be made.
         """
         if not self._threads.acquire(timeout=self._wait_s):
-            raise LedgerBusy(f"{self._path} is locked by another thread")
+            raise QuotaBusy(f"{self._path} is locked by another thread")
         try:
             number = self._locked()
             try:
@@ -86,7 +86,7 @@ class Ledger:
                 raise
             os.close(number)
             if time.monotonic() >= deadline:
-                raise LedgerBusy(f"{self._path} is locked by another process")
+                raise QuotaBusy(f"{self._path} is locked by another process")
             time.sleep(_PAUSE_S)
 
 

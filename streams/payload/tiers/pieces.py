@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from streams.events.model import PayloadRef
 from streams.payload.content import check
-from streams.payload.tiers.disk import Draft
+from streams.payload.tiers.disk import PartialFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ def cut(found: bytes | pa.Buffer) -> Iterator[bytes]:
 
 
 async def kept(
-    pieces: AsyncIterator[bytes], begin: Callable[[], Draft | None]
+    pieces: AsyncIterator[bytes], begin: Callable[[], PartialFile | None]
 ) -> AsyncGenerator[bytes, None]:
     """Yield what comes from the store; at its end, which is checked there, the draft is whole.
 

@@ -26,7 +26,7 @@ from streams.payload.port import ARROW, Compression, PayloadStore, Scope
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
 from streams.payload.tiers.counts import Tier, TierCounts, TierSnapshot
-from streams.payload.tiers.disk import DiskCache, Draft
+from streams.payload.tiers.disk import DiskCache, PartialFile
 from streams.payload.tiers.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
 from streams.payload.tiers.process_cache import ByteLru
 
@@ -250,7 +250,7 @@ class TieredPayloads:
             self._memory.put(key, data)
         return data
 
-    def _draft(self, ref: PayloadRef) -> Draft | None:
+    def _draft(self, ref: PayloadRef) -> PartialFile | None:
         return None if self._disk is None else self._disk.draft(ref)
 
 

@@ -25,7 +25,7 @@ from streams.results.copies.port import Copies
 from streams.results.reference import Reference
 from streams.settings import Settings
 from streams.settings.payload_store import PayloadConnection, ResultStores
-from streams.settings.payload_store import PayloadStore as Chosen
+from streams.settings.payload_store import PayloadStoreSettings as Chosen
 from streams.worker.attempt.input import Documents
 from tests.support.api.server import open_stand
 from tests.support.log.databases import dsn

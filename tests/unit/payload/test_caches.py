@@ -11,7 +11,7 @@ from streams.payload.content import describe
 from streams.payload.port import JSON
 from streams.payload.tiers.counts import TierCounts
 from streams.payload.tiers.disk import DiskCache, open_disk_cache
-from streams.payload.tiers.disk_quota import Ledger
+from streams.payload.tiers.disk_quota import DiskQuota
 from streams.payload.tiers.process_cache import ENTRY_BYTES, ByteLru
 from tests.support.payload.tiers import ACME
 
@@ -140,7 +140,7 @@ def test_what_is_in_use_is_what_was_known_last_while_somebody_holds_the_ledger(
     cache = DiskCache(tmp_path, 1 << 20, TierCounts())
     cache.put(*payload(1))
     assert cache.bytes_in_use == 4096
-    with Ledger(tmp_path / "ledger", lambda: 0).hold():
+    with DiskQuota(tmp_path / "ledger", lambda: 0).hold():
         assert cache.bytes_in_use == 4096
 
 
@@ -151,11 +151,11 @@ def test_a_disk_that_cannot_be_used_is_done_without(tmp_path: Path) -> None:
 
 
 def test_threads_share_a_ledger_without_losing_a_byte(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger", lambda: 0, wait_s=60)
+    quota = DiskQuota(tmp_path / "ledger", lambda: 0, wait_s=60)
 
     def add() -> None:
         for _ in range(100):
-            with ledger.hold() as account:
+            with quota.hold() as account:
                 account.used += 1
 
     threads = [threading.Thread(target=add) for _ in range(4)]
@@ -163,5 +163,5 @@ def test_threads_share_a_ledger_without_losing_a_byte(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    with ledger.hold() as account:
+    with quota.hold() as account:
         assert account.used == 400

@@ -22,7 +22,7 @@ from streams.payload.arrow.rows import decode_rows
 from streams.payload.content import describe
 from streams.payload.port import ARROW
 from streams.payload.shm import memfd
-from streams.payload.shm.broker import Broker, NoBroker
+from streams.payload.shm.broker import ShmBroker, ShmBrokerRefused
 from streams.payload.shm.header import Header
 from streams.payload.shm.memfd import is_sealed, sealed_memory
 from streams.payload.shm.node import SharedMemory
@@ -51,7 +51,9 @@ def broker(folder: Path, clock: SettableClock) -> Iterator[Callable[[], None]]:
     """Run a broker; yield what ends it before its time."""
     stop = threading.Event()
     thread = threading.Thread(
-        target=Broker(space(folder), BUDGET, clock, TierCounts()).serve, args=(stop,), daemon=True
+        target=ShmBroker(space(folder), BUDGET, clock, TierCounts()).serve,
+        args=(stop,),
+        daemon=True,
     )
     thread.start()
 
@@ -169,8 +171,8 @@ def test_what_is_not_sealed_is_not_kept(folder: Path, clock: SettableClock) -> N
 def test_there_is_one_broker_and_what_a_dead_one_left_is_no_hindrance(
     folder: Path, clock: SettableClock
 ) -> None:
-    with broker(folder, clock), pytest.raises(NoBroker, match="already"):
-        Broker(space(folder), BUDGET, clock, TierCounts())
+    with broker(folder, clock), pytest.raises(ShmBrokerRefused, match="already"):
+        ShmBroker(space(folder), BUDGET, clock, TierCounts())
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
         left.bind(str(space(folder).socket))
     with broker(folder, clock):
@@ -201,7 +203,7 @@ def test_files_and_sealed_memory_have_one_budget(folder: Path, clock: SettableCl
 
 
 def test_what_a_killed_broker_kept_is_counted_no_more(folder: Path, clock: SettableClock) -> None:
-    dead = Broker(space(folder), BUDGET, clock, TierCounts())
+    dead = ShmBroker(space(folder), BUDGET, clock, TierCounts())
     dead._budget.reserve(60 * 4096, clock.now().timestamp() + 10)
     dead._listener.close()
     filing = shared_memory(folder, clock=clock, budget_bytes=BUDGET)
@@ -334,15 +336,15 @@ def test_a_broker_keeps_no_descriptor_it_was_not_asked_to(
 
 def test_where_a_broker_cannot_listen_it_says_so(folder: Path, clock: SettableClock) -> None:
     space(folder).socket.mkdir()
-    with pytest.raises(NoBroker, match=r"cannot listen at .*tier_15_path"):
-        Broker(space(folder), BUDGET, clock, TierCounts())
+    with pytest.raises(ShmBrokerRefused, match=r"cannot listen at .*tier_15_path"):
+        ShmBroker(space(folder), BUDGET, clock, TierCounts())
 
 
 def test_a_broker_keeps_nothing_that_is_no_longer_counted(
     folder: Path, clock: SettableClock
 ) -> None:
     """A broker that stood still for long finds its room taken when it goes on."""
-    made = Broker(space(folder), BUDGET, clock, TierCounts())
+    made = ShmBroker(space(folder), BUDGET, clock, TierCounts())
     try:
         number = sealed_memory(Header(1, bytes(32)), bytes(20 * 4096))
         until = clock.now().timestamp() + LIFE_S
