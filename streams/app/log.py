@@ -53,7 +53,11 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
         ClockSkew: this machine's clock is too far off.
     """
     database = settings.event_store.canonical_connection
-    async with open_registry(settings) as registry, open_pool(database.dsn("append")) as pool:
+    limits = settings.runtime
+    async with (
+        open_registry(settings) as registry,
+        open_pool(database.dsn("append"), limit_s=limits.call_limit_s) as pool,
+    ):
         codec = await Codec.open(registry)
         holder = f"{settings.runtime.node_id}/{os.getpid()}/{uuid4().hex}"
         async with hold_worker_id(pool, SystemClock(), holder) as lease:
@@ -64,6 +68,7 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
                 take_ids=ids.take,
                 producer=producer(settings, role),
                 lanes=lanes,
+                patience_s=limits.append_limit_s,
             ) as appender:
                 store = PostgresEventStore(appender, pool, codec)
                 yield Log(store, ids, codec, pool, appender.sealer)
@@ -100,7 +105,11 @@ async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
     """Open the registry that the settings name."""
     chosen = settings.serialization.schema_registry
     if chosen.backend == "db":
-        async with open_pool(settings.event_store.canonical_connection.dsn("append")) as pool:
+        dsn, limit_s = (
+            settings.event_store.canonical_connection.dsn("append"),
+            settings.runtime.call_limit_s,
+        )
+        async with open_pool(dsn, limit_s=limit_s) as pool:
             yield DatabaseRegistry(pool)
     elif chosen.backend == "external":
         assert chosen.url is not None
@@ -111,8 +120,8 @@ async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
 
 
 @asynccontextmanager
-async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
-    """Open a small pool of connections.
+async def open_pool(dsn: str, *, limit_s: float = CALL_LIMIT_S) -> AsyncIterator[asyncpg.Pool]:
+    """Open a small pool of connections; a statement is answered within `limit_s`, or fails.
 
     Raises:
         LogUnavailable: Postgres cannot be reached.
@@ -123,8 +132,8 @@ async def open_pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
             dsn,
             min_size=1,
             max_size=2,
-            timeout=10,
-            command_timeout=CALL_LIMIT_S,
+            timeout=min(10, limit_s),
+            command_timeout=limit_s,
             connection_class=BoundedConnection,
         )
     async with pool:

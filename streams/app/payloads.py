@@ -56,8 +56,9 @@ async def open_copies(
     rows = DuckdbTier(folder / "results.duckdb", clock, chosen.duckdb_mb * MB)
     disk = Path(chosen.disk_path) if chosen.disk_path else folder / "results"
     volume = Path(chosen.pvc_path) if chosen.pvc_path else folder / "volume"
+    bootstrap = settings.event_store.connection.url
     is_volume = chosen.pvc_path is not None
-    async with KafkaTier(settings.event_store.connection.url, clock) as kv:
+    async with KafkaTier(bootstrap, clock, limit_s=settings.runtime.call_limit_s) as kv:
         try:
             copies = Copies(
                 {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from streams.errors import Unavailable
-from streams.kafka.clients import idempotent_producer, started
+from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
 from streams.kafka.feed.port import Record
+from streams.retry import CALL_LIMIT_S
 
 TOPIC = "noetl.dead-letters"
 MAX_REASON_BYTES = 4000
@@ -55,19 +56,21 @@ def headers(record: Record, reason: str, kind: str) -> Headers:
 class KafkaDeadLetters:
     """Publishes to the dead-letter topic; use it as an async context manager."""
 
-    def __init__(self, bootstrap: str, *, topic: str = TOPIC) -> None:
+    def __init__(
+        self, bootstrap: str, *, topic: str = TOPIC, limit_s: float = CALL_LIMIT_S
+    ) -> None:
         self._bootstrap, self._topic = bootstrap, topic
-        self._producer: Any = None
+        self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
 
     async def __aenter__(self) -> KafkaDeadLetters:
         try:
-            self._producer = await started(idempotent_producer(self._bootstrap))
+            await self._producer.open()
         except KafkaError as error:
             raise self._unavailable(error) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._producer.stop()
+        await self._producer.close()
 
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
         """Publish `record` with its `reason`, and return once it is durable."""
@@ -86,7 +89,7 @@ class KafkaDeadLetters:
     async def _send(self, key: bytes | None, value: bytes | None, made: Headers) -> None:
         if key is None and value is None:  # the driver sends no such record
             value, made = b"", [*made, (OURS + "value-was-null", b"true")]
-        await self._producer.send_and_wait(self._topic, value, key=key, headers=made)
+        await self._producer.send([OutgoingRecord(self._topic, key, value, tuple(made))])
 
     def _unavailable(self, error: KafkaError) -> DeadLettersUnavailable:
         return DeadLettersUnavailable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import (
     InvalidTopicError,
     KafkaError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
@@ -19,11 +21,15 @@ from aiokafka.errors import (
 
 from streams.errors import Refused, Unavailable
 from streams.events.model import Json
-from streams.kafka.clients import groupless_consumer, idempotent_producer, started
+from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
+from streams.kafka.clients import groupless_consumer
 from streams.kafka.names import NAMESPACE
+from streams.retry import CALL_LIMIT_S
 
 EXECUTION_HEADER = "execution-id"
 SEARCH_S = 30.0
+_MORE_S = 10.0
+"""A search ends after this much more at the latest, whatever the broker does."""
 CLOCKS_APART = timedelta(minutes=1)
 """A record's time is by its writer's clock, which may be behind the log's."""
 _HOPELESS = (
@@ -69,20 +75,20 @@ class Replies(Protocol):
 class KafkaReplies:
     """Replies on Kafka topics that belong to others; use it as an async context manager."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, limit_s: float = CALL_LIMIT_S) -> None:
         self._bootstrap = bootstrap
         self._known: set[str] = set()
-        self._producer: Any = None
+        self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
 
     async def __aenter__(self) -> KafkaReplies:
         try:
-            self._producer = await started(idempotent_producer(self._bootstrap))
+            await self._producer.open()
         except KafkaError as error:
             raise ReplyUnavailable(f"{self._bootstrap}: {error!r}; is Kafka up?") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._producer.stop()
+        await self._producer.close()
 
     async def send(
         self,
@@ -95,16 +101,19 @@ class KafkaReplies:
     ) -> None:
         """Publish `body` and return once it is durable."""
         refuse_own(reply_to)
+        record = OutgoingRecord(
+            reply_to,
+            str(execution_id).encode(),
+            orjson.dumps(body),
+            ((EXECUTION_HEADER, str(execution_id).encode()),),
+        )
         try:
             await self._must_exist(reply_to)
-            if maybe_sent and await self._is_there(reply_to, execution_id, since):
+            # One that is under way may be on the topic after we looked, so it is waited for.
+            looks = maybe_sent and not self._producer.is_under_way(record)
+            if looks and await self._is_there(reply_to, execution_id, since):
                 return
-            await self._producer.send_and_wait(
-                reply_to,
-                orjson.dumps(body),
-                key=str(execution_id).encode(),
-                headers=[(EXECUTION_HEADER, str(execution_id).encode())],
-            )
+            await self._producer.send([record])
         except _HOPELESS as error:
             raise ReplyRefused(
                 f"execution {execution_id}: its reply cannot be sent to {reply_to}: {error!r}; "
@@ -122,7 +131,7 @@ class KafkaReplies:
             self._known.add(topic)
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
-        there = await self._producer.client.fetch_all_metadata()
+        there = await self._producer.metadata()
         numbers = there.partitions_for_topic(topic)
         if not numbers:
             raise UnknownTopicOrPartitionError(topic)
@@ -131,9 +140,12 @@ class KafkaReplies:
     async def _is_there(self, topic: str, execution_id: int, since: datetime | None) -> bool:
         places = await self._partitions(topic)
         consumer = groupless_consumer(self._bootstrap)
-        await consumer.start()
         try:
-            return await _found(consumer, places, str(execution_id).encode(), since)
+            async with asyncio.timeout(SEARCH_S + _MORE_S):
+                await consumer.start()
+                return await _found(consumer, places, str(execution_id).encode(), since)
+        except TimeoutError:
+            raise KafkaTimeoutError(f"{topic} could not be searched in time") from None
         finally:
             await consumer.stop()
 

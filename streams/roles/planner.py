@@ -36,12 +36,13 @@ async def run(
 ) -> None:
     """Plan until `stop` is set."""
     bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
+    limit_s = settings.runtime.call_limit_s
     async with (
         open_log(settings, role="planner", lanes=1) as log,
         open_payloads(settings) as payloads,
-        KafkaWorkQueue(bootstrap) as queue,
-        KafkaReplies(bootstrap) as replies,
-        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaWorkQueue(bootstrap, limit_s=limit_s) as queue,
+        KafkaReplies(bootstrap, limit_s=limit_s) as replies,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
     ):
         with closing(PlanTables(folder / "plans")) as tables:
             shell = Shell("planner", folder)
@@ -64,7 +65,9 @@ async def run(
                     await dead_letters.put(record, "ended the planner too often", kind="planner")
                     await intake.suspend(record)
 
-                attach_planner(shell, feed, intake, set_aside=set_aside)
+                attach_planner(
+                    shell, feed, intake, set_aside=set_aside, stall_s=settings.runtime.stall_seconds
+                )
                 await shell.run(stop, ready)
 
 

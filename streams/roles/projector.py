@@ -34,17 +34,18 @@ async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Project until told to stop. It never appends, so it opens the log for reading only."""
-    bootstrap, shard_id = settings.event_store.connection.url, settings.runtime.shard_id
-    topics = [event_topic(root) for root in ROOTS]
+    bootstrap, runtime = settings.event_store.connection.url, settings.runtime
+    dsn, limit_s = settings.event_store.canonical_connection.dsn("project"), runtime.call_limit_s
+    name, topics = runtime.shard_id, [event_topic(root) for root in ROOTS]
     topic_ids = KafkaTopicIds(bootstrap, SystemClock())
     async with (
         open_registry(settings) as registry,
-        open_pool(settings.event_store.canonical_connection.dsn("project")) as pool,
+        open_pool(dsn, limit_s=limit_s) as pool,
         open_tiers(settings, consumer="projector") as payloads,
         writing_tier_stats(payloads, role_folder(settings, data)),
-        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
         KafkaFeed(
-            bootstrap, topics, group=GROUP, instance=shard_id, gather_s=GATHER_S, max_records=2000
+            bootstrap, topics, group=GROUP, instance=name, gather_s=GATHER_S, max_records=2000
         ) as feed,
     ):
         codec = await Codec.open(registry)
@@ -60,11 +61,11 @@ async def run(
             PostgresEventStore(None, pool, codec),
             PostgresProjections(pool),
             codec,
-            shard_id=shard_id,
+            shard_id=name,
             topic_ids={topic: await topic_ids.topic_id(topic) for topic in topics},
             set_aside=poison,
             outputs=Outputs(payloads),
         )
         shell = Shell("projector", role_folder(settings, data))
-        shell.attach(feed, projector.handle, set_aside=set_aside)
+        shell.attach(feed, projector.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
         await shell.run(stop, ready)

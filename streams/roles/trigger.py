@@ -34,7 +34,7 @@ async def run(
         open_log(settings, role="triggers", lanes=1) as log,
         open_payloads(settings) as payloads,
         open_registry(settings) as registry,
-        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=runtime.call_limit_s) as dead_letters,
         KafkaFeed(bootstrap, [TOPIC], group=GROUP, instance=runtime.shard_id) as feed,
     ):
         who = producer(settings, "triggers")
@@ -61,5 +61,6 @@ async def run(
             await trigger.set_aside(record, "it ended the trigger process too often")
 
         shell = Shell("trigger", role_folder(settings, data))
-        shell.attach(feed, trigger.take, set_aside=set_aside)
+        stall_s = runtime.stall_seconds
+        shell.attach(feed, trigger.take, set_aside=set_aside, stall_s=stall_s)
         await shell.run(stop, ready)

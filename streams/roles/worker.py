@@ -48,6 +48,7 @@ async def run(
     bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
     # Another name in each life: a claim is this process's for as long as it lives.
     name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
+    limit_s = settings.runtime.call_limit_s
     async with (
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
@@ -55,7 +56,7 @@ async def run(
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, folder) as copies,
         writing_tier_stats(payloads, folder, copies),
-        KafkaDeadLetters(bootstrap) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
         open_tools(_tool_environment(settings, data, log, payloads, credentials)) as tools,
         KafkaFeed(
             bootstrap,
@@ -81,7 +82,15 @@ async def run(
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
         shell = Shell("worker", folder)
-        attach_worker(shell, feed, worker, lives=lives, name=name, set_aside=set_aside)
+        attach_worker(
+            shell,
+            feed,
+            worker,
+            lives=lives,
+            name=name,
+            set_aside=set_aside,
+            stall_s=settings.runtime.stall_seconds,
+        )
         try:
             await shell.run(stop, ready)
         finally:

@@ -39,7 +39,19 @@ class Runtime(Section):
     node_id: Segment = Field(default_factory=socket.gethostname)
     # Stable across restarts, because it is also the Kafka group.instance.id.
     shard_id: Segment = "local-0"
+    # A process that has work and makes no progress for this long ends, to begin again.
+    stall_seconds: Positive = 60
     scheduler: Scheduler = Scheduler()
+
+    @property
+    def call_limit_s(self) -> float:
+        """How long a call may go unanswered: less than a stall, so that it is never one."""
+        return self.stall_seconds / 3
+
+    @property
+    def append_limit_s(self) -> float:
+        """How long an append or a request to the payload store may take, with its retries."""
+        return self.stall_seconds / 2
 
 
 class Connect(Section):

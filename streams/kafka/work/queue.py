@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from aiokafka.admin import NewTopic
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError, for_code
 
 from streams.errors import Unavailable
-from streams.kafka.clients import async_admin, idempotent_producer, started
+from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
+from streams.kafka.clients import async_admin
 from streams.kafka.names import work_topic
 from streams.kafka.work.item import WorkItem
+from streams.retry import CALL_LIMIT_S
 
 _MODEL = work_topic("default")
 """A pool that nobody declared gets a topic like this one."""
@@ -25,20 +26,20 @@ class WorkUnavailable(Unavailable):
 class KafkaWorkQueue:
     """Publishes in one go and returns when all is durable; an async context manager."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._producer: Any = None
+    def __init__(self, bootstrap: str, *, limit_s: float = CALL_LIMIT_S) -> None:
+        self._bootstrap, self._limit_s = bootstrap, limit_s
+        self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
         self._known: set[str] = set()
 
     async def __aenter__(self) -> KafkaWorkQueue:
         try:
-            self._producer = await started(idempotent_producer(self._bootstrap))
+            await self._producer.open()
         except KafkaError as error:
             raise self._unavailable("cannot be reached", error) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._producer.stop()
+        await self._producer.close()
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
         """Publish all items and return once they are durable.
@@ -49,13 +50,7 @@ class KafkaWorkQueue:
         try:
             if missing := {work_topic(item.pool) for item in items} - self._known:
                 await self._make(missing)
-            sent = [
-                await self._producer.send(
-                    work_topic(item.pool), item.encode(), key=str(item.entity_id).encode()
-                )
-                for item in items
-            ]
-            await asyncio.gather(*sent)
+            await self._producer.send([_record(item) for item in items])
         except KafkaError as error:
             raise self._unavailable(f"did not take all of {len(items)} items", error) from error
 
@@ -64,9 +59,17 @@ class KafkaWorkQueue:
 
         Without one, an execution would wait for ever, and the planner with it.
         """
-        admin = async_admin(self._bootstrap)
-        await admin.start()
         try:
+            async with asyncio.timeout(self._limit_s):
+                await self._create(topics)
+        except TimeoutError:
+            raise KafkaTimeoutError(f"no answer within {self._limit_s:g} s") from None
+        self._known |= topics
+
+    async def _create(self, topics: set[str]) -> None:
+        admin = async_admin(self._bootstrap)
+        try:
+            await admin.start()
             there = set(await admin.list_topics())
             if new := sorted(topics - there):
                 (model,) = await admin.describe_topics([_MODEL])
@@ -79,10 +82,13 @@ class KafkaWorkQueue:
                         raise error(f"topics {', '.join(new)}")
         finally:
             await admin.close()
-        self._known |= topics
 
     def _unavailable(self, what: str, error: KafkaError) -> WorkUnavailable:
         return WorkUnavailable(
             f"{self._bootstrap}: {what}: {error!r}; see that Kafka is up (`streams status`) and "
             "has the pool's topic (`streams topics plan`), then publish again"
         )
+
+
+def _record(item: WorkItem) -> OutgoingRecord:
+    return OutgoingRecord(work_topic(item.pool), str(item.entity_id).encode(), item.encode())

@@ -14,15 +14,18 @@ from streams.settings.payload_store import PayloadConnection
 if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
 
-_ONLY_HTTP: ClientConfig = {"allow_http": True}
-_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+LIMIT_S = 30.0
+"""How long a request may take, with the bytes it moves: a paused server never answers."""
+_CONNECT_S = 5.0
 _NO_KEYS = (
     "no keys for the object store: set payload_store.connection.access_key and secret_key, or "
     "give this machine keys that boto3 finds"
 )
 
 
-def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore:
+def s3_bucket(
+    place: PayloadConnection, *, encrypt: bool = False, limit_s: float = LIMIT_S
+) -> ObjectStore:
     """Open a bucket of S3, or of a server that speaks it; boto3 finds keys that are not given.
 
     Raises:
@@ -45,17 +48,20 @@ def s3_bucket(place: PayloadConnection, *, encrypt: bool = False) -> ObjectStore
             place.bucket,
             config=config,
             credential_provider=keys,
-            client_options=_client(place),
-            retry_config=_RETRIES,
+            client_options=_client(place, limit_s),
+            retry_config=_retries(limit_s),
         )
     config["access_key_id"] = place.access_key.get_secret_value()
     config["secret_access_key"] = place.secret_key.get_secret_value()
     return S3Store(
-        place.bucket, config=config, client_options=_client(place), retry_config=_RETRIES
+        place.bucket,
+        config=config,
+        client_options=_client(place, limit_s),
+        retry_config=_retries(limit_s),
     )
 
 
-def gcs_bucket(place: PayloadConnection) -> ObjectStore:
+def gcs_bucket(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> ObjectStore:
     """Open a bucket of Google Cloud Storage.
 
     `secret_key` is a service account's key as JSON; without it, the machine's own credentials
@@ -67,12 +73,17 @@ def gcs_bucket(place: PayloadConnection) -> ObjectStore:
     if place.secret_key is not None:
         config["service_account_key"] = place.secret_key.get_secret_value()
     try:
-        return GCSStore(place.bucket, config=config, client_options=_client(place))
+        return GCSStore(
+            place.bucket,
+            config=config,
+            client_options=_client(place, limit_s),
+            retry_config=_retries(limit_s),
+        )
     except (BaseError, ValueError) as error:
         raise NoSuchBackend("gcs", str(error)) from error
 
 
-def azure_container(place: PayloadConnection) -> ObjectStore:
+def azure_container(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> ObjectStore:
     """Open a container of Azure Blob Storage: `access_key` is the account, `secret_key` its key.
 
     Without a key, the machine's own identity is used.
@@ -87,12 +98,27 @@ def azure_container(place: PayloadConnection) -> ObjectStore:
     if place.endpoint is not None:
         config["endpoint"] = place.endpoint.rstrip("/")
     try:
-        return AzureStore(place.bucket, config=config, client_options=_client(place))
+        return AzureStore(
+            place.bucket,
+            config=config,
+            client_options=_client(place, limit_s),
+            retry_config=_retries(limit_s),
+        )
     except (BaseError, ValueError) as error:
         raise NoSuchBackend("azure-blob", str(error)) from error
 
 
-def _client(place: PayloadConnection) -> ClientConfig:
-    """Speak without TLS only where the endpoint says so."""
-    plain = place.endpoint is not None and place.endpoint.startswith("http://")
-    return _ONLY_HTTP if plain else {}
+def _client(place: PayloadConnection, limit_s: float) -> ClientConfig:
+    """Bound every request; speak without TLS only where the endpoint says so."""
+    bounds: ClientConfig = {
+        "timeout": timedelta(seconds=limit_s),
+        "connect_timeout": timedelta(seconds=min(_CONNECT_S, limit_s)),
+    }
+    if place.endpoint is not None and place.endpoint.startswith("http://"):
+        bounds["allow_http"] = True
+    return bounds
+
+
+def _retries(limit_s: float) -> RetryConfig:
+    """Begin no retry after half the time: a request that was not answered is not repeated."""
+    return {"max_retries": 3, "retry_timeout": timedelta(seconds=limit_s / 2)}

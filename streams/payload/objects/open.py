@@ -36,12 +36,13 @@ async def open_shelves(settings: Settings) -> AsyncIterator[Shelves]:
         PayloadUnavailable: there are no keys to it.
     """
     chosen, place = settings.payload_store, settings.payload_store.connection
+    limit_s = settings.runtime.append_limit_s
     if chosen.backend == "local":
         assert place.path is not None
         yield LocalObjects(Path(place.path))
     elif chosen.backend == "gcs":
-        yield CloudObjects(gcs_bucket(place))
+        yield CloudObjects(gcs_bucket(place, limit_s=limit_s))
     elif chosen.backend == "azure-blob":
-        yield CloudObjects(azure_container(place))
+        yield CloudObjects(azure_container(place, limit_s=limit_s))
     else:
-        yield CloudObjects(s3_bucket(place, encrypt=chosen.encryption_at_rest))
+        yield CloudObjects(s3_bucket(place, encrypt=chosen.encryption_at_rest, limit_s=limit_s))

@@ -6,16 +6,17 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.clock import Clock
 from streams.events.model import PayloadRef
-from streams.kafka.clients import groupless_consumer, idempotent_producer, started
+from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
+from streams.kafka.clients import groupless_consumer
 from streams.payload.content import key_of
 from streams.results.copies.ends import Ends, end_of, milliseconds
 from streams.results.copies.memory import ROOM_BYTES, Recent
 from streams.results.copies.port import Copy, CopyFailed
+from streams.retry import CALL_LIMIT_S
 
 TOPIC = "noetl.results"
 _log = logging.getLogger(__name__)
@@ -34,14 +35,20 @@ class KafkaTier:
     """
 
     def __init__(
-        self, bootstrap: str, clock: Clock, *, topic: str = TOPIC, room_bytes: int = ROOM_BYTES
+        self,
+        bootstrap: str,
+        clock: Clock,
+        *,
+        topic: str = TOPIC,
+        room_bytes: int = ROOM_BYTES,
+        limit_s: float = CALL_LIMIT_S,
     ) -> None:
         self._bootstrap, self._clock, self._topic = bootstrap, clock, topic
         self._ends = Ends()
         self._gone: set[str] = set()
         """Deleted here, but the reader has not come to the tombstone yet."""
         self._table = Recent(room_bytes)
-        self._producer: AIOKafkaProducer | None = None
+        self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
         self._reading: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> KafkaTier:
@@ -51,8 +58,7 @@ class KafkaTier:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        if self._producer is not None:
-            await self._producer.stop()
+        await self._producer.close()
 
     async def put(self, copy: Copy) -> None:
         """Write a value."""
@@ -114,16 +120,12 @@ class KafkaTier:
         self, values: Mapping[str, bytes | None], headers: Sequence[tuple[str, bytes]] = ()
     ) -> None:
         try:
-            if self._producer is None:
-                self._producer = await started(idempotent_producer(self._bootstrap))
-            sent = [
-                await self._producer.send(
-                    self._topic, value, key=key.encode(), headers=list(headers)
-                )
+            records = [
+                OutgoingRecord(self._topic, key.encode(), value, tuple(headers))
                 for key, value in values.items()
             ]
-            await asyncio.gather(*sent)
-        except (KafkaError, OSError, TimeoutError) as error:
+            await self._producer.send(records)
+        except (KafkaError, OSError) as error:
             raise CopyFailed(f"topic {self._topic}: {error!r}") from error
 
     async def _read(self) -> None:
