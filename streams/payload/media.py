@@ -1,4 +1,4 @@
-"""Media types: which bytes are JSON, and how the others are told as text."""
+"""Media types: which bytes are JSON, and how the others are written as text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON values as one Arrow column, typed as deep as they agree.
 
 Objects are structs, lists are lists. Whole numbers and fractions together are float64 where
-each can be told by its value. What does not fit one type is JSON text, at its own depth and not
+each is recognized by its value. What does not fit one type is JSON text, at its own depth and not
 above it, and the field says so; so are objects without keys or with so many that they are data.
 """
 

@@ -52,12 +52,12 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
     if len(shapes) > 1 or is_twice or len(names) > MOST_COLUMNS:
         return _anew(parts)
     shape = b"values" if shapes == {True} else b"objects"
-    columns = [_column(name, [_piece(part, name) for part in parts]) for name in names]
+    columns = [_column(name, [_part(part, name) for part in parts]) for name in names]
     schema = pa.schema([field for field, _ in columns], metadata={ROWS: shape})
     return pa.table([column for _, column in columns], schema=schema)
 
 
-class _Piece:
+class _Part:
     """One column of one table, or the lack of it."""
 
     def __init__(self, field: pa.Field | None, column: pa.ChunkedArray | None, count: int) -> None:
@@ -68,7 +68,7 @@ class _Piece:
         nulls = count if column is None else column.null_count
         self.has_nulls = not self.is_missing and nulls > 0
         # A column of nulls only says nothing about its type.
-        self.told = None if field is None or nulls == count else _bare(field.type, marks)
+        self.typed = None if field is None or nulls == count else _bare(field.type, marks)
 
     def values(self) -> Sequence[object]:
         if self.field is None or self.column is None:
@@ -80,31 +80,31 @@ def _bare(kind: pa.DataType, marks: dict[bytes, bytes]) -> pa.Field:
     return pa.field("", kind, metadata=marks or None)
 
 
-def _piece(table: pa.Table, name: str) -> _Piece:
+def _part(table: pa.Table, name: str) -> _Part:
     index = table.schema.get_field_index(name)
     if index < 0:
-        return _Piece(None, None, table.num_rows)
-    return _Piece(table.schema.field(index), table.column(index), table.num_rows)
+        return _Part(None, None, table.num_rows)
+    return _Part(table.schema.field(index), table.column(index), table.num_rows)
 
 
-def _column(name: str, pieces: Sequence[_Piece]) -> tuple[pa.Field, pa.ChunkedArray]:
-    told = [piece.told for piece in pieces if piece.told is not None] or [_bare(pa.string(), {})]
+def _column(name: str, pieces: Sequence[_Part]) -> tuple[pa.Field, pa.ChunkedArray]:
+    types = [piece.typed for piece in pieces if piece.typed is not None] or [_bare(pa.string(), {})]
     missing = any(piece.is_missing for piece in pieces)
     nulls = any(piece.has_nulls for piece in pieces)
-    marks = dict(told[0].metadata or {})
+    marks = dict(types[0].metadata or {})
     is_clear = not nulls or not (missing or ENCODING in marks)
-    if is_clear and all(one.equals(told[0], check_metadata=True) for one in told):
+    if is_clear and all(one.equals(types[0], check_metadata=True) for one in types):
         if missing:
             marks[NULL] = b"missing"
-        field = pa.field(name, told[0].type, metadata=marks or None)
+        field = pa.field(name, types[0].type, metadata=marks or None)
         return field, pa.chunked_array(_chunks(pieces, field.type), field.type)
     array, given = _made([value for piece in pieces for value in piece.values()])
     return pa.field(name, array.type, metadata=given), pa.chunked_array([array])
 
 
-def _chunks(pieces: Sequence[_Piece], kind: pa.DataType) -> Iterator[pa.Array]:
+def _chunks(pieces: Sequence[_Part], kind: pa.DataType) -> Iterator[pa.Array]:
     for piece in pieces:
-        if piece.told is None:
+        if piece.typed is None:
             yield pa.nulls(piece.count, kind)
         else:
             assert piece.column is not None

@@ -51,7 +51,7 @@ class ShmBrokerRefused(Refused):
 
 
 class ShmBroker:
-    """Serves one socket until it is told to stop."""
+    """Serves one socket until it is stopped."""
 
     def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
         """Listen where the processes of `space` look for a broker.
