@@ -83,7 +83,7 @@ async def test_rows_are_exact_though_every_part_is_killed_twice_while_they_are_f
             await runtime.until(FRAMES_ARE_OPEN_OR_ALL_IS_OVER, started[-1])
             logger.info("%s was killed and back after %.1f s", name, await runtime.kill(name))
         ended = [await runtime.finish(execution_id) for execution_id in started]
-        judged = [await runtime.judge(mock, f"killed_{n}") for n in range(len(started))]
+        judged = [await runtime.check_rows(mock, f"killed_{n}") for n in range(len(started))]
 
     assert [one.status for one in ended] == ["COMPLETED"] * len(started)
     assert judged == [RowCheck(expected=ROWS, saved=ROWS)] * len(started)

@@ -31,7 +31,7 @@ def run(database: Settings, monkeypatch: pytest.MonkeyPatch) -> Any:
     runtime = database.runtime.model_copy(update={"tenant_id": "acme", "organization_id": "care"})
     own = database.model_copy(update={"runtime": runtime})
     for module in ("execution", "steering"):
-        monkeypatch.setattr(f"streams.cli.{module}._settings", lambda file, data: own)
+        monkeypatch.setattr(f"streams.cli.{module}.settings_of", lambda file, data: own)
 
     async def call(*arguments: str) -> Result:
         import asyncio
