@@ -16,6 +16,7 @@ from streams.cli.mirror_output import (
     print_change,
     print_progress,
     readings_json,
+    verdict_json,
     words_of,
 )
 from streams.cli.options import SECONDS, settings_options
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from streams.mirror.alarms import Alarm, Limits
     from streams.mirror.hanging import Hanging
     from streams.mirror.readings import Readings
-    from streams.mirror.tally import MirrorVerdict
     from streams.settings import Settings
 
 
@@ -73,7 +73,7 @@ def check(
     verdict = asyncio.run(verify(settings, no_progress)) if deep and not alarms else None
     if as_json:
         ok = not alarms and (verdict is None or verdict.is_clean)
-        counts = {} if verdict is None else _counts(verdict)
+        counts = {} if verdict is None else verdict_json(verdict)
         print_json({"ok": ok, "alarms": [alarm_json(alarm) for alarm in alarms], **counts})
     else:
         for alarm in alarms:
@@ -235,14 +235,6 @@ def rebuild(
     else:
         proof = ", every one compared with the log" if done.verdict else ""
         click.echo(f"{done.events_count:,} events mirrored in {done.seconds:.1f} s{proof}")
-
-
-def _counts(verdict: MirrorVerdict) -> dict[str, int]:
-    return {
-        "events": verdict.events_count,
-        "lost": verdict.lost_count,
-        "doubled": verdict.doubled_count,
-    }
 
 
 async def _look(settings: Settings, limits: Limits) -> tuple[tuple[Alarm, ...], Readings]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streams.mirror.alarms import Alarm
     from streams.mirror.readings import Readings
     from streams.mirror.refill import Progress
+    from streams.mirror.tally import MirrorVerdict
     from streams.mirror.watch import AlarmChange
 
 
@@ -82,3 +83,12 @@ def print_progress(progress: Progress) -> None:
 
 def no_progress(_: Progress) -> None:
     """Print nothing."""
+
+
+def verdict_json(verdict: MirrorVerdict) -> dict[str, int]:
+    """Return the counts of a comparison as `streams mirror check --json` prints them."""
+    return {
+        "events": verdict.events_count,
+        "lost": verdict.lost_count,
+        "doubled": verdict.doubled_count,
+    }

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streams.cli.options import json_option
 from streams.cli.output import print_json
+
+if TYPE_CHECKING:
+    from streams.dev.bench.prove import MeasuredClaim
 
 
 @click.command()
@@ -37,12 +42,7 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
         names = "; ".join(claim.name for claim in claims())
         raise click.BadParameter(f"no claim has {only!r} in its name: {names}", param_hint="--only")
     if dry_run:
-        if as_json:
-            planned = [{"claim": claim.name, "how": claim.how} for claim in wanted]
-            print_json({"claims": planned})
-        else:
-            for claim in wanted:
-                click.echo(f"{claim.name}: {claim.how}")
+        _print_plan(wanted, as_json)
         return
     proofs = []
     for proof in measure(wanted, lambda line: click.echo(line, err=True)):
@@ -58,3 +58,11 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
         click.echo(f"wrote {out}")
     if not all(proof.holds for proof in proofs):
         sys.exit(1)
+
+
+def _print_plan(wanted: Sequence[MeasuredClaim], as_json: bool) -> None:
+    if as_json:
+        print_json({"claims": [{"claim": claim.name, "how": claim.how} for claim in wanted]})
+        return
+    for claim in wanted:
+        click.echo(f"{claim.name}: {claim.how}")

@@ -7,7 +7,7 @@ from typing import Any
 
 COUNTS = ("total", "completed", "failed", "frames")
 """Counts in a loop's result."""
-IN_EVENT: Mapping[str, Any] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
+IN_EVENT: Mapping[str, object] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
 """The names of the reference of a result with `spec.result` that is in its event."""
 _OF_REFERENCE = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
 _INSIDE = frozenset(("ref", "_ref", "tasks"))
@@ -22,20 +22,20 @@ ASKED_BYTES = 16 * 2**20
 """In data of up to this size a key is looked for that is usually the name of something else."""
 
 
-class _Named(dict[str, Any]):
+class _Named(dict[str, object]):
     """A view that also answers to the names of its reference, which are none of its keys."""
 
     __slots__ = ("_names",)
 
-    def __init__(self, view: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+    def __init__(self, view: Mapping[str, object], names: Mapping[str, object]) -> None:
         super().__init__(view)
         self._names = names
 
-    def __missing__(self, key: str) -> Any:
+    def __missing__(self, key: str) -> object:
         return self._names[key]
 
 
-def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def result_view(envelope: Mapping[str, Any]) -> dict[str, object]:
     """Return what a template sees under the name of a step or a task, whatever its size.
 
     `status`, `data` and `meta` are the envelope's, `result` is the envelope itself (of a loop:
@@ -44,7 +44,7 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     The names of the reference are for those who asked for one, by `spec.result` or with a loop.
     """
     data = envelope.get("data")
-    view: dict[str, Any]
+    view: dict[str, object]
     if len(envelope) <= 3 and "ref" not in envelope:  # status, data and meta, as of a row's task
         view = {**data, **envelope} if isinstance(data, dict) else dict(envelope)
         view["result"] = envelope
@@ -64,7 +64,7 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, Any]:
     return view if is_asked or not names else _Named(view, names)
 
 
-def reference_view(ref: Mapping[str, Any] | None) -> dict[str, Any]:
+def reference_view(ref: Mapping[str, object] | None) -> dict[str, object]:
     """Return what templates see of a result reference; of a result without one, nothing."""
     if ref is None:
         return {}
@@ -100,7 +100,7 @@ def _stored_bytes(envelope: Mapping[str, Any]) -> int:
     return int(meta.get("bytes") or 0)
 
 
-def _is_asked(envelope: Mapping[str, Any]) -> bool:
+def _is_asked(envelope: Mapping[str, object]) -> bool:
     return "extracted" in envelope or "counts" in envelope
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import asyncpg
 
@@ -17,7 +17,7 @@ from streams.dev.bench.playbook_setup import author_dsn
 from streams.dev.bench.row_check import RowCheck, check_rows
 from streams.dev.demo.follow import ExecutionProgress, follow
 from streams.dev.demo.mirror_check import MirrorCheck, check_mirror
-from streams.events.model import Root
+from streams.events.model import Json, Root
 from streams.kafka.event_reader import EventTopicReader
 from streams.payload.port import Scope
 from streams.playbook.parse import parse
@@ -61,7 +61,7 @@ class DemoOutcome:
             found.append(f"execution: it ended {self.end.status}: {self.end.error}")
         return tuple(found)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, object]:
         """Return what there is to tell in numbers and words."""
         return {
             "execution_id": str(self.execution_id),
@@ -115,7 +115,7 @@ async def _register(settings: Settings, log: Log, shown: DemoProgress) -> str:
     return entry.path
 
 
-def _workload(mock: Mock, world: MockWorld) -> dict[str, Any]:
+def _workload(mock: Mock, world: MockWorld) -> dict[str, Json]:
     return {
         "api_url": mock.url,
         "schema": SCHEMA,
@@ -129,7 +129,7 @@ async def _trigger(
     log: Log,
     pool: asyncpg.Pool,
     path: str,
-    workload: dict[str, Any],
+    workload: dict[str, Json],
     say: Callable[[str], None],
 ) -> int:
     """Publish one trigger record and return the execution that it started."""
