@@ -1,4 +1,4 @@
-"""One run of the collector: end what is over, then sweep; or only tell what there is."""
+"""One run of the collector: end what is over, then sweep; or only report what there is."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def collect(
         found, now = await find_due(ports, grace=grace, retention=retention)
         if not dry_run:
             found = await expire(ports, found, now)
-        # In a dry run the log does not tell of the ends, which are what frees most objects.
+        # In a dry run the log does not have the ends, which are what frees most objects.
         ended = by_root(found) if dry_run else NO_ENDS
         seen = await survey(ports, verify=verify, ended=ended)
         if not dry_run and not is_ours:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import asyncpg
 import orjson
@@ -185,7 +184,7 @@ async def open_ledger(dsn: str) -> AsyncIterator[PostgresLedger]:
         await connection.close(timeout=10)
 
 
-def _root(row: Mapping[str, Any]) -> Root:
+def _root(row: asyncpg.Record) -> Root:
     return Root(
         id=row["root_id"],
         type=row["root_type"],
@@ -195,7 +194,7 @@ def _root(row: Mapping[str, Any]) -> Root:
     )
 
 
-def _fact(row: Mapping[str, Any]) -> Fact:
+def _fact(row: asyncpg.Record) -> Fact:
     text = row["texts"].encode()
     return Fact(
         seq=row["seq"],

@@ -38,7 +38,7 @@ class Rounds:
     """When a sweep may be due, as far as the last round knows."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Make rounds until told to stop; one that is under way is broken off, which harms none."""
+        """Make rounds until stopped; one that is under way is broken off, which harms none."""
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set() and (self.end_every_s or self.sweep_every_s):

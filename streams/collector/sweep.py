@@ -25,7 +25,7 @@ _KEY_PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The log and the objects beside each other; trash is told under the objects' own keys."""
+    """The log and the objects beside each other; trash is listed under the objects' own keys."""
 
     now: datetime
     live: frozenset[str]

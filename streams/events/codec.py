@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import fastavro
 import orjson
+from fastavro.types import Schema
 
 from streams.events.avro_writer import compile_record
 from streams.events.canonical import canonical_fields, checksum, from_millis
 from streams.events.errors import UndecodableEvent
-from streams.events.model import Assigned, Event, IpcHint, PayloadRef, Root, Routing
+from streams.events.model import Assigned, Event, IpcHint, Json, PayloadRef, Root, Routing
 from streams.events.native import native, understands
 from streams.resources import folder
 from streams.schema.registry import SchemaRegistry, UnknownSchemaId
@@ -99,7 +100,7 @@ class Codec:
         if writer is self._reader and self._read is not None:
             # What it does not understand is read again below, which knows what is wrong.
             with suppress(ValueError):
-                return cast(dict[str, Any], self._read(data))
+                return self._read(data)
         reader = None if writer is self._reader else self._reader
         body = io.BytesIO(data)
         body.seek(_HEADER.size)
@@ -172,8 +173,9 @@ def _routing(text: str) -> dict[str, Routing]:
     return meta
 
 
-def _loads(text: str | None) -> Any:
-    return None if text is None else orjson.loads(text)
+def _loads(text: str | None) -> Json:
+    value: Json = None if text is None else orjson.loads(text)
+    return value
 
 
 def _reference(fields: Mapping[str, Any] | None) -> PayloadRef | None:
@@ -185,7 +187,7 @@ def _reference(fields: Mapping[str, Any] | None) -> PayloadRef | None:
     return PayloadRef(**{**fields, "ipc": hint})
 
 
-def _parse(schema: str) -> Any:
+def _parse(schema: str) -> Schema:
     """Parse a schema, leaving times as the plain numbers they are on the wire."""
     return fastavro.parse_schema(_without_logical_types(orjson.loads(schema)))
 

@@ -104,7 +104,7 @@ def _carries(event: NewEvent, kind: EventType) -> bool:
     return True
 
 
-def _is_number(value: Any, least: int) -> bool:
+def _is_number(value: object, least: int) -> bool:
     return type(value) is int and least <= value <= MAX_ID
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 import orjson
 
@@ -18,8 +18,30 @@ INTERFACE = 3
 """Which version of the module this code understands; another one is left alone."""
 
 
+class NativeModule(Protocol):
+    """What this package uses of the native module."""
+
+    SHAPE: str
+    COLUMNS: list[int]
+    Sealer: Any
+
+    def record(self, data: bytes, /) -> dict[str, Any]:
+        """Return the fields of an envelope."""
+        ...
+
+    def rows(
+        self,
+        batches: Sequence[Sequence[object]],
+        element: int,
+        row_of: Callable[..., tuple[object, ...]],
+        /,
+    ) -> bytes:
+        """Return the rows of `batches` as Postgres receives them."""
+        ...
+
+
 @lru_cache(maxsize=1)
-def native() -> Any | None:
+def native() -> NativeModule | None:
     """Return the native module, or None where there is none that fits this code."""
     if os.environ.get("STREAMS_SEALER", "") == "python":
         return None
@@ -27,12 +49,13 @@ def native() -> Any | None:
         found = importlib.import_module("streams_native")
     except ImportError:
         return None
-    return found if getattr(found, "INTERFACE", None) == INTERFACE else None
+    fits = getattr(found, "INTERFACE", None) == INTERFACE
+    return cast(NativeModule, found) if fits else None
 
 
-def understands(module: Any, schema: str) -> bool:
+def understands(module: NativeModule, schema: str) -> bool:
     """Say whether `module` was written for this Avro schema."""
-    return bool(shape(schema) == module.SHAPE)
+    return shape(schema) == module.SHAPE
 
 
 @lru_cache(maxsize=8)
@@ -45,7 +68,7 @@ def _fields(record: Mapping[str, Any]) -> str:
     return " ".join(f"{field['name']}:{_type(field['type'])}" for field in record["fields"])
 
 
-def _type(schema: Any) -> str:
+def _type(schema: object) -> str:
     if isinstance(schema, list):
         return "|".join(_type(inner) for inner in schema).removeprefix("null|") + "?"
     if isinstance(schema, dict):

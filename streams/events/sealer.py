@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC
-from typing import Any
 
 import orjson
 
@@ -31,7 +31,7 @@ class Sealer:
         self._producer, self._codec, self._catalogue = producer, codec, catalogue
         module = native() if natively else None
         self.native = module if module is not None and understands(module, codec.schema) else None
-        self._try_natively: Any = None
+        self._try_natively: Callable[[NewEvent, int], Sealed | None] | None = None
         if self.native is not None:
             self._try_natively = self.native.Sealer(
                 catalogue=catalogue,
@@ -51,7 +51,7 @@ class Sealer:
             BadEvent: the event breaks a rule; nothing was made.
         """
         if self._try_natively is not None:
-            sealed: Sealed | None = self._try_natively(event, event_id)
+            sealed = self._try_natively(event, event_id)
             if sealed is not None:
                 return sealed
         return seal(

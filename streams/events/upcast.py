@@ -1,4 +1,4 @@
-"""Upcasters: old events told in the words of today's catalogue, for folds to read.
+"""Upcasters: convert old events to the newest version of their schema.
 
 The log and the codec never change an event. A fold asks here first, so it knows only the
 newest version of each schema; snapshots record which upcasters made them.

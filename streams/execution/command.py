@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import assert_never
 
 from streams.errors import Inconsistent
 from streams.events.model import PayloadRef
@@ -23,6 +23,7 @@ from streams.events.types import (
     CommandStarted,
 )
 from streams.execution.fast_replace import copied
+from streams.execution.json_object import JsonObject
 from streams.execution.lease import Lease, expiry, lease_of
 from streams.results.envelope import Envelope
 
@@ -58,7 +59,7 @@ class Command:
     failures: int = 0
     status: CommandStatus = CommandStatus.PENDING
     lease: Lease | None = None
-    document: dict[str, Any] | None = None
+    document: JsonObject | None = None
     document_ref: PayloadRef | None = None
     result: Envelope | None = None
     output: PayloadRef | None = None
@@ -83,7 +84,7 @@ def absorb_command(command: Command | None, event: CommandEvent, at: datetime) -
     """Return the command after `event`, one of its own."""
     if command is None:
         return _issued(event, at)
-    change: dict[str, Any] = {"version": command.version + 1, "changed_at": at}
+    change: dict[str, object] = {"version": command.version + 1, "changed_at": at}
     match event:
         case CommandClaimed():
             change |= {"status": CommandStatus.CLAIMED, "lease": lease_of(event, at)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import TypeAlias, assert_never
 
 from streams.errors import Inconsistent
 from streams.events.model import PayloadRef
@@ -21,8 +21,12 @@ from streams.events.types import (
     FrameReleased,
 )
 from streams.execution.fast_replace import copied
+from streams.execution.json_object import JsonObject
 from streams.execution.lease import Lease, expiry, lease_of
 from streams.results.spill import Group
+
+Cursor: TypeAlias = JsonObject
+"""Where a window begins and ends; its keys depend on its `kind`."""
 
 
 class FrameStatus(StrEnum):
@@ -51,7 +55,7 @@ class Frame:
     step: str
     pool: str
     ordinal: int
-    cursor: dict[str, Any]
+    cursor: Cursor
     created_at: datetime
     changed_at: datetime
     attempt: int = 1
@@ -60,14 +64,14 @@ class Frame:
     status: FrameStatus = FrameStatus.PENDING
     lease: Lease | None = None
     shard_id: str | None = None
-    ctx: dict[str, Any] | None = None
+    ctx: JsonObject | None = None
     """What rows before it changed of `ctx` since its stage was opened, where rows have an order."""
     ctx_ref: PayloadRef | None = None
     ctx_elsewhere: list[Group] | None = None
     row_count: int = 0
     failed_rows: int = 0
     continues: bool = False
-    end_cursor: dict[str, Any] | None = None
+    end_cursor: Cursor | None = None
     output: PayloadRef | None = None
     error: str | None = None
 
@@ -81,7 +85,7 @@ def absorb_frame(frame: Frame | None, event: FrameEvent, at: datetime) -> Frame:
     """Return the frame after `event`, one of its own."""
     if frame is None:
         return _dispatched(event, at)
-    change: dict[str, Any] = {"version": frame.version + 1, "changed_at": at}
+    change: dict[str, object] = {"version": frame.version + 1, "changed_at": at}
     match event:
         case FrameClaimed():
             change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(event, at)}
@@ -138,7 +142,7 @@ def _dispatched(event: FrameEvent, at: datetime) -> Frame:
     )
 
 
-def _committed(event: FrameCommitted) -> dict[str, Any]:
+def _committed(event: FrameCommitted) -> dict[str, object]:
     return {
         "status": FrameStatus.COMMITTED,
         "lease": None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from streams.events.model import PayloadRef, Root
 from streams.execution.command import Command
+from streams.execution.json_object import JsonObject
 from streams.execution.stage import Stage
 from streams.results.envelope import Envelope
 from streams.results.spill import Group
@@ -28,7 +28,7 @@ class Activation:
 
     step: str
     number: int
-    args: dict[str, Any] = field(default_factory=dict)
+    args: JsonObject = field(default_factory=dict)
     args_elsewhere: list[Group] = field(default_factory=list)
     command_id: int | None = None
     planning_id: int | None = None
@@ -41,7 +41,7 @@ class Plan:
     """Everything the planner needs of an execution; its size follows the window.
 
     `seq` is how far the log was absorbed without a gap; `ahead` are later places absorbed
-    already: events of our own whose append was acknowledged before the mirror told them.
+    already: events of our own whose append was acknowledged before the mirror published them.
     """
 
     execution_id: int
@@ -63,9 +63,9 @@ class Plan:
     parent_step: str | None = None
     reply_to: str | None = None
     is_replied: bool = False
-    workload: dict[str, Any] | None = None
+    workload: JsonObject | None = None
     workload_ref: PayloadRef | None = None
-    ctx: dict[str, Any] = field(default_factory=dict)
+    ctx: JsonObject = field(default_factory=dict)
     ctx_elsewhere: list[Group] = field(default_factory=list)
     """The values of `ctx` that no event could carry."""
     results: dict[str, Envelope] = field(default_factory=dict)
@@ -74,15 +74,15 @@ class Plan:
     activations: dict[str, Activation] = field(default_factory=dict)
     commands: dict[int, Command] = field(default_factory=dict)
     stages: dict[int, Stage] = field(default_factory=dict)
-    loops: dict[str, dict[str, Any]] = field(default_factory=dict)
+    loops: dict[str, JsonObject] = field(default_factory=dict)
     """Progress of each loop step's last activation, as `execution.state` shows it."""
-    fanouts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    failure: dict[str, Any] | None = None
+    fanouts: dict[str, JsonObject] = field(default_factory=dict)
+    failure: JsonObject | None = None
     """Why the execution will fail once what is in flight has ended: step, error, rows."""
     setbacks: dict[str, str] = field(default_factory=dict)
     """What went wrong in steps after which the playbook goes on, by step: it ends PARTIAL."""
     last_step: str | None = None
-    result: Any = None
+    result: JsonObject | None = None
     output: PayloadRef | None = None
     """Where the result's data is, when it is too large for the event."""
     error: str | None = None

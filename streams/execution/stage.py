@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from streams.events.model import PayloadRef
 from streams.events.types import FrameCommitted, FrameEvent, StageClosed, StageOpened
 from streams.execution.fast_replace import copied, settle
-from streams.execution.frame import Frame, absorb_frame
+from streams.execution.frame import Cursor, Frame, absorb_frame
+from streams.execution.json_object import JsonObject
 from streams.results.spill import Group, merged
 
 MAX_ERRORS = 10
@@ -30,17 +30,17 @@ class Stage:
     kind: str
     pool: str
     dsl_ref: str
-    policy: dict[str, Any]
-    source: dict[str, Any]
+    policy: JsonObject
+    source: JsonObject
     opened_at: datetime
-    document: dict[str, Any] | None = None
+    document: JsonObject | None = None
     document_ref: PayloadRef | None = None
     total_rows: int | None = None
     minted: int = 0
     frames_made: int = 0
     frames: dict[int, Frame] = field(default_factory=dict)
-    continuations: dict[int, dict[str, Any]] = field(default_factory=dict)
-    ctx: dict[str, Any] = field(default_factory=dict)
+    continuations: dict[int, Cursor] = field(default_factory=dict)
+    ctx: JsonObject = field(default_factory=dict)
     """What its frames have changed of `ctx`, where they follow one another."""
     ctx_elsewhere: list[Group] = field(default_factory=list)
     unwell: frozenset[int] = frozenset()
@@ -52,7 +52,7 @@ class Stage:
     rows_failed: int = 0
     retries: int = 0
     is_exhausted: bool = False
-    errors: tuple[dict[str, Any], ...] = ()
+    errors: tuple[JsonObject, ...] = ()
     failure: str | None = None
     status: str = "OPEN"
     ended_at: datetime | None = None

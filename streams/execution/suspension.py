@@ -30,7 +30,7 @@ def is_suspended(own: Sequence[Event]) -> bool:
 def suspended(own: Sequence[Event], *, by: str, reason: str, now: datetime) -> NewEvent:
     """Return what suspends the execution whose own events these are.
 
-    It expects to be the next of them: of two who suspend at once, one is told.
+    It expects to be the next of them: of two who suspend at once, one is refused.
 
     Raises:
         AlreadySo: it is suspended.

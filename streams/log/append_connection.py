@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import asyncpg
 
 from streams.clock import SystemClock
+from streams.events.native import NativeModule
 from streams.events.seal import Sealed
 from streams.log.errors import LogUnavailable
 from streams.log.raw_rows import RawRows
@@ -23,15 +23,15 @@ APPEND = "SELECT * FROM noetl.append($1)"
 class Lane:
     """Calls the database's append, one call at a time."""
 
-    def __init__(self, dsn: str, patience_s: float, native: Any | None = None) -> None:
+    def __init__(self, dsn: str, patience_s: float, native: NativeModule | None = None) -> None:
         self._dsn, self._patience_s, self._native = dsn, patience_s, native
         self._clock = SystemClock()
         self.is_busy = False
-        self._rows: Callable[[Sequence[Sequence[Sealed]]], Any] = new_event_rows
+        self._rows: Callable[[Sequence[Sequence[Sealed]]], object] = new_event_rows
         self._connection: asyncpg.Connection | None = None
-        self._append: Any = None
+        self._append: asyncpg.PreparedStatement | None = None
 
-    async def call(self, batches: Sequence[Sequence[Sealed]]) -> list[Any]:
+    async def call(self, batches: Sequence[Sequence[Sealed]]) -> list[asyncpg.Record]:
         """Append `batches` and return the database's answers; repeats itself when cut off.
 
         Raises:
@@ -46,12 +46,11 @@ class Lane:
             longest_pause_s=_LONGEST_PAUSE_S,
         )
 
-    async def _attempt(self, batches: Sequence[Sequence[Sealed]]) -> list[Any]:
+    async def _attempt(self, batches: Sequence[Sequence[Sealed]]) -> list[asyncpg.Record]:
         try:
-            if self._append is None:
-                await self._connect()
+            append = self._append or await self._connect()
             rows = self._rows(batches)
-            return list(await self._append.fetch(rows, timeout=self._patience_s))
+            return list(await append.fetch(rows, timeout=self._patience_s))
         except CONNECTION_LOST as error:
             self._terminate()
             raise LogUnavailable(
@@ -72,7 +71,7 @@ class Lane:
         if connection is not None:
             connection.terminate()
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> asyncpg.PreparedStatement:
         self._connection = await asyncpg.connect(
             self._dsn, timeout=5, server_settings={"application_name": "streams-appender"}
         )
@@ -80,3 +79,4 @@ class Lane:
         if self._native is not None:
             self._rows = await RawRows.open(self._native, self._connection) or new_event_rows
         self._append = await self._connection.prepare(APPEND)
+        return self._append

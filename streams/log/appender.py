@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import asyncpg
 
@@ -142,19 +141,19 @@ async def _blame(lane: Lane, taken: list[_Waiting], error: asyncpg.PostgresError
     _fail(taken[0], _as_refusal(error))
 
 
-async def _execute(lane: Lane, batches: Sequence[Sequence[Sealed]]) -> list[list[Any]]:
-    answers: list[list[Any]] = [[] for _ in batches]
+async def _execute(lane: Lane, batches: Sequence[Sequence[Sealed]]) -> list[list[asyncpg.Record]]:
+    answers: list[list[asyncpg.Record]] = [[] for _ in batches]
     for row in await lane.call(batches):
         answers[row["batch"]].append(row)
     return answers
 
 
-def _resolve(waiting: _Waiting, rows: Sequence[Any]) -> None:
+def _resolve(waiting: _Waiting, rows: Sequence[asyncpg.Record]) -> None:
     if waiting.answer.done():
         return
     try:
         waiting.answer.set_result(receipt(waiting.batch, rows))
-    except Exception as error:  # noqa: BLE001 - whoever waits must be told, also of a bug
+    except Exception as error:  # noqa: BLE001 - whoever waits must get the error, also of a bug
         waiting.answer.set_exception(error)
 
 

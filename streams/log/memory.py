@@ -56,7 +56,7 @@ class MemoryEventStore:
         clock: Clock,
         mirror: Callable[[Event, bytes], None] | None = None,
     ) -> None:
-        """`mirror` is told each event stored, with its envelope's bytes."""
+        """`mirror` receives each event stored, with its envelope's bytes."""
         self._next_id, self._clock = next_id, clock
         self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._mirror = mirror

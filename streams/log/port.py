@@ -60,7 +60,7 @@ class Frontier:
 
 
 class EventStore(Protocol):
-    """Appends facts and tells them again, in order, for ever the same.
+    """Appends events and returns them in order, always the same.
 
     A batch is atomic. Within a root, `seq` has no gaps and an answer up to N never changes.
     """
@@ -114,7 +114,7 @@ class OpenRoots(Protocol):
     async def suspended_executions(self) -> Mapping[int, int]:
         """Return the executions that have not ended and are suspended, and since which `seq`.
 
-        It is told without reading what else happened in them.
+        It is found without reading their other events.
 
         Raises:
             Unavailable: the log cannot be reached.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from typing import Any
 
 import asyncpg
 
@@ -29,7 +28,7 @@ class PostgresEventStore:
     def __init__(self, appender: Appender | None, pool: asyncpg.Pool, codec: Codec) -> None:
         self._appender, self._pool, self._codec = appender, pool, codec
 
-    def append(self, batch: Sequence[NewEvent]) -> Coroutine[Any, Any, Receipt]:
+    def append(self, batch: Sequence[NewEvent]) -> Coroutine[object, object, Receipt]:
         """Append a batch and return once it is durable."""
         if self._appender is None:
             raise LogUnavailable("this store was opened for reading only")
@@ -104,10 +103,10 @@ class PostgresEventStore:
             if not rows:
                 await asyncio.sleep(FOLLOW_PAUSE_S)
 
-    async def _event(self, row: Mapping[str, Any]) -> Event:
+    async def _event(self, row: asyncpg.Record) -> Event:
         await self._codec.learn(row["envelope"])
         return self._codec.decode(row["envelope"], assigned(row))
 
-    async def _fetch(self, sql: str, *arguments: object) -> list[Any]:
+    async def _fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         with translated(LogUnavailable, "read the log"):
             return list(await self._pool.fetch(sql, *arguments))

@@ -7,10 +7,10 @@ and put its 38 columns together again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import asyncpg
 
+from streams.events.native import NativeModule
 from streams.events.seal import Sealed
 from streams.log.rows import new_event_row
 
@@ -24,11 +24,11 @@ GROUP BY t.oid, t.typarray"""
 class RawRows:
     """Makes the argument of `noetl.append` for one connection."""
 
-    def __init__(self, native: Any, element: int) -> None:
+    def __init__(self, native: NativeModule, element: int) -> None:
         self._native, self._element = native, element
 
     @classmethod
-    async def open(cls, native: Any, connection: asyncpg.Connection) -> RawRows | None:
+    async def open(cls, native: NativeModule, connection: asyncpg.Connection) -> RawRows | None:
         """Teach `connection` to send such rows as they are; None: this database has others."""
         found = await connection.fetchrow(_TYPE)
         if found is None or found["columns"] != native.COLUMNS:
@@ -41,7 +41,7 @@ class RawRows:
 
     def __call__(self, batches: Sequence[Sequence[Sealed]]) -> bytes:
         """Return the rows of `batches`, numbered from 0."""
-        return cast(bytes, self._native.rows(batches, self._element, new_event_row))
+        return self._native.rows(batches, self._element, new_event_row)
 
 
 def _as_is(data: bytes) -> bytes:

@@ -1,10 +1,11 @@
-"""What the database says about a batch, told as a receipt or an error."""
+"""The database's answer to a batch, as a receipt or an error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC
-from typing import Any
+
+import asyncpg
 
 from streams.errors import Refused
 from streams.events.model import Root
@@ -19,7 +20,7 @@ from streams.log.errors import (
 from streams.log.port import Appended, Outcome, Receipt
 
 
-def receipt(batch: Sequence[Sealed], answers: Sequence[Mapping[str, Any]]) -> Receipt:
+def receipt(batch: Sequence[Sealed], answers: Sequence[asyncpg.Record]) -> Receipt:
     """Return the receipt of `batch`.
 
     Raises:
@@ -39,7 +40,7 @@ def receipt(batch: Sequence[Sealed], answers: Sequence[Mapping[str, Any]]) -> Re
     return Receipt(tuple(_appended(by_event[sealed.event_id]) for sealed in batch))
 
 
-def _appended(row: Mapping[str, Any]) -> Appended:
+def _appended(row: asyncpg.Record) -> Appended:
     _, _, outcome, stored_id, seq, position, version, ingest_time, chain, _, _ = row.values()
     return Appended(
         stored_id,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC
-from typing import Any
+
+import asyncpg
 
 from streams.events.model import Assigned
 from streams.events.seal import Sealed
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
 
 _BEFORE_CLAIM = (
     "root_type",
@@ -71,7 +72,7 @@ def new_event_rows(batches: Sequence[Sequence[Sealed]]) -> list[Row]:
     ]
 
 
-def assigned(row: Mapping[str, Any]) -> Assigned:
+def assigned(row: asyncpg.Record) -> Assigned:
     """Return what the database gave the event in `row`."""
     return Assigned(
         seq=row["seq"],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Any
 
 import asyncpg
 
@@ -96,7 +95,7 @@ class LeasedWorkerId:
         """Put the question and take the answer as the new lease."""
         asked_at, started_at = self._clock.now(), self._clock.monotonic()
         with translated(LogUnavailable, "lease worker ids", refused=_none_free):
-            row: Mapping[str, Any] | None = await self._pool.fetchrow(query, *arguments)
+            row: asyncpg.Record | None = await self._pool.fetchrow(query, *arguments)
         if row is None:
             self._ends_at = float("-inf")
             raise WorkerIdLost(self.worker_id)

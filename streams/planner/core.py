@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from streams.events.errors import BadEvent
-from streams.events.model import NewEvent, PayloadRef
+from streams.events.model import Json, NewEvent, PayloadRef
+from streams.events.reading import json_of, shape_of
 from streams.events.text import shortened
 from streams.events.types import (
     CommandCompleted,
@@ -29,6 +29,7 @@ from streams.events.types import (
 from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command, CommandStatus
 from streams.execution.frame import FrameStatus
+from streams.execution.json_object import JsonObject
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
 from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, expiry_of
@@ -60,8 +61,8 @@ class Decision:
     """The plan with the events in it."""
     events: tuple[NewEvent, ...] = ()
     payloads: tuple[tuple[PayloadRef, bytes], ...] = ()
-    told: tuple[NewEvent, ...] = ()
-    """Events for other executions, each appended on its own; a refusal is no matter."""
+    for_parent: tuple[NewEvent, ...] = ()
+    """Events for the calling execution, each appended on its own; a refusal is ignored."""
     wake_at: datetime | None = None
     """When to ask again even if nothing happens."""
 
@@ -82,14 +83,14 @@ def decide(plan: Plan, moment: Moment) -> Decision:
         plan=draft.plan,
         events=tuple(draft.events),
         payloads=tuple(draft.payloads.values()),
-        told=_tell_parent(draft.plan, moment.now) if draft.plan.has_ended else (),
+        for_parent=_parent_events(draft.plan, moment.now) if draft.plan.has_ended else (),
         wake_at=_wake_at(draft.plan, moment),
     )
 
 
 def decide_ended(plan: Plan, now: datetime) -> Decision:
-    """Say what follows from a plan that has ended: whoever called it is told."""
-    return Decision(plan=plan, told=_tell_parent(plan, now))
+    """Say what follows from a plan that has ended: the events for its caller."""
+    return Decision(plan=plan, for_parent=_parent_events(plan, now))
 
 
 def fail_unreadable(plan: Plan, rules: Rules, now: datetime, why: str) -> Decision:
@@ -107,14 +108,16 @@ def fail_refused(
     named = (event.node_name for event in events if event.type == refused.event_type)
     step = next(named, None) or "return"
     why = f"{refused}; pass a part of it on, or the step's result itself"
-    return _failed_at(plan, rules, now, step, f"step {step}: what follows cannot be told: {why}")
+    return _failed_at(plan, rules, now, step, f"step {step}: what follows cannot be stored: {why}")
 
 
 def _failed_at(plan: Plan, rules: Rules, now: datetime, step: str, why: str) -> Decision:
     empty = Playbook(name=plan.path, path=plan.path, steps={}, first="")
     draft = Draft(plan, Moment(playbook=empty, rules=rules, now=now, floor=now))
     _fail(draft, {"step": step, "error": why, "rows": 0})
-    return Decision(plan=draft.plan, events=tuple(draft.events), told=_tell_parent(draft.plan, now))
+    return Decision(
+        plan=draft.plan, events=tuple(draft.events), for_parent=_parent_events(draft.plan, now)
+    )
 
 
 def _advance(draft: Draft) -> bool:
@@ -216,7 +219,7 @@ def _finish(draft: Draft) -> None:
             status=status,
             error=shortened("; ".join(plan.setbacks.values())) or None,
             partial=True if plan.setbacks else None,
-            result=value,
+            result=shape_of(value, ResultEnvelope),
             payload_ref=ref,
         ),
         "1",
@@ -230,7 +233,7 @@ def _last_step(draft: Draft) -> str:
     return name if step is None else step.persists or name
 
 
-def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
+def _outcome(draft: Draft) -> tuple[dict[str, Json], PayloadRef | None]:
     """Return the execution's result envelope, and where its data is if that is elsewhere."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
@@ -249,14 +252,14 @@ def _outcome(draft: Draft) -> tuple[Any, PayloadRef | None]:
     return (whole, None) if ref is None else ({k: whole[k] for k in whole if k != "data"}, ref)
 
 
-def _check_small(draft: Draft, given: dict[str, Any], name: str) -> None:
+def _check_small(draft: Draft, given: dict[str, Json], name: str) -> None:
     """Refuse what an event cannot carry beside its data."""
     if not is_inline(data := encode(given.get(name)), draft.room):
         why = f"has {len(data)} bytes, and without NUL characters {draft.room} are carried"
         raise ExpressionFailed(name, f"{why}; put it under `data`, which may have any size")
 
 
-def _fail(draft: Draft, failure: dict[str, Any]) -> None:
+def _fail(draft: Draft, failure: JsonObject) -> None:
     step, error = str(failure["step"]), shortened(str(failure["error"]))
     draft.emit(WorkflowFailed(status=FAILED, error=error, failed_step=step), "1")
     result: FailureResult = {"status": "error", "errors": failure.get("errors", [])}
@@ -274,25 +277,28 @@ def _fail(draft: Draft, failure: dict[str, Any]) -> None:
     )
 
 
-def _returned_error(value: dict[str, Any]) -> dict[str, Any]:
+def _returned_error(value: dict[str, Json]) -> JsonObject:
     """Return the failure of a playbook that returned an error; data too large is left out."""
     error = value.get("error")
     said = error.get("message") if isinstance(error, dict) else error
     why = f"the playbook returned an error: {said or 'it gave no reason under `error`'}"
-    return {"step": "return", "error": why, **({"data": value["data"]} if "data" in value else {})}
+    failure: JsonObject = {"step": "return", "error": why}
+    if "data" in value:
+        failure["data"] = value["data"]
+    return failure
 
 
-def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
-    """Return what the calling execution learns when this one has ended."""
+def _parent_events(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
+    """Return the events for the calling execution when this one has ended."""
     if plan.parent_execution_id is None or plan.parent_command_id is None:
         return ()
     well = plan.status in (COMPLETED, PARTIAL)
-    outcome = plan.result if isinstance(plan.result, dict) else {}
     result: ResultEnvelope = {
         "status": "success" if well else "error",
         "meta": {"execution_id": str(plan.execution_id), "status": plan.status},
     }
-    result = _with_data(result, outcome)
+    if (outcome := shape_of(json_of(plan.result), ResultEnvelope)) is not None:
+        result = _with_data(result, outcome)
     attempt = CommandAttempt(
         command_id=plan.parent_command_id,
         attempt=1,
@@ -316,7 +322,7 @@ def _tell_parent(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
     )
 
 
-def _with_data(result: ResultEnvelope, outcome: dict[str, Any]) -> ResultEnvelope:
+def _with_data(result: ResultEnvelope, outcome: ResultEnvelope) -> ResultEnvelope:
     """Return a result with the data of an execution's outcome, or where it is."""
     if "data" in outcome:
         result["data"] = outcome["data"]

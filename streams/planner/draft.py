@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import orjson
 
-from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.model import Json, NewEvent, PayloadRef, Root
 from streams.events.types import AnyEvent, ResultStored
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
@@ -25,7 +25,8 @@ from streams.results.limits import VALUES_BYTES
 from streams.results.reference import Reference, result_uri
 from streams.results.spill import Group, Spill, group_of, is_inline, spill
 
-Spilled: TypeAlias = tuple[dict[str, Any] | None, list[Group] | None]
+Value = TypeVar("Value")
+Spilled: TypeAlias = tuple[dict[str, Json] | None, list[Group] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Draft:
         return min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES)
 
     def emit(self, event: AnyEvent, key: str, *, expected_version: int | None = None) -> None:
-        """Draft one event of this execution; `key` tells it from others of its type."""
+        """Draft one event of this execution; `key` distinguishes it from others of its type."""
         plan = self.plan
         self.events.append(
             NewEvent(
@@ -85,7 +86,7 @@ class Draft:
         """Draft the first event of another execution, appended together with ours."""
         self.events.append(event)
 
-    def externalize(self, value: Any) -> tuple[Any | None, PayloadRef | None]:
+    def externalize(self, value: Value) -> tuple[Value | None, PayloadRef | None]:
         """Return `value` itself where an event can carry it, else a reference to it.
 
         Raises:
@@ -96,7 +97,7 @@ class Draft:
             return orjson.loads(data), None
         return None, self.attach(data, JSON)
 
-    def spill(self, name: str, values: dict[str, Any], step: str, visit: int) -> Spilled:
+    def spill(self, name: str, values: dict[str, Json], step: str, visit: int) -> Spilled:
         """Return the values that an event carries, and the groups of those in payloads."""
         parts = split_values(name, values)
         if not parts.spilled:
@@ -137,7 +138,7 @@ def stored_for_good(
     )
 
 
-def split_values(name: str, values: dict[str, Any]) -> Spill:
+def split_values(name: str, values: dict[str, Json]) -> Spill:
     """Split an author's named values into those an event carries and those it cannot.
 
     Raises:
@@ -149,7 +150,7 @@ def split_values(name: str, values: dict[str, Any]) -> Spill:
     return parts
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """Return a value as JSON; what JSON does not have of numbers is null.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 
@@ -13,7 +12,7 @@ LARGEST_EXPRESSION_PAYLOAD_BYTES = 16 * 2**20
 """A result larger than this is not loaded for an expression of the planner."""
 
 
-def _loop() -> dict[str, Any]:
+def _loop() -> dict[str, int]:
     return {
         "size": 50,
         "duration_ms": 30_000,
@@ -23,7 +22,7 @@ def _loop() -> dict[str, Any]:
     }
 
 
-def _fanout() -> dict[str, Any]:
+def _fanout() -> dict[str, int]:
     return {
         "size": 1,
         "duration_ms": 5_000,
@@ -46,6 +45,6 @@ class Rules:
     """How long an item may wait unclaimed before it is published again; doubles each time."""
     inline_bytes: int = INLINE_DOCUMENT_BYTES
     """What an event carries of a document, of inputs, or of what a playbook returns."""
-    policies: Mapping[str, Mapping[str, Any]] = field(
+    policies: Mapping[str, Mapping[str, int]] = field(
         default_factory=lambda: {"loop": _loop(), "fanout": _fanout()}
     )

@@ -12,7 +12,7 @@ from cachetools import FIFOCache
 
 from streams.errors import Inconsistent, Refused
 from streams.events.errors import BadEvent
-from streams.events.model import Event, NewEvent, PayloadRef
+from streams.events.model import Event, Json, NewEvent, PayloadRef
 from streams.events.types import ReplySent
 from streams.execution.cancellation import orphaned
 from streams.execution.evolve import Gap, absorb_own, evolve
@@ -60,20 +60,20 @@ class Planner:
         Raises:
             Unavailable: something is down; the same events may be given again.
         """
-        told: dict[int, list[Event]] = {}
+        by_root: dict[int, list[Event]] = {}
         for event in events:
             if event.root.type != "execution" or self.has_absorbed(event.root.id, event.seq):
                 continue
             if self._quarantine.accepts(event):
-                told.setdefault(event.root.id, []).append(event)
+                by_root.setdefault(event.root.id, []).append(event)
         changed: list[int] = []
 
         async def handle(ids: Sequence[int]) -> None:
-            found = [plan for key in ids if (plan := await self._folded(told[key])) is not None]
+            found = [plan for key in ids if (plan := await self._folded(by_root[key])) is not None]
             await self._follow(found)
             changed.extend(plan.execution_id for plan in found)
 
-        self._set_aside(await self._quarantine.handle_each("event", last_events(told), handle))
+        self._set_aside(await self._quarantine.handle_each("event", last_events(by_root), handle))
         return changed
 
     def has_absorbed(self, execution_id: int, seq: int) -> bool:
@@ -214,7 +214,7 @@ class Planner:
                 decision = fail_refused(plan, self._rules, now, drafted, refused)
                 settled, refused = await self._tried(decision)
             if settled is not None:
-                await self._tell(decision.told)
+                await self._append_each(decision.for_parent)
                 self._note_wake(settled.execution_id, decision.wake_at)
                 return settled, items_of(settled, decision.events)
             later = await self._read_on(plan.execution_id, plan)
@@ -227,7 +227,7 @@ class Planner:
         """Return the lives by which a plan's leases are judged.
 
         A lease of a life that is not known may be an earlier one's or that of one which began
-        since lives were last read; only what was read after the claim can tell.
+        since lives were last read; only what was read after the claim decides.
         """
         if holds_of_earlier_lives(plan, self._lives):
             self._lives = await self._ports.lives.current()
@@ -260,16 +260,16 @@ class Planner:
         if puts:
             await asyncio.gather(*puts)
 
-    async def _tell(self, told: Iterable[NewEvent]) -> None:
-        """Append what other executions learn; one that has ended does not want to know."""
-        for event in told:
+    async def _append_each(self, events: Iterable[NewEvent]) -> None:
+        """Append events of other executions; one that has ended refuses them."""
+        for event in events:
             try:
                 await self._ports.store.append([event])
             except Refused:
                 continue
 
     async def _end(self, plan: Plan) -> None:
-        """Tell who asked, and keep no more of an ended execution than its number."""
+        """Reply to the caller, and retain only the id of an ended execution."""
         if plan.status != COMPLETED:
             await self._end_children(plan)
         if plan.reply_to is not None and not plan.is_replied:
@@ -281,13 +281,13 @@ class Planner:
         """Cancel what the execution called and did not wait for; theirs follow in their turn."""
         scope, now = Scope(plan.tenant_id, plan.organization_id), self._ports.clock.now()
         reason = f"execution {plan.execution_id}, which called it, ended {plan.status}"
-        await self._tell(
+        await self._append_each(
             orphaned(child, plan.execution_id, scope, reason=reason, now=now)
             for child in await self._ports.families.open_children(plan.execution_id)
         )
 
     async def _reply(self, plan: Plan, reply_to: str) -> Plan:
-        body = {
+        body: dict[str, Json] = {
             "execution_id": str(plan.execution_id),
             "path": plan.path,
             "status": plan.status,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from streams.events.model import Json
 from streams.execution.plan import Activation, Plan
 from streams.payload.port import Scope
 from streams.planner.decision_inputs import Unreadable
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 def render(
     template: Template, plan: Plan, moment: Moment, activation: Activation | None = None
-) -> Any:
+) -> Json:
     """Render `template` for a step that was entered, or for none.
 
     Raises:
@@ -43,7 +44,7 @@ def holds(
     return template is None or bool(render(template, plan, moment, activation))
 
 
-def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Any]:
+def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Json]:
     """Return what a worker's templates of this step can see, results as references."""
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
@@ -58,13 +59,13 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, An
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": {name: envelope.to_json() for name, envelope in steps.items()},
-        **({"ctx_elsewhere": plan.ctx_elsewhere} if plan.ctx_elsewhere else {}),
-        **({"args_elsewhere": activation.args_elsewhere} if activation.args_elsewhere else {}),
-        **({"blobs_refs": payloads} if payloads else {}),
+        **({"ctx_elsewhere": [*plan.ctx_elsewhere]} if plan.ctx_elsewhere else {}),
+        **({"args_elsewhere": [*activation.args_elsewhere]} if activation.args_elsewhere else {}),
+        **({"blobs_refs": {**payloads}} if payloads else {}),
     }
 
 
-def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
+def workload_of(plan: Plan, moment: Moment) -> dict[str, Json]:
     """Return the execution's inputs: the playbook's defaults and what the trigger gave."""
     given = plan.workload
     if given is None:
@@ -73,10 +74,12 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Any]:
     return {**moment.playbook.workload, **given}
 
 
-def _scope(ways: Keys, plan: Plan, moment: Moment, activation: Activation | None) -> dict[str, Any]:
+def _scope(
+    ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
+) -> dict[str, Json]:
     wanted = {way[0] for way in ways}
     owner = Scope(plan.tenant_id, plan.organization_id)
-    args: dict[str, Any] = {}
+    args: dict[str, Json] = {}
     if activation is not None:
         names = names_read("args", ways)
         groups = resolve_groups(
@@ -84,7 +87,7 @@ def _scope(ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
         )
         args = {**activation.args, **_resolved("args", groups, moment)}
     spilled = resolve_groups(plan.ctx_elsewhere, names_read("ctx", ways), owner)
-    scope: dict[str, Any] = {**args, "args": dict(args)}
+    scope: dict[str, Json] = {**args, "args": dict(args)}
     scope["ctx"] = {**plan.ctx, **_resolved("ctx", spilled, moment)}
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:
@@ -103,8 +106,8 @@ def _resolved(name: str, resolving: Resolving[T], moment: Moment) -> T:
         NeedsResult: one of them was not loaded yet.
     """
 
-    def read(need: NeededPayload) -> Any:
-        value = moment.known.result(need.ref)
+    def read(need: NeededPayload) -> Json:
+        value: Json | Unreadable = moment.known.result(need.ref)
         if not isinstance(value, Unreadable):
             return value
         if need.names:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
 from streams.events.text import shortened
 from streams.events.types import (
     FrameAbandoned,
@@ -21,7 +20,7 @@ from streams.events.types import (
     StageOpened,
 )
 from streams.execution.command import Command
-from streams.execution.frame import Frame, FrameStatus
+from streams.execution.frame import Cursor, Frame, FrameStatus
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
 from streams.ids import derive_id
@@ -77,20 +76,20 @@ def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Co
     assert loop.cursor is not None
     name = "boundaries" if loop.cursor.form == "keyset" else "ranges"
     listed, ref = draft.externalize(found[name])
-    source: dict[str, Any] = {"kind": loop.cursor.form, "count": len(found[name])}
+    source: dict[str, Json] = {"kind": loop.cursor.form, "count": len(found[name])}
     source |= {name: listed} if ref is None else {f"{name}_ref": reference_json(ref)}
     if "type" in found:
         source["type"] = found["type"]
     _open(draft, activation, loop, source, int(found.get("rows", 0)), None)
 
 
-def render_source(draft: Draft, activation: Activation, loop: Loop) -> Any:
+def render_source(draft: Draft, activation: Activation, loop: Loop) -> Json:
     """Return the value of `loop.in`."""
     assert loop.source is not None
     return render(loop.source, draft.plan, draft.moment, activation)
 
 
-def _items(value: Any, step: str) -> list[Any]:
+def _items(value: Json, step: str) -> list[Json]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
@@ -100,7 +99,7 @@ def _items(value: Any, step: str) -> list[Any]:
     )
 
 
-def _policy(draft: Draft, loop: Loop) -> dict[str, Any]:
+def _policy(draft: Draft, loop: Loop) -> dict[str, int]:
     rules = draft.moment.rules
     kind = "fanout" if loop.mode is Mode.FANOUT else "loop"
     policy = dict(rules.policies[kind])
@@ -120,15 +119,15 @@ def _open(
     draft: Draft,
     activation: Activation,
     loop: Loop,
-    source: dict[str, Any],
+    source: dict[str, Json],
     total: int | None,
-    items: list[Any] | None,
+    items: list[Json] | None,
 ) -> None:
     plan, step = draft.plan, activation.step
     loop_id = derive_id(plan.execution_id, activation.number, f"loop/{step}")
     stage_id = derive_id(plan.execution_id, activation.number, f"stage/{step}")
     policy = _policy(draft, loop)
-    whole: dict[str, Any] = {"input": input_of(plan, draft.moment, activation)}
+    whole: dict[str, Json] = {"input": input_of(plan, draft.moment, activation)}
     if items is not None:
         whole["items"] = items
     document, ref = draft.externalize(whole)
@@ -162,7 +161,7 @@ def _open(
             pool=draft.playbook.steps[step].pool,
             total_rows=total,
             activation=activation.number,
-            policy=policy,
+            policy={**policy},
             source=source,
             document=document,
             payload_ref=ref,
@@ -264,7 +263,7 @@ def _dispatch(
     draft: Draft,
     stage_id: int,
     frame_id: int,
-    cursor: dict[str, Any],
+    cursor: Cursor,
     *,
     again: Frame | None = None,
 ) -> None:

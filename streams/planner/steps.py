@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from streams.events.model import NewEvent
+from streams.events.model import Json, NewEvent
 from streams.events.text import shortened
 from streams.events.types import CommandIssued, PlaybookInitialized, StepEnter, StepExit
 from streams.execution.command import Command, CommandStatus
-from streams.execution.plan import Activation
+from streams.execution.plan import Activation, Plan
 from streams.ids import derive_id, derive_root_id
 from streams.planner.draft import Draft, execution_root, split_values
 from streams.planner.scope import holds, input_of, render
@@ -30,10 +29,10 @@ class Ending:
     error: str | None = None
     loop_id: int | None = None
     failed_rows: int = 0
-    errors: tuple[dict[str, Any], ...] = field(default=())
+    errors: tuple[dict[str, Json], ...] = field(default=())
 
 
-def enter(draft: Draft, step: str, args: dict[str, Any], from_step: str | None) -> None:
+def enter(draft: Draft, step: str, args: dict[str, Json], from_step: str | None) -> None:
     """Draft the entry of a step."""
     visit = draft.plan.visits.get(step, 0) + 1
     inline, groups = draft.spill("args", args, step, visit)
@@ -73,7 +72,7 @@ def start(draft: Draft, activation: Activation) -> None:
 
 
 def issue(
-    draft: Draft, activation: Activation, tool: str, pool: str, extra: dict[str, Any] | None = None
+    draft: Draft, activation: Activation, tool: str, pool: str, extra: dict[str, Json] | None = None
 ) -> int:
     """Draft a command and return its id."""
     plan, name = draft.plan, f"{tool}/{activation.step}"
@@ -99,7 +98,7 @@ def issue(
 
 def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     plan, moment = draft.plan, draft.moment
-    config = render(step.tasks[0].config, plan, moment, activation)
+    config = _mapping("playbook", render(step.tasks[0].config, plan, moment, activation))
     path, version = str(config.get("path", "")), _version(config.get("version"))
     found = moment.known.playbook(path, version)
     if isinstance(found, str):
@@ -133,11 +132,15 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     )
 
 
-def _version(value: Any) -> int | None:
+def _version(value: Json) -> int | None:
+    if value is None:
+        return None
     try:
-        return None if value is None else int(value)
-    except (TypeError, ValueError):
-        raise ExpressionFailed("version", f"is {value!r}, not a number") from None
+        if isinstance(value, int | float | str):
+            return int(value)
+    except ValueError:
+        pass
+    raise ExpressionFailed("version", f"is {value!r}, not a number")
 
 
 def after_command(draft: Draft, activation: Activation, command: Command) -> None:
@@ -152,7 +155,7 @@ def after_command(draft: Draft, activation: Activation, command: Command) -> Non
 def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
     """Draft a step's end and the entries it leads to."""
     step = draft.playbook.steps[activation.step]
-    changes: dict[str, Any] = {}
+    changes: dict[str, Json] = {}
     try:
         if ending.status == "success" and step.sets is not None:
             changes = _values("set", render(step.sets, draft.plan, draft.moment, activation))
@@ -167,8 +170,8 @@ def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
 
 
 def _judge(
-    draft: Draft, activation: Activation, step: Step, ending: Ending, changes: dict[str, Any]
-) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+    draft: Draft, activation: Activation, step: Step, ending: Ending, changes: dict[str, Json]
+) -> tuple[list[tuple[str, dict[str, Json]]], str]:
     """Return the arcs taken with their arguments, and what an error leads to."""
     known = draft.plan.results.get(step.name)
     ctx, groups = merged(draft.plan.ctx, draft.plan.ctx_elsewhere, changes, ())
@@ -183,7 +186,7 @@ def _judge(
         then = "continue" if step.on_error == "continue" else "handled"
         if then == "handled":  # only an arc that asks about this very step handles its error
             arcs = tuple(arc for arc in arcs if arc.when and step.name in arc.when.names)
-    taken: list[tuple[str, dict[str, Any]]] = []
+    taken: list[tuple[str, dict[str, Json]]] = []
     for arc in arcs:
         if not holds(arc.when, plan, draft.moment, activation):
             continue
@@ -195,26 +198,26 @@ def _judge(
     return taken, then
 
 
-def _arguments(arc: Arc, plan: Any, draft: Draft, activation: Activation) -> dict[str, Any]:
+def _arguments(arc: Arc, plan: Plan, draft: Draft, activation: Activation) -> dict[str, Json]:
     if arc.args is None:
         return {}
     return _values("args", render(arc.args, plan, draft.moment, activation))
 
 
-def _values(name: str, value: Any) -> dict[str, Any]:
+def _values(name: str, value: Json) -> dict[str, Json]:
     values = _mapping(name, value)
     split_values(name, values)  # what no event can carry is refused where it is the step's error
     return values
 
 
-def _mapping(name: str, value: Any) -> dict[str, Any]:
+def _mapping(name: str, value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise ExpressionFailed(name, f"gives {type(value).__name__}; it must give a mapping")
     return value
 
 
 def _exit(
-    draft: Draft, activation: Activation, ending: Ending, changes: dict[str, Any], then: str
+    draft: Draft, activation: Activation, ending: Ending, changes: dict[str, Json], then: str
 ) -> None:
     inline, groups = draft.spill("ctx", changes, activation.step, activation.number)
     has_failed = ending.status == "error"

@@ -1,7 +1,7 @@
 """The planner's tables: plans in RocksDB, kept so that a restart reads little of the log.
 
 Executions, stages and frames have tables of their own, and only what changed is written: a
-plan shares its unchanged parts with the one before, so identity tells. Losing the tables
+plan shares its unchanged parts with the one before, so identity is enough. Losing the tables
 costs a rebuild from the log, never a decision.
 """
 

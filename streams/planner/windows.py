@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streams.execution.frame import Cursor
 from streams.execution.stage import Stage
 from streams.ids import derive_id
 from streams.payload.content import reference_from
 from streams.planner.draft import Draft
 
 
-def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, dict[str, Any]]]:
+def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, Cursor]]:
     """Yield the frames that could be made next: continuations, then fresh windows."""
     for parent, cursor in stage.continuations.items():
         marked = {**cursor, "continues": str(parent)}
@@ -22,7 +23,7 @@ def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, dict[str, Any]]]:
         index += 1
 
 
-def _window(draft: Draft, stage: Stage, index: int) -> dict[str, Any] | None:
+def _window(draft: Draft, stage: Stage, index: int) -> Cursor | None:
     """Return the cursor of the stage's window number `index`, None where there is none."""
     source = stage.source
     if source["kind"] == "list":

@@ -13,7 +13,6 @@ from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
 def execution_row(plan: Plan, event: Event) -> ExecutionRow:
     """Return the execution after `event`."""
     has_ended = plan.ended_at is not None
-    failure = plan.failure or {}
     state = {"loop": plan.loops, "fanout": plan.fanouts}
     return ExecutionRow(
         execution_id=plan.execution_id,
@@ -29,7 +28,7 @@ def execution_row(plan: Plan, event: Event) -> ExecutionRow:
         last_event_id=event.event_id,
         start_time=plan.started_at,
         end_time=plan.ended_at,
-        error=plan.error or failure.get("error") or plan.suspension,
+        error=plan.error or (plan.failure or {}).get("error") or plan.suspension,
         state={part: steps for part, steps in state.items() if steps},
         result=plan.result,
         result_ref=plan.output,

@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import fastavro
 import orjson
+from fastavro.types import Schema
 
 from streams.events.codec import schema_id_of
 from streams.events.errors import UndecodableEvent
+from streams.events.model import Json
 from streams.resources import folder
 from streams.schema.registry import SchemaRegistry, UnknownSchemaId
 from streams.trigger.record import read_json
@@ -30,9 +32,9 @@ class TriggerReader:
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
         self._reader = _parsed(trigger_schema())
-        self._writers: dict[int, Any] = {}
+        self._writers: dict[int, Schema] = {}
 
-    async def fields(self, value: bytes | None) -> dict[str, Any]:
+    async def fields(self, value: bytes | None) -> dict[str, Json]:
         """Return the fields of a record's value, as JSON would have them.
 
         Raises:
@@ -49,7 +51,7 @@ class TriggerReader:
             _decode(value, schema_id, await self._writer(schema_id), self._reader)
         )
 
-    async def _writer(self, schema_id: int) -> Any:
+    async def _writer(self, schema_id: int) -> Schema:
         if schema_id not in self._writers:
             try:
                 self._writers[schema_id] = _parsed(await self._registry.schema(schema_id))
@@ -58,14 +60,14 @@ class TriggerReader:
         return self._writers[schema_id]
 
 
-def _parsed(schema: str) -> Any:
+def _parsed(schema: str) -> Schema:
     try:
         return fastavro.parse_schema(orjson.loads(schema))
     except Exception as error:  # the driver raises many kinds for what is no Avro schema
         raise ValueError(f"the value's schema is not Avro: {error}") from error
 
 
-def _decode(value: bytes, schema_id: int, writer: Any, reader: Any) -> dict[str, Any]:
+def _decode(value: bytes, schema_id: int, writer: Schema, reader: Schema) -> dict[str, Json]:
     body = io.BytesIO(value)
     body.seek(HEADER_BYTES)
     try:
@@ -76,7 +78,7 @@ def _decode(value: bytes, schema_id: int, writer: Any, reader: Any) -> dict[str,
         ) from error
     if body.tell() < len(value):
         raise ValueError(f"{len(value) - body.tell()} bytes follow the value's Avro")
-    return cast(dict[str, Any], found)
+    return cast(dict[str, Json], found)
 
 
 def _with_workload(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import asyncpg
 
 from streams.log.errors import LogUnavailable
@@ -38,6 +36,6 @@ class LedgerReader:
         (row,) = await self._fetch("count_rows", topic_id, partition, *within)
         return row["entered"], row["beyond"]
 
-    async def _fetch(self, name: str, *arguments: object) -> list[Any]:
+    async def _fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
         with translated(LogUnavailable, "read the ledger of triggers"):
             return list(await self._pool.fetch(query(name), *arguments))

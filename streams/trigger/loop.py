@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from streams.clock import Clock
 from streams.errors import PoisonRecord, Refused, Unavailable
 from streams.events.catalogue import catalogue
 from streams.events.errors import BadEvent
+from streams.events.model import Json
 from streams.events.rules import check
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.events.types import TriggerRejected
@@ -31,7 +32,7 @@ _Known = dict[tuple[Scope, str, int | None], Playbook | None]
 class Reader(Protocol):
     """Reads the fields of a record's value, whatever format it is in."""
 
-    async def fields(self, value: bytes | None) -> dict[str, Any]:
+    async def fields(self, value: bytes | None) -> dict[str, Json]:
         """Return the fields.
 
         Raises:
@@ -75,7 +76,7 @@ class Trigger:
         self._reached: dict[TopicPartition, int] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Handle batches until told to stop."""
+        """Handle batches until stopped."""
         while not stop.is_set():
             await self.step()
 

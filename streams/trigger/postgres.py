@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import asyncpg
 
@@ -64,7 +63,7 @@ def _bad_batch(error: asyncpg.PostgresError) -> BadBatch | None:
 
 
 async def _enter(
-    connection: Any, entries: Sequence[Entry], sealed: Mapping[int, Sealed]
+    connection: asyncpg.Connection, entries: Sequence[Entry], sealed: Mapping[int, Sealed]
 ) -> list[Entered]:
     places = sorted({(entry.origin.topic_id, entry.origin.partition) for entry in entries})
     await connection.execute(query("lock_partitions"), *_columns(places, 2))
@@ -82,7 +81,7 @@ async def _enter(
     return answers
 
 
-async def _known(connection: Any, entries: Sequence[Entry]) -> dict[Origin, Entered]:
+async def _known(connection: asyncpg.Connection, entries: Sequence[Entry]) -> dict[Origin, Entered]:
     by_place = {
         (one.origin.topic_id, one.origin.partition, one.origin.offset): one.origin
         for one in entries
@@ -95,7 +94,7 @@ async def _known(connection: Any, entries: Sequence[Entry]) -> dict[Origin, Ente
     return found
 
 
-async def _keys(connection: Any, entries: Sequence[Entry]) -> dict[Key, int]:
+async def _keys(connection: asyncpg.Connection, entries: Sequence[Entry]) -> dict[Key, int]:
     wanted = wanted_keys(entries)
     if not wanted:
         return {}
@@ -105,9 +104,9 @@ async def _keys(connection: Any, entries: Sequence[Entry]) -> dict[Key, int]:
     return {(row["tenant_id"], row["trigger_key"]): row["execution_id"] for row in held}
 
 
-async def _append(connection: Any, batch: Sequence[Sealed]) -> None:
+async def _append(connection: asyncpg.Connection, batch: Sequence[Sealed]) -> None:
     rows = [new_event_row(sealed, number) for number, sealed in enumerate(batch)]
-    by_batch: dict[int, list[Any]] = {}
+    by_batch: dict[int, list[asyncpg.Record]] = {}
     for row in await connection.fetch(APPEND, rows):
         by_batch.setdefault(row["batch"], []).append(row)
     for number, sealed in enumerate(batch):
@@ -115,7 +114,7 @@ async def _append(connection: Any, batch: Sequence[Sealed]) -> None:
 
 
 async def _write(
-    connection: Any,
+    connection: asyncpg.Connection,
     entries: Sequence[Entry],
     answers: Sequence[Entered],
     known: Mapping[Origin, Entered],
@@ -139,6 +138,6 @@ async def _write(
         await connection.execute(query("enter_records"), *_columns(list(rows.values()), 9))
 
 
-def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
+def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:
     """Turn rows into the arrays that a query unnests."""
     return [[row[number] for row in rows] for number in range(count)]

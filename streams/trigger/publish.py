@@ -39,7 +39,7 @@ def _publish(
     answers: list[tuple[KafkaError | None, Message]] = []
     producer = single_send_producer(bootstrap, timeout_s=timeout_s)
     try:
-        producer.produce(topic, value, key, on_delivery=lambda *told: answers.append(told))
+        producer.produce(topic, value, key, on_delivery=lambda *report: answers.append(report))
         producer.flush(timeout_s + 1)
     except (KafkaException, BufferError) as error:
         raise _failed(bootstrap, topic, str(error)) from error

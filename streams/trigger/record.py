@@ -57,7 +57,7 @@ class Request:
     correlation_id: str | None = None
 
 
-def read_json(value: bytes | None) -> dict[str, Any]:
+def read_json(value: bytes | None) -> dict[str, Json]:
     """Return the fields of a plain JSON record.
 
     Raises:
@@ -108,7 +108,7 @@ def understand(
 
 
 def _owner(value: object, default: str) -> str:
-    """Return whose record it is, even a bad one's, as far as that can be told."""
+    """Return whose record it is, even a bad one's, as far as it names its owner."""
     return value if isinstance(value, str) and _names(value) else default
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
+from types import ModuleType
 from typing import Any
 
 import streams.dev.simulator.world
@@ -22,7 +23,7 @@ from streams.worker.attempt.events import attempt_event
 
 
 @contextmanager
-def _swapped(module: Any, name: str, planted: Any) -> Iterator[None]:
+def _swapped(module: ModuleType, name: str, planted: object) -> Iterator[None]:
     was = getattr(module, name)
     setattr(module, name, planted)
     try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from streams.dev.simulator.faults import Faults, Injected, Process
 from streams.events.canonical import millis
-from streams.events.model import Event, NewEvent, PayloadRef, Root
+from streams.events.model import Event, Json, NewEvent, PayloadRef, Root
 from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, Standing, TopicPartition
@@ -44,7 +44,7 @@ class Mirror:
         self.written_at: dict[tuple[int, int], float] = {}
         """When each event, by execution and `seq`, could first be read."""
 
-    def tell(self, event: Event, envelope: bytes) -> None:
+    def accept(self, event: Event, envelope: bytes) -> None:
         """Take an event that was just stored."""
         self._stored += 1
         self._queue.put_nowait((event, envelope))
@@ -319,18 +319,18 @@ class Silence:
     """Dead letters and replies that nobody should need in a simulation."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.received: list[tuple[object, ...]] = []
 
     async def set_aside(self, record: Record) -> None:
         """Keep a record that ended a process too often."""
         await self.put(record, "ended a process too often", kind="simulated")
 
-    async def put(self, record: Any, reason: str, *, kind: str) -> None:
+    async def put(self, record: object, reason: str, *, kind: str) -> None:
         """Keep a dead letter."""
-        self.told.append((record, reason, kind))
+        self.received.append((record, reason, kind))
 
     async def send(
-        self, reply_to: str, execution_id: int, body: Mapping[str, Any], **_: Any
+        self, reply_to: str, execution_id: int, body: Mapping[str, Json], **_: object
     ) -> None:
         """Keep a reply."""
-        self.told.append((reply_to, execution_id, body))
+        self.received.append((reply_to, execution_id, body))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from streams.dev.simulator.faults import Process
 from streams.dev.simulator.operator import operate
@@ -17,7 +16,7 @@ from streams.dev.simulator.ports import EVENTS
 from streams.dev.simulator.virtual import EPOCH, Stuck, VirtualClock, VirtualLoop, run
 from streams.dev.simulator.world import WORKERS, World, build
 from streams.events.catalogue import catalogue
-from streams.events.model import Event, NewEvent, Root
+from streams.events.model import Event, Json, NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
 from streams.projector.memory import MemoryProjections
@@ -73,7 +72,7 @@ class _Run:
 def simulate(
     seeds: range,
     *,
-    plant: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    plant: Callable[[], AbstractContextManager[object]] = nullcontext,
     progress: Callable[[Summary], None] = lambda _: None,
     stop_at_first: bool = False,
 ) -> Summary:
@@ -129,11 +128,11 @@ async def _story(world: World) -> str | None:
     return problem
 
 
-def _numbered(world: World, number: int) -> Callable[[Process], Any]:
+def _numbered(world: World, number: int) -> Callable[[Process], Awaitable[None]]:
     return lambda process: world.worker(process, number)
 
 
-async def _start_all(world: World) -> Any:
+async def _start_all(world: World) -> AsyncIterator[_Run]:
     for _ in range(world.random.randint(1, 3)):
         yield await _start(world)
         await asyncio.sleep(world.random.uniform(0.0, 5.0))
@@ -150,7 +149,7 @@ async def _start(world: World) -> _Run:
     if world.rows_call:
         shape, rows = CALLING, rows % 7
         bad = frozenset(n for n in bad if n < rows)
-    items: list[Any] = [{"n": n, "bad": n in bad} for n in range(rows)]
+    items: list[Json] = [{"n": n, "bad": n in bad} for n in range(rows)]
     await world.start(
         NewEvent(
             type="playbook.initialized",

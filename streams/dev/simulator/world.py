@@ -239,7 +239,7 @@ def build(loop: VirtualLoop, seed: int) -> World:
         next_id=ids.next,
         producer=_PRODUCER,
         clock=VirtualClock(loop),
-        mirror=mirror.tell,
+        mirror=mirror.accept,
     )
     return World(
         loop=loop,

@@ -245,7 +245,7 @@ class KafkaFeed:
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the driver is untyped
-    """Keeps up with rebalances; agents are told by `next_batch`, so that heartbeats go on
+    """Keeps up with rebalances; agents learn of them from `next_batch`, so that heartbeats go on
     however long they take, and what they raise is not swallowed by the driver."""
 
     def __init__(self, feed: KafkaFeed) -> None:
