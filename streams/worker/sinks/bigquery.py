@@ -9,7 +9,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Protocol, TypeAlias
@@ -21,8 +20,14 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud import bigquery
 from google.oauth2 import service_account
 
-from streams.events.model import Json
 from streams.worker.errors import BadConfig, TargetUnavailable
+from streams.worker.sinks.bigquery_values import (
+    Parameter,
+    column_parameter,
+    field_of,
+    loadable,
+    scalar_parameter,
+)
 from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 from streams.worker.sinks.tables import (
@@ -32,7 +37,6 @@ from streams.worker.sinks.tables import (
     merge,
     reference,
     table_rows,
-    text_of_json,
 )
 from streams.worker.tools.postgres.statement import statements
 
@@ -40,12 +44,6 @@ MOST_PARAMETERS = 10_000
 """BigQuery takes no more in one query."""
 TRIES = 5
 """How often a job that failed gets another name, and with it another chance."""
-_KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
-"""What the API calls a column's type -> what a parameter calls it."""
-_TEXTS = ("STRING", "NUMERIC", "BIGNUMERIC")
-"""Types whose values go as text, numbers as well."""
-Parameter: TypeAlias = bigquery.ScalarQueryParameter | bigquery.ArrayQueryParameter
-"""A value that a query binds by name."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -158,14 +156,14 @@ def _jobs(client: bigquery.Client, job: SinkJob, rows: TableRows | None) -> Iter
         )
         known = {field.name.lower(): field for field in schema}
         loaded = [
-            {k: _loadable(v, known.get(k.lower())) for k, v in row.items()} for row in rows.rows
+            {k: loadable(v, known.get(k.lower())) for k, v in row.items()} for row in rows.rows
         ]
         yield lambda name: client.load_table_from_json(
             loaded, table, job_id=name, job_config=config
         )
         return
     for some in groups(job, rows):
-        fields = [_field(schema, table, name) for name in some.columns]
+        fields = [field_of(schema, table, name) for name in some.columns]
         last, size = last_of_key(some.rows, job.key), max(1, MOST_PARAMETERS // len(fields))
         for begin in range(0, len(last), size):
             part = TableRows(_quote(table), some.columns, last[begin : begin + size])
@@ -179,7 +177,7 @@ def _command(job: SinkJob) -> tuple[str, list[Parameter]]:
     names = commands[0].parameters
     if absent := [name for name in names if name not in job.params]:
         raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
-    params = [_parameter(name, job.params[name]) for name in names]
+    params = [scalar_parameter(name, job.params[name]) for name in names]
     return commands[0].sql([f"@{name}" for name in names]), params
 
 
@@ -191,7 +189,7 @@ def _merge(
         of = {name: f"p{place}_{n}" for n, name in enumerate(rows.columns)}
         selects.append("SELECT " + ", ".join(f"@{of[c]} AS {_quote(c)}" for c in rows.columns))
         params += [
-            _of_column(of[name], field, row.get(name))
+            column_parameter(of[name], field, row.get(name))
             for name, field in zip(rows.columns, fields, strict=True)
         ]
     source = " UNION ALL ".join(selects)
@@ -201,52 +199,6 @@ def _merge(
 def _query(client: bigquery.Client, sql: str, params: list[Parameter], job_id: str) -> _StartedJob:
     config = bigquery.QueryJobConfig(query_parameters=params)
     return client.query(sql, job_id=job_id, job_config=config, job_retry=None)
-
-
-def _parameter(name: str, value: Json) -> Parameter:
-    kinds = ((bool, "BOOL"), (int, "INT64"), (float, "FLOAT64"), (datetime, "TIMESTAMP"))
-    kind = next((known for cls, known in (*kinds, (date, "DATE")) if isinstance(value, cls)), "")
-    return bigquery.ScalarQueryParameter(name, kind or "STRING", text_of_json(value))
-
-
-def _field(schema: Sequence[bigquery.SchemaField], table: str, name: str) -> bigquery.SchemaField:
-    """Return the table's column of this name, which may be written in any case."""
-    known = {field.name.lower(): field for field in schema}
-    if (found := known.get(name.lower())) is None:
-        there = ", ".join(field.name for field in schema)
-        raise BadConfig(f"{table} has no column {name!r}; there are {there}")
-    if found.field_type in ("RECORD", "STRUCT"):
-        raise BadConfig(
-            f"column {name!r} is a RECORD: use mode append or overwrite, or a statement"
-        )
-    return found
-
-
-def _of_column(name: str, field: bigquery.SchemaField, value: Json) -> Parameter:
-    """Bind a value as its column's type: a NULL, or a number for a NUMERIC, has no other."""
-    kind = _KINDS.get(field.field_type, field.field_type)
-    if field.mode == "REPEATED":
-        if not isinstance(value, (list, type(None))):
-            raise BadConfig(f"column {field.name!r} is REPEATED and takes a list")
-        return bigquery.ArrayQueryParameter(name, kind, [_bound(kind, one) for one in value or ()])
-    bound = _bound(kind, value)
-    return bigquery.ScalarQueryParameter(name, kind, bound)  # type: ignore[arg-type]  # JSON too
-
-
-def _bound(kind: str, value: Json) -> Json:
-    if kind in _TEXTS and isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    return value if kind == "JSON" else text_of_json(value)
-
-
-def _loadable(value: Json, field: bigquery.SchemaField | None) -> Json:
-    """Return a value as a load job reads it; objects for a column of text become JSON text."""
-    if field is not None and field.field_type == "STRING":
-        if field.mode == "REPEATED" and isinstance(value, list):
-            return [_bound("STRING", one) for one in value]
-        return _bound("STRING", value)
-    is_json = value is None or isinstance(value, (str, int, float, bool, dict, list))
-    return value if is_json else str(value)
 
 
 def _table(job: SinkJob, project: str) -> str:
