@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Required, TypedDict, TypeVar, cast
+from typing import Any, Protocol, Required, TypedDict, TypeVar, cast, overload
 
 from streams.events.model import Json, PayloadRef, Routing
 
@@ -126,6 +126,10 @@ def objects_of(value: Json) -> list[dict[str, Json]] | None:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else None
 
 
+@overload
+def shape_of(value: dict[str, Json], shape: type[Shape]) -> Shape: ...
+@overload
+def shape_of(value: Json, shape: type[Shape]) -> Shape | None: ...
 def shape_of(value: Json, shape: type[Shape]) -> Shape | None:
     """Return a JSON object as the shape its writer gave it, or None."""
     return cast(Shape, value) if isinstance(value, dict) else None

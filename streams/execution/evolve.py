@@ -42,7 +42,7 @@ from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNIN
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
 from streams.results.envelope import Envelope
 from streams.results.reference import Reference
-from streams.results.spill import merged
+from streams.results.spill import Group, groups_of, merged
 
 _CTX = ("ctx", "ctx_elsewhere")
 
@@ -169,7 +169,7 @@ def _entered(plan: Plan, event: StepEnter, at: datetime) -> Plan:
         step=step,
         number=visit,
         args=event.args or {},
-        args_elsewhere=event.args_elsewhere or [],
+        args_elsewhere=groups_of(event.args_elsewhere),
     )
     return copied(
         plan,
@@ -187,7 +187,7 @@ def _exited(plan: Plan, event: StepExit, at: datetime) -> Plan:
         activations={k: v for k, v in plan.activations.items() if k != key_of(step, visit)},
         last_step=step if event.status != "skipped" else plan.last_step,
     )
-    plan = _with_ctx(plan, event.ctx, event.ctx_elsewhere)
+    plan = _with_ctx(plan, event.ctx, groups_of(event.ctx_elsewhere))
     if ended is not None:
         plan = _without_parts(plan, ended)
     if event.status == "error":
@@ -197,13 +197,11 @@ def _exited(plan: Plan, event: StepExit, at: datetime) -> Plan:
     return plan
 
 
-def _with_ctx(
-    plan: Plan, changes: Mapping[str, Json] | None, spilled: Sequence[dict[str, Json]] | None
-) -> Plan:
+def _with_ctx(plan: Plan, changes: Mapping[str, Json] | None, spilled: Sequence[Group]) -> Plan:
     """Set an event's changes of `ctx` in a fresh copy of the plan, some of them in payloads."""
     if not changes and not spilled:
         return plan
-    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes or {}, spilled or ())
+    ctx, groups = merged(plan.ctx, plan.ctx_elsewhere, changes or {}, spilled)
     return settle(plan, ctx=ctx, ctx_elsewhere=groups)
 
 
@@ -255,7 +253,7 @@ def _command(plan: Plan, event: CommandEvent, at: datetime) -> Plan:
 def _with_result(plan: Plan, command: Command) -> Plan:
     """Set the result of an ended command, and its changes of `ctx`, in a fresh copy."""
     given = command.result or Envelope({})
-    fields = given.without(*_CTX).fields
+    fields = given.without(*_CTX).to_json()
     is_well = command.status is CommandStatus.COMPLETED
     fields.setdefault("status", "success" if is_well else "error")
     fields.setdefault("meta", {})
@@ -294,7 +292,7 @@ def _stage_closed(plan: Plan, event: StageClosed, at: datetime) -> Plan:
         return plan
     closed = close_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: closed})
-    counts = {
+    counts: dict[str, Json] = {
         "total": stage.rows_done + stage.rows_failed,
         "completed": stage.rows_done,
         "failed": stage.rows_failed,
@@ -325,7 +323,7 @@ def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
     changed = absorb_in_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
     if isinstance(event, FrameCommitted):
-        plan = _with_ctx(plan, event.ctx, event.ctx_elsewhere)
+        plan = _with_ctx(plan, event.ctx, groups_of(event.ctx_elsewhere))
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)
         if changed.kind == "fanout":

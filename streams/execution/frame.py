@@ -23,7 +23,7 @@ from streams.events.types import (
 from streams.execution.fast_replace import copied
 from streams.execution.json_object import JsonObject
 from streams.execution.lease import Lease, expiry, lease_of
-from streams.results.spill import Group
+from streams.results.spill import Group, groups_of
 
 Cursor: TypeAlias = JsonObject
 """Where a window begins and ends; its keys depend on its `kind`."""
@@ -136,7 +136,7 @@ def _dispatched(event: FrameEvent, at: datetime) -> Frame:
         cursor=event.cursor,
         ctx=event.ctx,
         ctx_ref=event.payload_ref,
-        ctx_elsewhere=event.ctx_elsewhere,
+        ctx_elsewhere=groups_of(event.ctx_elsewhere) or None,
         created_at=at,
         changed_at=at,
     )

@@ -10,7 +10,7 @@ from streams.events.types import FrameCommitted, FrameEvent, StageClosed, StageO
 from streams.execution.fast_replace import copied, settle
 from streams.execution.frame import Cursor, Frame, absorb_frame
 from streams.execution.json_object import JsonObject
-from streams.results.spill import Group, merged
+from streams.results.spill import Group, groups_of, merged
 
 MAX_ERRORS = 10
 
@@ -128,7 +128,7 @@ def _committed(stage: Stage, frame: Frame, event: FrameCommitted) -> Stage:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
     if stage.kind == "fanout":
         stage = _shard_ended(stage, frame)
-    changes, moved = event.ctx or {}, event.ctx_elsewhere or []
+    changes, moved = event.ctx or {}, groups_of(event.ctx_elsewhere)
     if stage.is_ordered and (changes or moved):
         ctx, groups = merged(stage.ctx, stage.ctx_elsewhere, changes, moved)
         stage = settle(stage, ctx=ctx, ctx_elsewhere=groups)

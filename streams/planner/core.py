@@ -243,7 +243,7 @@ def _outcome(draft: Draft) -> tuple[dict[str, Json], PayloadRef | None]:
             _check_small(draft, given, name)
         return {**given, **({"data": inline} if ref is None else {})}, ref
     last = plan.results.get(_last_step(draft)) or Envelope.of("success")
-    whole = last.without(*_INSIDE).fields
+    whole = last.without(*_INSIDE).to_json()
     if (found := last.payload) is not None:
         return whole, found
     if "ref" in whole:

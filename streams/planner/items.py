@@ -12,6 +12,7 @@ from streams.execution.plan import Plan
 from streams.execution.stage import Stage
 from streams.kafka.work.item import WorkItem
 from streams.planner.steps import PLANNER_POOL
+from streams.results.spill import groups_json
 
 _PUBLISHED = frozenset((FrameDispatched.TYPE, CommandIssued.TYPE, CommandLeaseExpired.TYPE))
 
@@ -59,7 +60,7 @@ def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:
         document_ref=stage.document_ref,
         ctx=frame.ctx,
         ctx_ref=frame.ctx_ref,
-        ctx_elsewhere=frame.ctx_elsewhere or None,
+        ctx_elsewhere=groups_json(frame.ctx_elsewhere or None),
     )
 
 

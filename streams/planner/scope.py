@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from streams.events.model import Json
@@ -21,6 +22,7 @@ from streams.results.resolve import (
     resolve_groups,
     run,
 )
+from streams.results.spill import Group, groups_json
 
 T = TypeVar("T")
 
@@ -59,10 +61,14 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Js
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": {name: envelope.to_json() for name, envelope in steps.items()},
-        **({"ctx_elsewhere": [*plan.ctx_elsewhere]} if plan.ctx_elsewhere else {}),
-        **({"args_elsewhere": [*activation.args_elsewhere]} if activation.args_elsewhere else {}),
+        **_spilled("ctx_elsewhere", plan.ctx_elsewhere),
+        **_spilled("args_elsewhere", activation.args_elsewhere),
         **({"blobs_refs": {**payloads}} if payloads else {}),
     }
+
+
+def _spilled(name: str, groups: Sequence[Group]) -> dict[str, Json]:
+    return {name: [*(groups_json(groups) or ())]} if groups else {}
 
 
 def workload_of(plan: Plan, moment: Moment) -> dict[str, Json]:
@@ -76,7 +82,7 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Json]:
 
 def _scope(
     ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
-) -> dict[str, Json]:
+) -> dict[str, object]:
     wanted = {way[0] for way in ways}
     owner = Scope(plan.tenant_id, plan.organization_id)
     args: dict[str, Json] = {}
@@ -87,7 +93,7 @@ def _scope(
         )
         args = {**activation.args, **_resolved("args", groups, moment)}
     spilled = resolve_groups(plan.ctx_elsewhere, names_read("ctx", ways), owner)
-    scope: dict[str, Json] = {**args, "args": dict(args)}
+    scope: dict[str, object] = {**args, "args": dict(args)}
     scope["ctx"] = {**plan.ctx, **_resolved("ctx", spilled, moment)}
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:

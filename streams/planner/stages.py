@@ -34,6 +34,7 @@ from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Loop, Mode
 from streams.results.reading import MANIFEST
 from streams.results.reference import Reference
+from streams.results.spill import groups_json
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
 _MODES: dict[Mode, LoopStartedMode] = {
@@ -285,7 +286,7 @@ def _dispatch(
             iter_index=ordinal if is_shard else None,
             cursor=cursor,
             ctx=ctx,
-            ctx_elsewhere=stage.ctx_elsewhere or None,
+            ctx_elsewhere=groups_json(stage.ctx_elsewhere or None),
             payload_ref=ref,
         ),
         f"{frame_id}/{attempt}",

@@ -15,7 +15,7 @@ from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
 from streams.results.envelope import Envelope
-from streams.results.spill import merged
+from streams.results.spill import groups_json, merged
 
 PLANNER_POOL = "planner"
 """Commands of this pool are the planner's own: no worker gets them."""
@@ -43,7 +43,7 @@ def enter(draft: Draft, step: str, args: dict[str, Json], from_step: str | None)
             activation=visit,
             from_step=from_step,
             args=inline,
-            args_elsewhere=groups,
+            args_elsewhere=groups_json(groups),
         ),
         f"{step}/{visit}",
     )
@@ -229,7 +229,7 @@ def _exit(
             activation=activation.number,
             loop_id=ending.loop_id,
             ctx=inline,
-            ctx_elsewhere=groups,
+            ctx_elsewhere=groups_json(groups),
             then=then if has_failed else None,
             failed_rows=ending.failed_rows if has_failed else None,
             errors=list(ending.errors) if has_failed else None,

@@ -34,7 +34,7 @@ class ExecutionRow:
     end_time: datetime | None = None
     error: str | None = None
     state: dict[str, Any] = field(default_factory=dict)
-    result: Any = None
+    result: object = None
     result_ref: PayloadRef | None = None
     last_seq: int = 0
     projection_version: int = PROJECTION_VERSION
@@ -205,8 +205,8 @@ class ResultRefRow:
     byte_length: int | None
     sha256: str | None
     compression: str | None
-    extracted: Any
-    preview: Any
+    extracted: object
+    preview: object
     expires_at: str | None
     created_at: datetime
     last_seq: int

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from streams.events.model import Json, PayloadRef
+from streams.events.reading import fields_of, text_of
 from streams.payload.content import reference_from, reference_json
 from streams.payload.port import Scope
 from streams.playbook.views import result_view
 from streams.results.reference import Reference
-from streams.results.spill import Group
+from streams.results.spill import Group, groups_of
+
+if TYPE_CHECKING:
+    EnvelopeFields: TypeAlias = Mapping[str, Json]
+else:  # pydantic loads and stores plans, and need not check what events have carried
+    EnvelopeFields = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class Envelope:
     loop's rows are the data.
     """
 
-    fields: dict[str, Any]
+    fields: EnvelopeFields
 
     @classmethod
     def parse(cls, value: Json) -> Envelope:
@@ -37,13 +43,12 @@ class Envelope:
         cls, status: str | None, data: Json = None, meta: Mapping[str, Json] | None = None
     ) -> Envelope:
         """Return an envelope that has its data."""
-        return cls({"status": status, "data": data, "meta": {} if meta is None else meta})
+        return cls({"status": status, "data": data, "meta": dict(meta or {})})
 
     @property
     def status(self) -> str | None:
         """`success`, `error` or `skipped`."""
-        found: str | None = self.fields.get("status")
-        return found
+        return text_of(self.fields.get("status"))
 
     @property
     def has_data(self) -> bool:
@@ -53,8 +58,7 @@ class Envelope:
     @property
     def data(self) -> Json:
         """The data, where it is here."""
-        found: Json = self.fields.get("data")
-        return found
+        return self.fields.get("data")
 
     @property
     def reference(self) -> Reference | None:
@@ -65,28 +69,28 @@ class Envelope:
     def payload(self) -> PayloadRef | None:
         """The payload of the event that carried this, where that is the data."""
         found = self.fields.get("_ref")
-        return None if found is None else reference_from(found)
+        return reference_from(found) if isinstance(found, dict) else None
 
     @property
     def tasks(self) -> Mapping[str, Envelope | None]:
         """The results of the step's tasks that other steps read; None: the step's own."""
-        found: Mapping[str, dict[str, Any] | None] = self.fields.get("tasks") or {}
-        return {label: None if one is None else Envelope(one) for label, one in found.items()}
+        found = fields_of(self.fields.get("tasks"))
+        return {label: None if one is None else Envelope.parse(one) for label, one in found.items()}
 
     @property
     def spilled_tasks(self) -> list[Group]:
         """Payloads with the results of tasks that the event could not carry."""
-        return self.fields.get("tasks_elsewhere") or []
+        return groups_of(self.fields.get("tasks_elsewhere"))
 
     @property
     def ctx(self) -> Mapping[str, Json]:
         """Changes of `ctx`."""
-        return self.fields.get("ctx") or {}
+        return fields_of(self.fields.get("ctx"))
 
     @property
     def spilled_ctx(self) -> list[Group]:
         """Payloads with changes of `ctx` that the event could not carry."""
-        return self.fields.get("ctx_elsewhere") or []
+        return groups_of(self.fields.get("ctx_elsewhere"))
 
     def data_payload(self, owner: Scope) -> PayloadRef | None:
         """Return the payload that has the data; None where the data is here, or nowhere."""
@@ -104,7 +108,7 @@ class Envelope:
                 reference = one.reference
                 yield label, (None if reference is None else reference.uri) or ref.uri
 
-    def with_fields(self, **fields: Any) -> Envelope:
+    def with_fields(self, **fields: Json) -> Envelope:
         """Return it with these fields set."""
         return Envelope({**self.fields, **fields})
 
@@ -116,23 +120,24 @@ class Envelope:
         """Return it with the payload of its event; None: that has none."""
         return self if ref is None else self.with_fields(_ref=reference_json(ref))
 
-    def with_tasks(self, found: Mapping[str, Any]) -> Envelope:
+    def with_tasks(self, found: Mapping[str, Json]) -> Envelope:
         """Return it with the results of tasks put in that the event could not carry."""
         whole = self.without("tasks_elsewhere")
         return (
-            whole.with_fields(tasks={**(self.fields.get("tasks") or {}), **found})
+            whole.with_fields(tasks={**fields_of(self.fields.get("tasks")), **found})
             if found
             else whole
         )
 
-    def with_data(self, found: Mapping[str | None, Any]) -> Envelope:
+    def with_data(self, found: Mapping[str | None, Json]) -> Envelope:
         """Return it with data put in, by the task it belongs to; None is the step's own."""
         whole = {name: one for name, one in self.fields.items() if name != "_ref"}
         for task, data in found.items():
             if task is None:
                 whole["data"] = data
             else:
-                whole["tasks"] = {**whole["tasks"], task: {**whole["tasks"][task], "data": data}}
+                tasks = fields_of(whole["tasks"])
+                whole["tasks"] = {**tasks, task: {**fields_of(tasks[task]), "data": data}}
         return Envelope(whole)
 
     def slim(self) -> Envelope:
@@ -140,10 +145,10 @@ class Envelope:
         reference = self.reference
         return self if reference is None else self.with_fields(ref=reference.slim().to_json())
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> dict[str, object]:
         """Return what templates see under the name of the step or task."""
         return result_view(self.fields)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return its JSON, as events carry it; nobody may change it."""
-        return self.fields
+    def to_json(self) -> dict[str, Json]:
+        """Return its JSON, as events carry it."""
+        return dict(self.fields)

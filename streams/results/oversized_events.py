@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 import orjson
 
@@ -28,6 +28,13 @@ PLACES: Mapping[str, tuple[str, str | None]] = {
     "playbook.completed": ("result", "data"),
 }
 """The field of a type that can be spilled, or the key of it that can."""
+
+
+class _DataField(TypedDict, total=False):
+    """The column of an event that holds data of any size."""
+
+    context: Json
+    result: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +60,19 @@ async def spill_event(
     if place is None or event.payload_ref is not None:
         return event
     field, key = place
-    whole: Any = getattr(event, field)
-    if whole is None or (key is not None and (not isinstance(whole, dict) or key not in whole)):
+    whole: Json = getattr(event, field)
+    value, rest = whole, None
+    if key is not None:
+        if not isinstance(whole, dict) or key not in whole:
+            return event
+        value, rest = whole[key], {k: v for k, v in whole.items() if k != key} or None
+    elif whole is None:
         return event
-    data = orjson.dumps(whole if key is None else whole[key], option=orjson.OPT_SORT_KEYS)
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     if len(data) <= min(threshold, INLINE_MAX_BYTES):
         return event
-    rest = None if key is None else {k: v for k, v in whole.items() if k != key} or None
     ref = await store.put(Scope(event.tenant_id, event.organization_id), data, media_type=JSON)
-    changes: dict[str, Any] = {field: rest}
-    return replace(event, payload_ref=ref, **changes)
+    return replace(event, payload_ref=ref, **_data_field(field, rest))
 
 
 def is_spilled(event: Event) -> bool:
@@ -116,8 +126,13 @@ async def read_data(
     return found
 
 
-def _put_back(event: Event, field: str, key: str | None, value: Json) -> dict[str, Any]:
-    return {field: value if key is None else {**(getattr(event, field) or {}), key: value}}
+def _data_field(field: str, value: Json) -> _DataField:
+    return {"context": value} if field == "context" else {"result": value}
+
+
+def _put_back(event: Event, field: str, key: str | None, value: Json) -> _DataField:
+    whole = value if key is None else {**(getattr(event, field) or {}), key: value}
+    return _data_field(field, whole)
 
 
 def without_data(event: Event) -> Event:
@@ -138,7 +153,7 @@ def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:
     return {**_stand_in(TOMBSTONE, ref), "expired_at": end.at.isoformat(), "reason": end.reason}
 
 
-def is_tombstone(value: Any) -> bool:
+def is_tombstone(value: object) -> bool:
     """Whether a value stands for a payload that has expired."""
     return isinstance(value, dict) and value.get("kind") == TOMBSTONE and "sha256" in value
 

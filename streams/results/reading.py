@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 import orjson
 
@@ -23,7 +23,7 @@ MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
 MOST_ROWS = 10_000_000
 """What one reader takes of a loop; a manifest of a few bytes can claim any number."""
-RowCheck = Callable[[Mapping[str, Any]], Awaitable[None]]
+RowCheck = Callable[[Mapping[str, Json]], Awaitable[None]]
 """Checks a row that stands for a result of its own; what it raises, the reader raises."""
 _AT_ONCE = 8
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -71,7 +71,7 @@ def encode_manifest(parts: Sequence[RowsPart]) -> bytes:
         {"rows": part.rows, "ref": None if part.ref is None else reference_json(part.ref)}
         for part in parts
     ]
-    whole: dict[str, Any] = {"parts": listed}
+    whole: dict[str, object] = {"parts": listed}
     if of := next((part.of for part in parts), None):
         whole["of"] = of  # once: they are parts of one loop
     return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
@@ -96,12 +96,14 @@ def decode_manifest(data: bytes, owner: Scope) -> list[RowsPart]:
     return parts
 
 
-def _part(fields: Mapping[str, Any], owner: Scope, of: str | None) -> RowsPart:
+def _part(fields: Mapping[str, Json], owner: Scope, of: str | None) -> RowsPart:
     rows, ref = fields["rows"], fields["ref"]
     if not _is_count(rows):
         raise ValueError(f"a part with {rows!r} rows")
     if ref is None:
         return RowsPart(rows, None, of)
+    if not isinstance(ref, dict):
+        raise ValueError("a part whose reference is none")
     found = reference_from(ref)
     texts = (found.uri, found.sha256, found.media_type)
     if not _is_count(found.byte_length) or not all(isinstance(one, str) for one in texts):
@@ -111,13 +113,13 @@ def _part(fields: Mapping[str, Any], owner: Scope, of: str | None) -> RowsPart:
     return RowsPart(rows, check_owner(owner, found), of)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: Json) -> TypeGuard[int]:
     return type(value) is int and value >= 0
 
 
 async def read_value(
     source: PayloadSource, ref: PayloadRef, most: int | None = None, check: RowCheck | None = None
-) -> Any:
+) -> Json:
     """Return the value behind a reference; a manifest's rows are read from all its parts.
 
     Rows that are results of their own are passed to `check` before they are read.
@@ -174,7 +176,7 @@ class _Budget:
             raise TooLargeToRead(self._uri, self._taken, self._most)
 
 
-def decode(ref: PayloadRef, data: bytes) -> Any:
+def decode(ref: PayloadRef, data: bytes) -> Json:
     """Return the value that a payload's bytes are; of an unknown kind, text or else base64.
 
     Raises:
@@ -186,13 +188,14 @@ def decode(ref: PayloadRef, data: bytes) -> Any:
         return decode_rows(data)
     if is_json(ref.media_type):
         try:
-            return orjson.loads(data)
+            found: Json = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise PayloadCorrupt(ref.uri, f"it is not JSON: {error}") from error
+        return found
     return text_of(data, ref.media_type)[0]
 
 
-def listed(ref: PayloadRef, value: Any) -> list[Json]:
+def listed(ref: PayloadRef, value: Json) -> list[Json]:
     """Return the value of a manifest's part, which must be rows.
 
     Raises:
@@ -213,7 +216,7 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
         return None
     if of is not None and not str(row.get("ref")).startswith(of):
         return None
-    meta: Any = row["meta"]
+    meta = row["meta"]
     if not isinstance(meta, dict) or meta.get("content_type") == MANIFEST:
         return None
     is_whole = _is_count(meta.get("bytes")) and _DIGEST.fullmatch(str(meta.get("sha256")))
@@ -235,10 +238,10 @@ async def _rows(
     budget: _Budget,
     check: RowCheck | None = None,
 ) -> list[Json]:
-    async def read(ref: PayloadRef) -> Any:
+    async def read(ref: PayloadRef) -> Json:
         return decode(ref, await source.get(ref))
 
-    async def read_all(refs: Sequence[PayloadRef]) -> dict[str, Any]:
+    async def read_all(refs: Sequence[PayloadRef]) -> dict[str, Json]:
         budget.take(refs)
         return await each(refs, read)
 
@@ -263,12 +266,12 @@ async def _rows(
 
 
 async def each(
-    refs: Sequence[PayloadRef], read: Callable[[PayloadRef], Awaitable[Any]]
-) -> dict[str, Any]:
+    refs: Sequence[PayloadRef], read: Callable[[PayloadRef], Awaitable[Json]]
+) -> dict[str, Json]:
     """Read each payload once, a few at a time."""
     room, wanted = asyncio.Semaphore(_AT_ONCE), {ref.uri: ref for ref in refs}
 
-    async def one(ref: PayloadRef) -> Any:
+    async def one(ref: PayloadRef) -> Json:
         async with room:
             return await read(ref)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
 
 import orjson
 
@@ -121,7 +120,7 @@ async def _arrow(data: bytes) -> AsyncIterator[bytes]:
         comma = b","
 
 
-def _dumps(value: Any) -> bytes:
+def _dumps(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:  # an integer beyond 64 bits

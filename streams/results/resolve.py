@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from streams.events.locator import Locator
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
+from streams.events.reading import fields_of
 from streams.payload.port import JSON, Scope
 from streams.playbook.template_compiler import list_positions
 from streams.playbook.views import METHODS, wants_data, wants_task
@@ -38,10 +39,10 @@ class NeededPayload:
     """The spilled values that are needed; none: the payload is the data of a result."""
 
 
-Resolving = Generator[NeededPayload, Any, T]
+Resolving = Generator[NeededPayload, Json, T]
 
 
-def run(resolving: Resolving[T], read: Callable[[NeededPayload], Any]) -> T:
+def run(resolving: Resolving[T], read: Callable[[NeededPayload], Json]) -> T:
     """Return what `resolving` comes to, with values from `read`."""
     try:
         need = next(resolving)
@@ -52,7 +53,7 @@ def run(resolving: Resolving[T], read: Callable[[NeededPayload], Any]) -> T:
         return found
 
 
-async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awaitable[Any]]) -> T:
+async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awaitable[Json]]) -> T:
     """Do what `run` does, awaiting the values."""
     try:
         need = next(resolving)
@@ -68,7 +69,7 @@ def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]
     inner = [key[1:] if key and key[0] == "result" else key for key in keys]
     tasks = yield from resolve_groups(envelope.spilled_tasks, first_names(inner), owner)
     whole = envelope.with_tasks(tasks)
-    found: dict[str | None, Any] = {}
+    found: dict[str | None, Json] = {}
     for need in needed(whole, keys, owner):
         found[need.task] = yield need
     return whole.with_data(found)
@@ -76,13 +77,13 @@ def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]
 
 def resolve_groups(
     groups: Sequence[Group], names: Collection[str] | None, owner: Scope
-) -> Resolving[dict[str, Any]]:
+) -> Resolving[dict[str, Json]]:
     """Return those of the spilled values that have these names; None: all names."""
-    values: dict[str, Any] = {}
+    values: dict[str, Json] = {}
     for group in groups:
         found = tuple(one for one in group["names"] if names is None or one in names)
         if found:
-            payload = yield NeededPayload(_payload(group, owner), names=found)
+            payload = fields_of((yield NeededPayload(_payload(group, owner), names=found)))
             values |= {name: payload[name] for name in found}
     return values
 
@@ -136,10 +137,10 @@ def _data_of(task: str | None, envelope: Envelope, owner: Scope) -> Iterator[Nee
 
 
 def _payload(group: Group, owner: Scope) -> PayloadRef:
-    digest = str(group["sha256"])
+    digest = group["sha256"]
     return PayloadRef(
         uri=str(Locator.payload(owner.tenant_id, owner.organization_id, digest)),
         sha256=digest,
         media_type=JSON,
-        byte_length=int(group["bytes"]),
+        byte_length=group["bytes"],
     )

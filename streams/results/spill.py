@@ -8,38 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import orjson
 
 from streams.errors import Refused
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
+from streams.events.reading import fields_of, json_of, shape_of
 from streams.results.limits import DEEPEST, NAMES_BYTES
 
 NUL = b"\\u0000"
 """How JSON writes the character that no text of a database has."""
-Group = dict[str, Any]
-"""`names`, and `sha256` and `bytes` of the payload: a JSON mapping that has them."""
+
+
+if TYPE_CHECKING:
+
+    class Group(TypedDict):
+        """Spilled values of an event: their names, and the payload that holds them."""
+
+        names: list[str]
+        sha256: str
+        bytes: int
+else:  # pydantic loads and stores plans, and need not check what events have carried
+    Group = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Spill:
     """Named values of an event: those it carries, and those that go to a payload."""
 
-    inline: dict[str, Any]
-    spilled: dict[str, Any]
+    inline: dict[str, Json]
+    spilled: dict[str, Json]
 
     @property
     def has_too_many_names(self) -> bool:
         """Whether an event cannot even carry the names of what was spilled."""
         return sum(map(len, self.spilled)) > NAMES_BYTES
 
-    def fields(self, name: str, payload: PayloadRef) -> dict[str, Any]:
+    def fields(self, name: str, payload: PayloadRef) -> dict[str, Json]:
         """Return the fields of the event, given the payload that has what was spilled."""
-        return {name: self.inline, f"{name}_elsewhere": [group_of(self.spilled, payload)]}
+        return {name: self.inline, f"{name}_elsewhere": [json_of(group_of(self.spilled, payload))]}
 
 
-def spill(values: Mapping[str, Any], limit: int, encode: Callable[[Any], bytes]) -> Spill:
+def spill(values: Mapping[str, Json], limit: int, encode: Callable[[Json], bytes]) -> Spill:
     """Split values into those that fit an event together and those that must leave it."""
     moved = oversized({name: encode(value) for name, value in values.items()}, limit)
     spilled = {name: values[name] for name in moved}  # in this order: a payload is its bytes
@@ -74,16 +85,28 @@ def group_of(names: Collection[str], ref: PayloadRef) -> Group:
     return {"names": sorted(names), "sha256": ref.sha256, "bytes": ref.byte_length}
 
 
+def groups_of(value: Json | Sequence[Mapping[str, Json]]) -> list[Group]:
+    """Return the groups that an event has under a name such as `ctx_elsewhere`."""
+    if not isinstance(value, list):
+        return []
+    return [group for one in value if (group := shape_of(one, Group)) is not None]
+
+
+def groups_json(groups: Iterable[Group] | None) -> list[dict[str, Json]] | None:
+    """Return groups as an event has them; None where there are none."""
+    return None if groups is None else [fields_of(json_of(group)) for group in groups]
+
+
 def merged(
-    values: Mapping[str, Any],
+    values: Mapping[str, Json],
     groups: Sequence[Group],
-    changes: Mapping[str, Any],
+    changes: Mapping[str, Json],
     changed: Sequence[Group],
-) -> tuple[dict[str, Any], list[Group]]:
+) -> tuple[dict[str, Json], list[Group]]:
     """Return values and groups after changes; a name is in one place only."""
     moved = {name for group in changed for name in group["names"]}
     inline = {name: value for name, value in values.items() if name not in moved}
-    rest = []
+    rest: list[Group] = []
     for group in groups:
         names = [one for one in group["names"] if one not in changes and one not in moved]
         if names:
@@ -91,7 +114,7 @@ def merged(
     return {**inline, **changes}, [*rest, *changed]
 
 
-def encode_result(data: Any) -> bytes:
+def encode_result(data: object) -> bytes:
     """Return a result as JSON.
 
     Raises:
@@ -103,15 +126,16 @@ def encode_result(data: Any) -> bytes:
         raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
 
 
-def normalized(value: Any) -> Any:
+def normalized(value: object) -> Json:
     """Return a value as JSON has it: no NaN, no tuples."""
-    return orjson.loads(encode_result(value))
+    found: Json = orjson.loads(encode_result(value))
+    return found
 
 
 def _is_deep(encoded: bytes) -> bool:
     if encoded.count(b"[") + encoded.count(b"{") <= DEEPEST:
         return False
-    level = [orjson.loads(encoded)]
+    level: list[Json] = [orjson.loads(encoded)]
     for _ in range(DEEPEST + 1):
         level = [one for value in level for one in _inside(value) if isinstance(one, dict | list)]
         if not level:
@@ -119,5 +143,7 @@ def _is_deep(encoded: bytes) -> bool:
     return True
 
 
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
+def _inside(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

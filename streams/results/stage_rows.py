@@ -66,7 +66,7 @@ async def read_stage(
     tables = await _tables(source, parts)
     if any(_may_refer(table.schema) for table in tables):
         try:
-            return _encoded(await read_value(source, ref, most, check))
+            return _encoded(listed(ref, await read_value(source, ref, most, check)))
         except TooLargeToRead as error:
             raise TooLargeToJoin(ref, error.found, most) from error
     try:

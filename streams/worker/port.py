@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from streams.events.model import Json, PayloadRef
 from streams.kafka.feed.port import Record
 from streams.playbook.model import Playbook
 
+T = TypeVar("T")
 Config = Mapping[str, Json]
 """A task's configuration with every template rendered."""
 Aside = Callable[[], AbstractContextManager[None]]
@@ -94,6 +95,14 @@ class Saved:
     cursor: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | None = None
     """The output's payload reference, as JSON."""
+
+
+class Insist(Protocol):
+    """Repeats a call while something is down and the attempt's lease lasts."""
+
+    async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return what `call` returns."""
+        ...
 
 
 class Saver(Protocol):

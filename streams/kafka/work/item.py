@@ -55,7 +55,7 @@ class WorkItem:
     ctx: dict[str, Json] | None = None
     """Changes of `ctx` by frames before this one, where the rows of a loop have an order."""
     ctx_ref: PayloadRef | None = None
-    ctx_elsewhere: list[dict[str, Any]] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
     """Those of them that no event could carry: names, and the payload that has them."""
 
     def encode(self) -> bytes:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from streams.errors import Refused
+from streams.events.model import Json
 from streams.playbook.model import Step
 from streams.worker.attempt.deferred import Deferral, last_of
 from streams.worker.attempt.task_call import saver_of
 from streams.worker.port import Config, Saved, Tool
 
 
-class _Unknown(dict[str, Any]):
+class _Unknown(dict[str, object]):
     """Stands for a result that is not there yet; everything asked of it is the same."""
 
     def __missing__(self, key: str) -> _Unknown:
@@ -20,7 +20,7 @@ class _Unknown(dict[str, Any]):
 
 
 async def find_saved(
-    step: Step, scope: Mapping[str, Any], deferral: Deferral, tools: Mapping[str, Tool]
+    step: Step, scope: Mapping[str, object], deferral: Deferral, tools: Mapping[str, Tool]
 ) -> Saved | None:
     """Return the last save of an earlier attempt, if it can be found now.
 
@@ -51,7 +51,7 @@ def _names(step: Step) -> list[str]:
     return [*labels, *iterator, "iter", "vars", "outcome", "_prev", "_loop", step.name]
 
 
-def _config(config: Any) -> Config:
+def _config(config: Json) -> Config:
     if not isinstance(config, dict):
         raise Refused("no configuration")
     return config

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 from blake3 import blake3
 
 from streams.clock import Clock
 from streams.errors import Refused
-from streams.events.model import Event, NewEvent, Root
+from streams.events.model import Event, Json, NewEvent, Root
 from streams.events.types import PlaybookInitialized
 from streams.execution.cancellation import orphaned
 from streams.ids import derive_root_id
@@ -47,7 +47,7 @@ class Called:
 
     path: str
     version: int | None
-    workload: Mapping[str, Any]
+    workload: Mapping[str, Json]
 
 
 class Children:

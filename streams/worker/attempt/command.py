@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
 
 from streams.errors import StreamsError, Unavailable
-from streams.events.reading import int_of
-from streams.events.types import CommandCompleted, CommandFailed
+from streams.events.reading import int_of, shape_of
+from streams.events.types import CommandCompleted, CommandFailed, ResultEnvelope
 from streams.execution.attempts import CommandAttempt
 from streams.kafka.work.item import BadWorkItem, WorkItem
-from streams.worker.attempt.completion import completed, failed, failure
+from streams.worker.attempt.completion import CommandOutcome, completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.lease import Lease, LeaseLost
 from streams.worker.attempt.row import PipelineRow, RowOutcome
@@ -51,8 +49,8 @@ class CommandRunner:
 
     async def _attempt(self, lease: Lease, aside: Aside) -> None:
         try:
-            fields = await _work(await begin(lease, self._ports, self._options, aside))
-            await lease.end(_ending(lease, fields))
+            outcome = await _work(await begin(lease, self._ports, self._options, aside))
+            await lease.end(_ending(lease, outcome))
         except LeaseLost:
             raise
         except Unavailable as error:
@@ -67,25 +65,26 @@ class CommandRunner:
             await lease.end(_ending(lease, failure("internal", why)))
 
 
-def _ending(lease: Lease, fields: Mapping[str, Any]) -> CommandCompleted | CommandFailed:
+def _ending(lease: Lease, outcome: CommandOutcome) -> CommandCompleted | CommandFailed:
     """Return the event that ends the command."""
     attempt = lease.attempt
     if not isinstance(attempt, CommandAttempt):
         raise BadWorkItem(f"{lease.item.kind} {lease.item.entity_id} is not a command")
-    if fields["status"] == "error":
-        return attempt.failed(fields["error"], fields["result"], fields.get("payload_ref"))
-    return attempt.completed(fields["result"], fields.get("payload_ref"))
+    result = shape_of(outcome.envelope.to_json(), ResultEnvelope)
+    if outcome.error is not None:
+        return attempt.failed(outcome.error, result, outcome.payload_ref)
+    return attempt.completed(result, outcome.payload_ref)
 
 
-async def _work(attempt: Attempt) -> Mapping[str, Any]:
-    """Return the fields of the event that ends the command."""
+async def _work(attempt: Attempt) -> CommandOutcome:
+    """Run the command's tasks."""
     row = PipelineRow(0, attempt.scope)
     if attempt.item.tool == "cursor.plan":
         ran = await _plan(attempt)
     else:
         ran = await attempt.pipeline().run(row)
-    outcome = failed if ran.status == "error" else completed
-    return await attempt.insist(lambda: outcome(attempt, ran, row))
+    end = failed if ran.status == "error" else completed
+    return await attempt.insist(lambda: end(attempt, ran, row))
 
 
 async def _plan(attempt: Attempt) -> RowOutcome:

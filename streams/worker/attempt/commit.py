@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from streams.events.reading import bool_of, int_of, object_of, objects_of
+from streams.events.reading import bool_of, fields_of, int_of, object_of, objects_of
 from streams.execution.attempts import FrameReport
 from streams.payload.content import reference_from, reference_json
 from streams.worker.port import Saved
@@ -36,7 +35,7 @@ class Commit:
 def adopt(saved: Saved) -> Commit:
     """Return the commit that an earlier attempt saved and did not live to make."""
     output = saved.output or {}
-    result: dict[str, Any] = output.get("result") or {}
+    result = fields_of(output.get("result"))
     ref = output.get("ref")
     report = FrameReport(
         rows=saved.row_count,

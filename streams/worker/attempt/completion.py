@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from streams.errors import Refused
 from streams.events.model import Json, PayloadRef
+from streams.events.reading import json_of
 from streams.payload.port import Scope
 from streams.playbook.result_policy import USUAL
 from streams.results.envelope import Envelope
@@ -21,35 +21,44 @@ from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
 from streams.worker.attempt.views import Placement
 
 
-async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> dict[str, Any]:
-    """Return the fields of `command.completed`; whatever they refer to is durable by then."""
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """What the event that ends a command carries; with an `error` it is `command.failed`."""
+
+    envelope: Envelope
+    payload_ref: PayloadRef | None = None
+    error: str | None = None
+
+
+async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> CommandOutcome:
+    """Return the outcome of a command that is done; what it refers to is durable by then."""
     envelope = Envelope({"status": "success", "meta": serialize_meta(ran.meta)})
     envelope = envelope.with_fields(**await serialize_ctx_changes(attempt, row.ctx))
     envelope, payload = await _with_results(attempt, ran, row, envelope)
-    return {"status": "success", "result": envelope.to_json(), "payload_ref": payload}
+    return CommandOutcome(envelope, payload)
 
 
-async def failed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> dict[str, Any]:
-    """Return the fields of `command.failed`: the error, and the tasks' results until then."""
+async def failed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> CommandOutcome:
+    """Return the outcome of a command that failed: the error, and the tasks' results until then."""
     error = ran.error or {}
-    fields = failure(
+    outcome = failure(
         str(error.get("kind")), str(error.get("message")), str(error.get("task") or "")
     )
     try:
-        envelope = Envelope(fields["result"]).with_fields(meta=serialize_meta(ran.meta))
+        envelope = outcome.envelope.with_fields(meta=serialize_meta(ran.meta))
         envelope, payload = await _with_results(attempt, ran, row, envelope)
     except Refused:
-        return fields  # the error matters more than results that cannot be stored
-    return {**fields, "result": envelope.to_json(), "payload_ref": payload}
+        return outcome  # the error matters more than results that cannot be stored
+    return replace(outcome, envelope=envelope, payload_ref=payload)
 
 
-def failure(kind: str, message: str, task: str = "") -> dict[str, Any]:
-    """Return the fields of `command.failed` where there is nothing but an error."""
+def failure(kind: str, message: str, task: str = "") -> CommandOutcome:
+    """Return the outcome of a command where there is nothing but an error."""
     reason = fit(message)
-    error = {"kind": fit(kind, 100), "message": reason, "task": task}
+    error: dict[str, Json] = {"kind": fit(kind, 100), "message": reason, "task": task}
     text = f"{task}: {error['kind']}: {reason}" if task else reason
-    result = {"status": "error", "error": error, "meta": {}}
-    return {"status": "error", "error": fit(text), "result": result}
+    envelope = Envelope({"status": "error", "error": error, "meta": {}})
+    return CommandOutcome(envelope, error=fit(text))
 
 
 async def _with_results(
@@ -106,19 +115,23 @@ async def _task_envelopes(
 
 async def _task_fields(
     attempt: Attempt, tasks: Mapping[str, Envelope | None], room: int
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Return the fields of the event for the tasks' results; what does not fit is spilled."""
-    whole = {label: None if one is None else one.to_json() for label, one in tasks.items()}
+    whole: dict[str, Json] = {
+        label: None if one is None else one.to_json() for label, one in tasks.items()
+    }
     if len(encode_result(whole)) <= room:
         return {"tasks": whole}
-    slim = {label: None if one is None else one.slim().to_json() for label, one in tasks.items()}
+    slim: dict[str, Json] = {
+        label: None if one is None else one.slim().to_json() for label, one in tasks.items()
+    }
     encoded = {label: encode_result(one) for label, one in slim.items() if one is not None}
     moved = oversized(encoded, room)
     if not moved:
         return {"tasks": slim}
     group = await attempt.results.spill("tasks", {label: whole[label] for label in moved})
     inline = {label: one for label, one in slim.items() if label not in set(moved)}
-    return {"tasks": inline, "tasks_elsewhere": [group]}
+    return {"tasks": inline, "tasks_elsewhere": [json_of(group)]}
 
 
 async def _place(
@@ -142,7 +155,7 @@ async def _place(
 
 def _data_envelope(data: Json, placed: Placement, task: TaskOutcome | None) -> Envelope:
     """Return where the data is; `extracted` is there, if empty, where `spec.result` is."""
-    fields: dict[str, Any]
+    fields: dict[str, Json]
     if placed.reference is None:
         fields = {"data": normalized(data)}
     else:

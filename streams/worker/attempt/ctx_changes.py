@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from streams.errors import Refused
 from streams.events.model import Json
+from streams.events.reading import json_of
 from streams.results.limits import CTX_BYTES
 from streams.results.spill import encode_result, normalized, spill
 from streams.worker.attempt.context import Attempt
@@ -19,7 +19,7 @@ class TooManyChanges(Refused):
         super().__init__(f"set_ctx: {count} names are too many; put them under one")
 
 
-async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Any]:
+async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Json]:
     """Return the fields of the event for the changes; what they refer to is durable by then.
 
     Raises:
@@ -33,4 +33,5 @@ async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -
         return {"ctx": inline}
     if parts.has_too_many_names:
         raise TooManyChanges(len(changes))
-    return {"ctx": inline, "ctx_elsewhere": [await attempt.results.spill("ctx", parts.spilled)]}
+    group = await attempt.results.spill("ctx", parts.spilled)
+    return {"ctx": inline, "ctx_elsewhere": [json_of(group)]}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cachetools import LRUCache
 
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
+from streams.events.reading import fields_of
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.payload.port import PayloadStore, Scope
 from streams.results.copies.port import Copies
@@ -21,13 +22,13 @@ from streams.results.resolve import (
     resolve_groups,
     run_async,
 )
-from streams.results.spill import merged
+from streams.results.spill import groups_of, merged
 from streams.worker.attempt.reading import handed
 from streams.worker.errors import VALUE_BYTES
 
 CACHE_BYTES = 128 * 1024 * 1024
 T = TypeVar("T")
-_ReadPayloads = dict[tuple[PayloadRef, frozenset[int] | None], Any]
+_ReadPayloads = dict[tuple[PayloadRef, frozenset[int] | None], Json]
 
 
 class Documents:
@@ -46,13 +47,13 @@ class Documents:
     ) -> None:
         self._payloads, self._value_bytes = payloads, value_bytes
         self._copies = copies or Copies()
-        self._cached: LRUCache[str, tuple[Any, int]] = LRUCache(
+        self._cached: LRUCache[str, tuple[Json, int]] = LRUCache(
             cache_bytes, getsizeof=lambda entry: entry[1]
         )
 
     async def read(
         self, ref: PayloadRef, store: str = "object", places: frozenset[int] | None = None
-    ) -> Any:
+    ) -> Json:
         """Return the value behind `ref`, from its tier's copy where there is one.
 
         Of a loop's rows only those at `places` need be there.
@@ -72,11 +73,11 @@ class Documents:
         self._cache(name, value, counted.byte_count)
         return value
 
-    def _cache(self, name: str, value: Any, size: int) -> None:
+    def _cache(self, name: str, value: Json, size: int) -> None:
         if size <= self._cached.maxsize and name not in self._cached:
             self._cached[name] = (value, size)
 
-    async def document(self, item: WorkItem) -> Mapping[str, Any]:
+    async def document(self, item: WorkItem) -> Mapping[str, Json]:
         """Return the document of a work item, wherever it is.
 
         Raises:
@@ -92,33 +93,33 @@ class Documents:
         return document
 
     async def scope(
-        self, item: WorkItem, document: Mapping[str, Any], ways: Collection[Sequence[str]]
-    ) -> dict[str, Any]:
+        self, item: WorkItem, document: Mapping[str, Json], ways: Collection[Sequence[str]]
+    ) -> dict[str, object]:
         """Return the names that all rows of the item share.
 
         Results of earlier steps that are in payloads are read here, where a template of the
         step goes into their data (`ways`), so that they look as if they had always been at
         hand. Of the others nothing is fetched.
         """
-        given = document.get("input") or {}
+        given = fields_of(document.get("input"))
         owner = Scope(item.tenant_id, item.organization_id)
         names = names_read("args", ways)
         names = None if names is None else names | {way[0] for way in ways}
-        spilled = resolve_groups(given.get("args_elsewhere") or (), names, owner)
-        args = {**(given.get("args") or {}), **await self._resolved(spilled)}
-        scope: dict[str, Any] = dict(args)
+        spilled = resolve_groups(groups_of(given.get("args_elsewhere")), names, owner)
+        args = {**fields_of(given.get("args")), **await self._resolved(spilled)}
+        scope: dict[str, object] = dict(args)
         read: _ReadPayloads = {}
-        for name, fields in (given.get("steps") or {}).items():
+        for name, fields in fields_of(given.get("steps")).items():
             if isinstance(fields, dict):
                 whole = resolve(Envelope(fields), keys_from(name, ways), owner)
                 scope[name] = (await self._resolved(whole, read)).view()
         scope["workload"] = given.get("workload") or {}
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
         ctx, groups = merged(
-            given.get("ctx") or {},
-            given.get("ctx_elsewhere") or (),
-            later or {},
-            item.ctx_elsewhere or (),
+            fields_of(given.get("ctx")),
+            groups_of(given.get("ctx_elsewhere")),
+            fields_of(later),
+            groups_of(item.ctx_elsewhere),
         )
         spilled = resolve_groups(groups, names_read("ctx", ways), owner)
         scope["ctx"] = ctx | await self._resolved(spilled)
@@ -132,7 +133,7 @@ class Documents:
         """Return what `resolving` comes to; what is in `known` is not read again."""
         found = {} if known is None else known
 
-        async def read(need: NeededPayload) -> Any:
+        async def read(need: NeededPayload) -> Json:
             what = (need.ref, need.places)
             if what not in found:
                 found[what] = await self.read(need.ref, need.store, need.places)

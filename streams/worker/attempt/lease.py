@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import count
 from types import TracebackType
-from typing import Any
 
 from streams.errors import StreamsError, Unavailable
 from streams.execution.attempts import AttemptEvent
@@ -42,7 +42,7 @@ class Lease:
         # An item that comes to this process again is another turn, and loses to the first.
         self._turn = next(_turns)
         self.expires_at = self._claimed_at = 0.0
-        self._owner: asyncio.Task[Any] | None = None
+        self._owner: asyncio.Task[object] | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._beating: asyncio.Task[None] | None = None
         self._lost: str | None = None
@@ -123,7 +123,7 @@ class Lease:
         self._at("beat", self._options.beat_s, self._beat)
         self._at("end", self.last_moment - self._clock.monotonic(), self._expire)
 
-    def _at(self, name: str, delay_s: float, call: Any) -> None:
+    def _at(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         if (timer := self._timers.pop(name, None)) is not None:
             timer.cancel()
         loop = asyncio.get_running_loop()

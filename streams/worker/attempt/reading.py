@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-from streams.events.model import PayloadRef
+from streams.events.model import Json, PayloadRef
 from streams.results.reading import (
     MANIFEST,
     PayloadSource,
@@ -23,7 +22,7 @@ async def handed(
     most: int = VALUE_BYTES,
     places: Collection[int] | None = None,
     check: RowCheck | None = None,
-) -> Any:
+) -> Json:
     """Return the value behind `ref`, as `read_value` does; or some rows, as `read_some` does.
 
     Raises:

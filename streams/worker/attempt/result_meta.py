@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from streams.events.model import Json
+from streams.events.reading import fields_of
 from streams.events.text import storable
 from streams.results.limits import META_BYTES
 from streams.results.spill import encode_result, normalized, oversized
@@ -17,7 +17,7 @@ def serialize_meta(meta: Mapping[str, Json]) -> dict[str, Json]:
     """Return `meta` as an event can carry it; of values that are too large, the beginning."""
     if not meta:
         return {}
-    clean: dict[str, Json] = normalized(_clean(dict(meta)))
+    clean = fields_of(normalized(_clean(dict(meta))))
     encoded = _encoded(clean)
     large = oversized(encoded, META_BYTES)
     if not large:
@@ -39,7 +39,7 @@ def _beginning(value: Json, encoded: bytes) -> Json:
     return f"… ({len(encoded)} bytes, more than an event tells)"
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: object) -> object:
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, Mapping):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from itertools import islice
-from typing import Any, get_args
+from typing import get_args
 
 import orjson
 
@@ -29,6 +29,7 @@ from streams.results.preview import preview_of
 from streams.results.reference import Reference, result_uri
 from streams.results.spill import Group, encode_result, group_of, is_event_json, is_inline
 from streams.worker.attempt.views import Placement
+from streams.worker.port import Config, Insist
 
 _log = logging.getLogger(__name__)
 IN_A_THREAD_BYTES = 1 << 20
@@ -59,7 +60,7 @@ class ResultWriter:
         copies: Copies,
         log: EventStore,
         clock: Clock,
-        insist: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+        insist: Insist,
         inline_bytes: int = INLINE_BYTES,
         large: str = LARGE,
     ) -> None:
@@ -91,7 +92,7 @@ class ResultWriter:
         elif policy.kind == "kv" and kind != "kv":
             details = (self._item.step, task, len(encoded), kind)
             _log.info("%s.%s: %s bytes are too large for kv and go to %s", *details)
-        payload: PayloadRef = await self._insist(
+        payload = await self._insist(
             lambda: self._payloads.put(
                 self._scope, encoded, media_type=JSON, compression=policy.compression
             )
@@ -159,7 +160,7 @@ class ResultWriter:
                 for one in ids:
                     del self._unpublished[one]
 
-    async def publish_before(self, kind: str, config: Mapping[str, Any]) -> None:
+    async def publish_before(self, kind: str, config: Config) -> None:
         """Publish if a task of this kind could read a stored result: by its name, or by listing.
 
         Most tasks do neither, and thousands of rows publish their results in one batch.
@@ -167,7 +168,7 @@ class ResultWriter:
         if self._unpublished and (_reads_results(kind, config) or self._names_unpublished(config)):
             await self.publish()
 
-    def _names_unpublished(self, config: Mapping[str, Any]) -> bool:
+    def _names_unpublished(self, config: Config) -> bool:
         """Whether the name of an unpublished result is in there, quoted or not."""
         text = _text(config)
         if str(self._item.execution_id).encode() not in text:
@@ -205,14 +206,14 @@ class ResultWriter:
         )
 
 
-def _text(config: Mapping[str, Any]) -> bytes:
+def _text(config: Config) -> bytes:
     try:
         return orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # it is for the tool to refuse such a value
         return repr(config).encode(errors="replace")
 
 
-def _reads_results(kind: str, config: Mapping[str, Any]) -> bool:
+def _reads_results(kind: str, config: Config) -> bool:
     """Whether a task finds results without their names: it lists them, or has a key."""
     if kind not in _READERS:
         return False

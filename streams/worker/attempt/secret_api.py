@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import aiohttp
 
 from streams.errors import Unavailable
+from streams.events.model import Json
+from streams.events.reading import fields_of
 from streams.worker.attempt.secrets import Holding
 from streams.worker.errors import CredentialRefused, UnknownCredential
 
@@ -46,8 +47,7 @@ class ApiSecrets:
             )
         status, body = await self._post(url, _asked(held, name))
         if status == 200:
-            fields: Mapping[str, str] = body["fields"]
-            return fields
+            return {one: str(value) for one, value in fields_of(body["fields"]).items()}
         why = str(body.get("detail") or f"the API answers {status}")
         if status == 404:
             raise UnknownCredential(name, ())
@@ -60,7 +60,7 @@ class ApiSecrets:
         if self._session is not None:
             await self._session.close()
 
-    async def _post(self, url: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, Any]]:
+    async def _post(self, url: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, Json]]:
         if self._session is None:
             limit = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(timeout=limit)

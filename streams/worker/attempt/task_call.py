@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
@@ -143,8 +143,12 @@ class TaskCalls:
 
 def saver_of(task: Task, tools: Mapping[str, Tool]) -> Saver | None:
     """Return the tool that saves a task's calls as one batch, if it may and can."""
-    tool: Any = tools.get(task.kind)
-    return tool if task.deferrable and hasattr(tool, "save") else None
+    tool = tools.get(task.kind)
+    return tool if task.deferrable and _can_save(tool) else None
+
+
+def _can_save(tool: object) -> TypeGuard[Saver]:
+    return hasattr(tool, "save")
 
 
 def _error(kind: str, message: str) -> Outcome:

@@ -150,8 +150,8 @@ class ArtifactTool:
             meta |= {"range": f"{first}-{last}", **notes}
             return Outcome(status="success", data=value, meta=meta)
         if ref.media_type in (MANIFEST, ARROW) or is_json(ref.media_type):
-            value = await handed(self._payloads, ref, self._value_bytes, check=check)
-            return Outcome(status="success", data=value, meta=meta)
+            data = await handed(self._payloads, ref, self._value_bytes, check=check)
+            return Outcome(status="success", data=data, meta=meta)
         if ref.byte_length > self._value_bytes:
             raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
         value, notes = text_of(await self._payloads.get(ref), ref.media_type)
