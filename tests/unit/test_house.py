@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "streams"
 GENERATED = PACKAGE / "events" / "types.py"
-ANY_PER_THOUSAND_LINES = 6.5
+ANY_PER_THOUSAND_LINES = 3.0
 Module = tuple[str, str, ast.Module]
 
 
@@ -68,12 +68,12 @@ def names_told() -> list[str]:
 
 
 CEILINGS: dict[str, tuple[Callable[[], list[str]], int]] = {
-    "class names used twice": (names_of_two_classes, 31),
+    "class names used twice": (names_of_two_classes, 19),
     "functions over 60 lines": (lambda: functions_longer_than(60), 1),
     "functions over 40 lines": (lambda: functions_longer_than(40), 19),
     "files over 400 lines": (lambda: files_longer_than(400), 1),
-    "files over 250 lines": (lambda: files_longer_than(250), 23),
-    "uses of the name `told`": (names_told, 25),
+    "files over 250 lines": (lambda: files_longer_than(250), 22),
+    "uses of the name `told`": (names_told, 0),
 }
 
 
