@@ -1,0 +1,104 @@
+"""Postgres, Kafka and the object store are paused for longer than the watchdog's limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import orjson
+import psutil
+import pytest
+
+from streams.data_folder import layout_of
+from streams.local.state import find_stack
+from tests.support.servers.runtime import Runtime, playbook, whole_runtime
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
+STALL_S, PAUSE_S, BACK_S = 9, 20.0, 5.0
+ROWS = 120
+COMMITTED = """
+SELECT count(*) >= $2 FROM noetl.event WHERE root_id = $1 AND event_type = 'frame.committed'"""
+
+
+@pytest.fixture(scope="module")
+async def paused_runtime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runtime]:
+    environment = {"STREAMS__RUNTIME__STALL_SECONDS": str(STALL_S)}
+    async with whole_runtime(tmp_path_factory.mktemp("pause"), environment) as made:
+        yield made
+
+
+@contextmanager
+def paused(pid: int) -> Iterator[None]:
+    """Stop a server and all its children, and let them go on whatever happens."""
+    parent = psutil.Process(pid)
+    processes = [parent, *parent.children(recursive=True)]
+    try:
+        for one in processes:
+            one.send_signal(signal.SIGSTOP)
+        yield
+    finally:
+        for one in reversed(processes):
+            if one.is_running():
+                os.kill(one.pid, signal.SIGCONT)
+
+
+def pids(runtime: Runtime) -> dict[str, int | None]:
+    state = find_stack(runtime.data)
+    assert state is not None
+    return {part.name: part.pid for part in state.services}
+
+
+def suspects(runtime: Runtime) -> list[object]:
+    """Return what the journals of all roles name as suspect."""
+    found: list[object] = []
+    for path in layout_of(runtime.data).roles.rglob("*.journal"):
+        found += orjson.loads(path.read_bytes().partition(b"\n")[0])["ended"]
+    return found
+
+
+@pytest.mark.parametrize("server", ["postgres", "kafka", "s3"])
+async def test_a_paused_server_ends_nobody(paused_runtime: Runtime, server: str) -> None:
+    runtime, table = paused_runtime, f"paused_{server}"
+    await runtime.author(f"CREATE TABLE {table} (n int)")
+    save = {
+        "kind": "postgres",
+        "auth": "pg_local",
+        "command": f"INSERT INTO {table} (n) SELECT :n FROM pg_sleep(0.2)",
+        "params": {"n": "{{ iter.n }}"},
+    }
+    step = {
+        "step": "save",
+        "loop": {
+            "in": f"{{{{ range({ROWS}) | list }}}}",
+            "iterator": "n",
+            "spec": {"mode": "parallel"},
+            "frame_policy": {"size": 2},
+        },
+        "tool": [{"keep": save}],
+    }
+    execution = await runtime.start(playbook(step))
+    await runtime.until(COMMITTED, execution, 3)
+    before = pids(runtime)
+    pid = before[server]
+    assert pid is not None
+    with paused(pid):
+        await asyncio.sleep(PAUSE_S)
+    resumed, seq = time.monotonic(), await runtime.seq(execution)
+
+    async def moved() -> bool:
+        return await runtime.has_ended(execution) or await runtime.seq(execution) > seq
+
+    await until(moved, within_s=60)
+    back_s = time.monotonic() - resumed
+    end = await runtime.finish(execution)
+    assert end.status == "COMPLETED", end
+    rows = await runtime.author(f"SELECT n FROM {table} ORDER BY n")
+    assert [row["n"] for row in rows] == list(range(ROWS))
+    assert pids(runtime) == before
+    assert suspects(runtime) == []
+    assert back_s <= BACK_S
