@@ -1,4 +1,4 @@
-"""The catalogue as a page for people: docs/events.md."""
+"""Renders the event catalogue as docs/events.md."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from streams.events.catalogue import Catalogue, DataField, EventType, MetaField,
 
 INTRODUCTION = """# Events
 
-Every event there is, from `streams/events/catalogue.yaml`; `streams events document` writes
-this page. The envelope around them is `avro_schemas/Event.avsc`.
+All event types, generated from `streams/events/catalogue.yaml` by `streams events document`.
+The Avro schema of the envelope is `avro_schemas/Event.avsc`.
 
 A *root* is the unit of order: it picks the topic and the Kafka key, and its events have a
-gap-free `seq`. An *entity* is a part of a root with a stream of its own, for compare-and-swap
-by `expected_version`. A *claim* may be made once in a root: a second event with it is skipped,
-with everything in its batch. *User data* may be in the fields named so; `meta` holds routing
-values only. *Planned* types are reserved: no code writes them yet.
+gap-free `seq`. An *entity* is a part of a root with its own stream, for compare-and-swap by
+`expected_version`. The *writer* is the role that appends the event, or the main one of several.
+A *claim* can be made once per root: a second event with it is skipped, with its whole batch.
+*User data* is only in the columns listed so; `meta` holds routing values. *Planned* types are
+reserved: no code writes them yet.
 """
 
 

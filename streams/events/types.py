@@ -61,7 +61,7 @@ class LoopCounts(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybookInitialized:
-    """An execution begins; its inputs are fixed here."""
+    """An execution was created, with its inputs."""
 
     TYPE: ClassVar[Literal["playbook.initialized"]] = "playbook.initialized"
     node_name: ClassVar[None] = None
@@ -120,7 +120,7 @@ _PlaybookInitialized = unfrozen(PlaybookInitialized)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybookCompleted:
-    """The execution ended well, or partly where the playbook allows it."""
+    """The execution succeeded, or ended PARTIAL."""
 
     TYPE: ClassVar[Literal["playbook.completed"]] = "playbook.completed"
     node_name: ClassVar[None] = None
@@ -162,7 +162,7 @@ _PlaybookCompleted = unfrozen(PlaybookCompleted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybookFailed:
-    """The execution ended badly; names the step, the rows and the error."""
+    """The execution failed; has the step, the failed rows and the error."""
 
     TYPE: ClassVar[Literal["playbook.failed"]] = "playbook.failed"
     node_name: ClassVar[None] = None
@@ -208,7 +208,7 @@ _PlaybookFailed = unfrozen(PlaybookFailed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowInitialized:
-    """The playbook was read and checked; its steps are known."""
+    """The playbook was loaded and parsed."""
 
     TYPE: ClassVar[Literal["workflow.initialized"]] = "workflow.initialized"
     node_name: ClassVar[None] = None
@@ -238,7 +238,7 @@ _WorkflowInitialized = unfrozen(WorkflowInitialized)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowCompleted:
-    """No step is left to run."""
+    """No step is running or pending."""
 
     TYPE: ClassVar[Literal["workflow.completed"]] = "workflow.completed"
     node_name: ClassVar[None] = None
@@ -266,7 +266,7 @@ _WorkflowCompleted = unfrozen(WorkflowCompleted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowFailed:
-    """A step failed and nothing handles it."""
+    """A step failed and no arc handles its error, or the playbook returned an error."""
 
     TYPE: ClassVar[Literal["workflow.failed"]] = "workflow.failed"
     node_name: ClassVar[None] = None
@@ -302,7 +302,7 @@ _WorkflowFailed = unfrozen(WorkflowFailed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnter:
-    """A step was reached by an arc."""
+    """A step was activated, as the first one or by an arc."""
 
     TYPE: ClassVar[Literal["step.enter"]] = "step.enter"
     node_name: str
@@ -355,7 +355,7 @@ _StepEnter = unfrozen(StepEnter)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepExit:
-    """A step is finished; its arcs are judged."""
+    """A step finished; its arcs are evaluated."""
 
     TYPE: ClassVar[Literal["step.exit"]] = "step.exit"
     node_name: str
@@ -423,7 +423,7 @@ _StepExit = unfrozen(StepExit)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandIssued:
-    """One tool step waits for a worker of a pool."""
+    """An attempt at a tool step was queued for a pool."""
 
     TYPE: ClassVar[Literal["command.issued"]] = "command.issued"
     node_name: str
@@ -477,7 +477,7 @@ _CommandIssued = unfrozen(CommandIssued)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandClaimed:
-    """One worker won the command for the length of its lease."""
+    """One worker holds the command for the duration of a lease."""
 
     TYPE: ClassVar[Literal["command.claimed"]] = "command.claimed"
     node_name: str
@@ -518,7 +518,7 @@ _CommandClaimed = unfrozen(CommandClaimed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandStarted:
-    """The tool began (only where a tool reports it)."""
+    """The tool started (only for tools that report it)."""
 
     TYPE: ClassVar[Literal["command.started"]] = "command.started"
     node_name: str
@@ -556,7 +556,7 @@ _CommandStarted = unfrozen(CommandStarted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandHeartbeat:
-    """The owner is alive; the lease starts again."""
+    """The owner renewed its lease."""
 
     TYPE: ClassVar[Literal["command.heartbeat"]] = "command.heartbeat"
     node_name: str
@@ -600,7 +600,7 @@ _CommandHeartbeat = unfrozen(CommandHeartbeat)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCompleted:
-    """The tool ended well; its result is here or behind the reference."""
+    """The tool succeeded; its result is inline or in a payload."""
 
     TYPE: ClassVar[Literal["command.completed"]] = "command.completed"
     node_name: str
@@ -705,7 +705,7 @@ _CommandFailed = unfrozen(CommandFailed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLeaseExpired:
-    """The owner fell silent, or began a new life; the command is issued to someone else."""
+    """The owner's lease expired, or its worker restarted; the command is issued again."""
 
     TYPE: ClassVar[Literal["command.lease_expired"]] = "command.lease_expired"
     node_name: str
@@ -747,7 +747,7 @@ _CommandLeaseExpired = unfrozen(CommandLeaseExpired)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReleased:
-    """A worker that stops hands its command back."""
+    """A worker that is shutting down returned the command."""
 
     TYPE: ClassVar[Literal["command.released"]] = "command.released"
     node_name: str
@@ -785,7 +785,7 @@ _CommandReleased = unfrozen(CommandReleased)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCancelled:
-    """Its execution ended or was cancelled before it did."""
+    """Its execution ended or was cancelled first."""
 
     TYPE: ClassVar[Literal["command.cancelled"]] = "command.cancelled"
     node_name: str
@@ -820,7 +820,7 @@ _CommandCancelled = unfrozen(CommandCancelled)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDone:
-    """One task of a pipeline ended (only where a playbook asks for a trace of its calls)."""
+    """One task of a pipeline succeeded (only if the playbook asks for a trace)."""
 
     TYPE: ClassVar[Literal["call.done"]] = "call.done"
     node_name: str
@@ -875,7 +875,7 @@ _CallDone = unfrozen(CallDone)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallError:
-    """One task of a pipeline failed (only where a playbook asks for a trace of its calls)."""
+    """One task of a pipeline failed (only if the playbook asks for a trace)."""
 
     TYPE: ClassVar[Literal["call.error"]] = "call.error"
     node_name: str
@@ -941,7 +941,7 @@ _STAGE_OPENED_KIND: dict[Routing, StageOpenedKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOpened:
-    """A loop, fan-out or reduce step begins; its policy and its source are fixed."""
+    """A loop, fan-out or reduce step started, with its frame policy and source."""
 
     TYPE: ClassVar[Literal["stage.opened"]] = "stage.opened"
     node_name: str
@@ -1072,7 +1072,7 @@ _StageClosed = unfrozen(StageClosed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameDispatched:
-    """An attempt at a window of rows waits for a worker."""
+    """An attempt at a window of rows was queued for a pool."""
 
     TYPE: ClassVar[Literal["frame.dispatched"]] = "frame.dispatched"
     node_name: str
@@ -1149,7 +1149,7 @@ _FrameDispatched = unfrozen(FrameDispatched)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameClaimed:
-    """One attempt of one worker won the frame for the length of its lease."""
+    """One worker holds the frame for the duration of a lease."""
 
     TYPE: ClassVar[Literal["frame.claimed"]] = "frame.claimed"
     node_name: str
@@ -1193,7 +1193,7 @@ _FrameClaimed = unfrozen(FrameClaimed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameHeartbeat:
-    """The owner is alive; a cursor comes only with durable partial output."""
+    """The owner renewed its lease; has a cursor only if partial output is durable."""
 
     TYPE: ClassVar[Literal["frame.heartbeat"]] = "frame.heartbeat"
     node_name: str
@@ -1247,7 +1247,7 @@ _FrameHeartbeat = unfrozen(FrameHeartbeat)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameCommitted:
-    """A frame's rows are saved and its output is durable."""
+    """The frame's rows are saved and its output is durable."""
 
     TYPE: ClassVar[Literal["frame.committed"]] = "frame.committed"
     node_name: str
@@ -1348,7 +1348,7 @@ _FrameCommitted = unfrozen(FrameCommitted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameFailed:
-    """An attempt ended badly; the planner dispatches again or gives up."""
+    """An attempt failed; the planner dispatches the frame again or abandons it."""
 
     TYPE: ClassVar[Literal["frame.failed"]] = "frame.failed"
     node_name: str
@@ -1437,7 +1437,7 @@ _FrameFailed = unfrozen(FrameFailed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameLeaseExpired:
-    """The owner fell silent, or began a new life; the frame goes to someone else."""
+    """The owner's lease expired, or its worker restarted; the frame is dispatched again."""
 
     TYPE: ClassVar[Literal["frame.lease_expired"]] = "frame.lease_expired"
     node_name: str
@@ -1482,7 +1482,7 @@ _FrameLeaseExpired = unfrozen(FrameLeaseExpired)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameReleased:
-    """A worker that stops hands its frame back."""
+    """A worker that is shutting down returned the frame."""
 
     TYPE: ClassVar[Literal["frame.released"]] = "frame.released"
     node_name: str
@@ -1533,7 +1533,7 @@ _FrameReleased = unfrozen(FrameReleased)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameAbandoned:
-    """Its attempts are used up, or its execution ended."""
+    """The frame failed `frames.max_attempts` times."""
 
     TYPE: ClassVar[Literal["frame.abandoned"]] = "frame.abandoned"
     node_name: str
@@ -1601,7 +1601,7 @@ _LOOP_STARTED_MODE: dict[Routing, LoopStartedMode] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStarted:
-    """One activation of a loop step; entered again it gets a new loop_id."""
+    """A loop step was activated; each activation has its own loop_id."""
 
     TYPE: ClassVar[Literal["loop.started"]] = "loop.started"
     node_name: str
@@ -1656,7 +1656,7 @@ _LoopStarted = unfrozen(LoopStarted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopItem:
-    """One iteration issued as a command (framed loops write none)."""
+    """One iteration was issued as a command (loops with frames do not write it)."""
 
     TYPE: ClassVar[Literal["loop.item"]] = "loop.item"
     node_name: str
@@ -1735,7 +1735,7 @@ _LoopDone = unfrozen(LoopDone)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopFanoutStarted:
-    """A fan-out knows its shards."""
+    """A fan-out started; its number of shards is known."""
 
     TYPE: ClassVar[Literal["loop.fanout.started"]] = "loop.fanout.started"
     node_name: str
@@ -1776,7 +1776,7 @@ _LoopFanoutStarted = unfrozen(LoopFanoutStarted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopShardEnqueued:
-    """A shard waits for a worker (framed fan-outs say it with frame.dispatched)."""
+    """A shard was queued (fan-outs with frames write frame.dispatched instead)."""
 
     TYPE: ClassVar[Literal["loop.shard.enqueued"]] = "loop.shard.enqueued"
     node_name: str
@@ -1818,7 +1818,7 @@ _LoopShardEnqueued = unfrozen(LoopShardEnqueued)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopShardDone:
-    """A shard ended well (framed fan-outs say it with frame.committed)."""
+    """A shard succeeded (fan-outs with frames write frame.committed instead)."""
 
     TYPE: ClassVar[Literal["loop.shard.done"]] = "loop.shard.done"
     node_name: str
@@ -1862,8 +1862,8 @@ _LoopShardDone = unfrozen(LoopShardDone)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopShardFailed:
-    """A shard failed (framed fan-outs say it with frame.abandoned, or frame.committed with
-    failed rows).
+    """A shard failed (fan-outs with frames write frame.abandoned, or frame.committed with
+    failed rows, instead).
     """
 
     TYPE: ClassVar[Literal["loop.shard.failed"]] = "loop.shard.failed"
@@ -1961,7 +1961,7 @@ _RESULT_STORED_SCOPE: dict[Routing, ResultStoredScope] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultStored:
-    """A result lives outside the event that made it."""
+    """A result was stored as a payload, outside the event of its task."""
 
     TYPE: ClassVar[Literal["result.stored"]] = "result.stored"
     node_name: str
@@ -2026,7 +2026,7 @@ _RESULT_EXPIRED_REASON: dict[Routing, ResultExpiredReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultExpired:
-    """A reference ended; replay shows a tombstone from here on."""
+    """A stored result expired; its payload may be deleted."""
 
     TYPE: ClassVar[Literal["result.expired"]] = "result.expired"
     node_name: ClassVar[None] = None
@@ -2089,7 +2089,7 @@ _ReplySent = unfrozen(ReplySent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSubmitted:
-    """Work was handed to an outside provider."""
+    """Work was submitted to an external provider."""
 
     TYPE: ClassVar[Literal["provider.submitted"]] = "provider.submitted"
     node_name: str
@@ -2138,7 +2138,7 @@ _ProviderSubmitted = unfrozen(ProviderSubmitted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderObserved:
-    """A callback or a poll of an outside provider told us something."""
+    """An external provider reported a state, by callback or poll."""
 
     TYPE: ClassVar[Literal["provider.observed"]] = "provider.observed"
     node_name: str
@@ -2185,7 +2185,7 @@ _ProviderObserved = unfrozen(ProviderObserved)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionCancelled:
-    """Someone ended it."""
+    """The execution was cancelled."""
 
     TYPE: ClassVar[Literal["execution.cancelled"]] = "execution.cancelled"
     node_name: ClassVar[None] = None
@@ -2221,8 +2221,8 @@ _ExecutionCancelled = unfrozen(ExecutionCancelled)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSuspended:
-    """Nothing new is dispatched until it is resumed (an operator, or a record that ended a
-    process three times).
+    """Nothing new is dispatched until it is resumed; by an operator, or because handling
+    it crashed the planner three times.
     """
 
     TYPE: ClassVar[Literal["execution.suspended"]] = "execution.suspended"
@@ -2259,7 +2259,7 @@ _ExecutionSuspended = unfrozen(ExecutionSuspended)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionResumed:
-    """Dispatching goes on."""
+    """A suspended execution continues."""
 
     TYPE: ClassVar[Literal["execution.resumed"]] = "execution.resumed"
     node_name: ClassVar[None] = None
@@ -2289,7 +2289,7 @@ _ExecutionResumed = unfrozen(ExecutionResumed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionCheckpointed:
-    """An epoch barrier passed; the folded state up to here is stored."""
+    """The folded state up to a barrier was stored."""
 
     TYPE: ClassVar[Literal["execution.checkpointed"]] = "execution.checkpointed"
     node_name: ClassVar[None] = None
@@ -2328,7 +2328,7 @@ _ExecutionCheckpointed = unfrozen(ExecutionCheckpointed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionDeadLettered:
-    """A record of this execution can never be processed; it is set aside with its reason."""
+    """A record of this execution cannot be processed and is a dead letter."""
 
     TYPE: ClassVar[Literal["execution.dead_lettered"]] = "execution.dead_lettered"
     node_name: ClassVar[None] = None
@@ -2382,7 +2382,7 @@ _REDRIVE_REQUESTED_SCOPE: dict[Routing, RedriveRequestedScope] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveRequested:
-    """An operator opens an ended or stuck execution again for what failed in it."""
+    """An operator asked to run the failed parts of an execution again."""
 
     TYPE: ClassVar[Literal["redrive.requested"]] = "redrive.requested"
     node_name: ClassVar[None] = None
@@ -2421,7 +2421,7 @@ _RedriveRequested = unfrozen(RedriveRequested)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveCompleted:
-    """What was driven again has ended."""
+    """A requested redrive ended."""
 
     TYPE: ClassVar[Literal["redrive.completed"]] = "redrive.completed"
     node_name: ClassVar[None] = None
@@ -2460,7 +2460,7 @@ _RedriveCompleted = unfrozen(RedriveCompleted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerRejected:
-    """A trigger record can never start anything; it is set aside with its reason."""
+    """A trigger record cannot start an execution and is a dead letter."""
 
     TYPE: ClassVar[Literal["trigger.rejected"]] = "trigger.rejected"
     node_name: ClassVar[None] = None
@@ -2505,7 +2505,7 @@ _TriggerRejected = unfrozen(TriggerRejected)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerRedriven:
-    """An operator sent a rejected trigger again."""
+    """An operator submitted a rejected trigger again."""
 
     TYPE: ClassVar[Literal["trigger.redriven"]] = "trigger.redriven"
     node_name: ClassVar[None] = None
@@ -2539,7 +2539,7 @@ _TriggerRedriven = unfrozen(TriggerRedriven)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDiscarded:
-    """An operator decided that a rejected trigger stays rejected."""
+    """An operator discarded a rejected trigger."""
 
     TYPE: ClassVar[Literal["trigger.discarded"]] = "trigger.discarded"
     node_name: ClassVar[None] = None
@@ -2569,7 +2569,7 @@ _TriggerDiscarded = unfrozen(TriggerDiscarded)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogRegistered:
-    """A new version of a resource."""
+    """A new version of a resource was registered."""
 
     TYPE: ClassVar[Literal["catalog.registered"]] = "catalog.registered"
     node_name: ClassVar[None] = None
@@ -2622,7 +2622,7 @@ _CatalogRegistered = unfrozen(CatalogRegistered)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogRetired:
-    """A version is no longer started."""
+    """A version can no longer be started."""
 
     TYPE: ClassVar[Literal["catalog.retired"]] = "catalog.retired"
     node_name: ClassVar[None] = None
@@ -2659,7 +2659,7 @@ _CatalogRetired = unfrozen(CatalogRetired)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCreated:
-    """A recurring trigger exists."""
+    """A recurring trigger was created."""
 
     TYPE: ClassVar[Literal["schedule.created"]] = "schedule.created"
     node_name: ClassVar[None] = None
@@ -2705,7 +2705,7 @@ _ScheduleCreated = unfrozen(ScheduleCreated)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleChanged:
-    """Its rule, target or inputs are others from now on."""
+    """Its rule, target or inputs changed."""
 
     TYPE: ClassVar[Literal["schedule.changed"]] = "schedule.changed"
     node_name: ClassVar[None] = None
@@ -2751,7 +2751,7 @@ _ScheduleChanged = unfrozen(ScheduleChanged)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFired:
-    """One planned moment started one execution."""
+    """One scheduled time started one execution."""
 
     TYPE: ClassVar[Literal["schedule.fired"]] = "schedule.fired"
     node_name: ClassVar[None] = None
@@ -2784,7 +2784,7 @@ _ScheduleFired = unfrozen(ScheduleFired)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSkipped:
-    """One planned moment passed without a start, and why."""
+    """One scheduled time was skipped, with the reason."""
 
     TYPE: ClassVar[Literal["schedule.skipped"]] = "schedule.skipped"
     node_name: ClassVar[None] = None
@@ -2817,7 +2817,7 @@ _ScheduleSkipped = unfrozen(ScheduleSkipped)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulePaused:
-    """It fires no more until resumed."""
+    """It does not fire until resumed."""
 
     TYPE: ClassVar[Literal["schedule.paused"]] = "schedule.paused"
     node_name: ClassVar[None] = None
@@ -2877,7 +2877,7 @@ _ScheduleResumed = unfrozen(ScheduleResumed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRemoved:
-    """It never fires again."""
+    """The schedule was deleted."""
 
     TYPE: ClassVar[Literal["schedule.removed"]] = "schedule.removed"
     node_name: ClassVar[None] = None
@@ -2915,7 +2915,7 @@ _TENANT_CREATED_ISOLATION: dict[Routing, TenantCreatedIsolation] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantCreated:
-    """A tenant exists."""
+    """A tenant was created."""
 
     TYPE: ClassVar[Literal["tenant.created"]] = "tenant.created"
     node_name: ClassVar[None] = None
@@ -2951,7 +2951,7 @@ _TenantCreated = unfrozen(TenantCreated)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantChanged:
-    """Its limits, retention or isolation are others from now on."""
+    """Its limits, retention or isolation changed."""
 
     TYPE: ClassVar[Literal["tenant.changed"]] = "tenant.changed"
     node_name: ClassVar[None] = None
@@ -2984,7 +2984,7 @@ _TenantChanged = unfrozen(TenantChanged)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantKeyRotated:
-    """New data is encrypted under another key."""
+    """New data is encrypted with a new key."""
 
     TYPE: ClassVar[Literal["tenant.key_rotated"]] = "tenant.key_rotated"
     node_name: ClassVar[None] = None
@@ -3017,7 +3017,7 @@ _TenantKeyRotated = unfrozen(TenantKeyRotated)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantKeyDestroyed:
-    """What that key encrypted can never be read again."""
+    """A key was destroyed; data encrypted with it is unreadable."""
 
     TYPE: ClassVar[Literal["tenant.key_destroyed"]] = "tenant.key_destroyed"
     node_name: ClassVar[None] = None
@@ -3053,7 +3053,7 @@ _TenantKeyDestroyed = unfrozen(TenantKeyDestroyed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSuspended:
-    """Nothing of it starts until resumed."""
+    """It cannot start executions until resumed."""
 
     TYPE: ClassVar[Literal["tenant.suspended"]] = "tenant.suspended"
     node_name: ClassVar[None] = None
@@ -3086,7 +3086,7 @@ _TenantSuspended = unfrozen(TenantSuspended)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantResumed:
-    """It may start executions again."""
+    """It can start executions again."""
 
     TYPE: ClassVar[Literal["tenant.resumed"]] = "tenant.resumed"
     node_name: ClassVar[None] = None
@@ -3116,7 +3116,7 @@ _TenantResumed = unfrozen(TenantResumed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationCreated:
-    """An organization of a tenant exists."""
+    """An organization of a tenant was created."""
 
     TYPE: ClassVar[Literal["organization.created"]] = "organization.created"
     node_name: ClassVar[None] = None
@@ -3149,7 +3149,7 @@ _OrganizationCreated = unfrozen(OrganizationCreated)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationChanged:
-    """Its limits or retention are others from now on."""
+    """Its limits or retention changed."""
 
     TYPE: ClassVar[Literal["organization.changed"]] = "organization.changed"
     node_name: ClassVar[None] = None
@@ -3182,7 +3182,7 @@ _OrganizationChanged = unfrozen(OrganizationChanged)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialStored:
-    """A secret was set (the value is only in noetl.credential, encrypted)."""
+    """A credential was set; its values are only in noetl.credential, encrypted."""
 
     TYPE: ClassVar[Literal["credential.stored"]] = "credential.stored"
     node_name: ClassVar[None] = None
@@ -3222,7 +3222,7 @@ _CredentialStored = unfrozen(CredentialStored)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialRemoved:
-    """A secret is gone."""
+    """A credential was removed."""
 
     TYPE: ClassVar[Literal["credential.removed"]] = "credential.removed"
     node_name: ClassVar[None] = None

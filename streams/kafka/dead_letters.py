@@ -25,7 +25,7 @@ class DeadLettersUnavailable(Unavailable):
 
 
 class DeadLetters(Protocol):
-    """Publishes records that cannot be processed, at least once each; an event reports each."""
+    """Publishes records that cannot be processed, at least once each."""
 
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
         """Publish `record` with its `reason`, and return once it is durable.
