@@ -17,7 +17,7 @@ from streams.events.errors import BadEvent
 from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
-from streams.results.lookup import ForeignResult, NoSuchResult, ResultExpired
+from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 
 logger = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
@@ -35,7 +35,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NoSuchResult, 404),
     (ForeignResult, 403),
     (PayloadForeign, 403),
-    (ResultExpired, 410),
+    (ExpiredResult, 410),
     (NotYours, 409),
     (AlreadySo, 409),
     (RootEnded, 409),
@@ -47,6 +47,8 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (Refused, 422),
     (Unavailable, 503),
 )
+# Clients know these by the names that their classes once had.
+_NAMES: dict[type[StreamsError], str] = {ExpiredResult: "result-expired"}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -71,8 +73,8 @@ def status_of(error: type[StreamsError]) -> int:
 
 
 def name_of(error: type[StreamsError]) -> str:
-    """Return the public name of an error, which is the name of its class."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+    """Return the public name of an error: the name of its class, unless one is given."""
+    return _NAMES.get(error) or re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 
 def _known(request: web.Request, error: StreamsError) -> web.Response:

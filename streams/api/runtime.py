@@ -20,7 +20,7 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
-from streams.trigger.port import Ledger
+from streams.trigger.port import TriggerLedger
 
 TENANT_HEADER, ORGANIZATION_HEADER = "Noetl-Tenant", "Noetl-Organization"
 
@@ -31,7 +31,7 @@ class ApiRuntime:
 
     log: EventStore
     seen: ProjectionReader
-    ledger: Ledger
+    ledger: TriggerLedger
     catalog: Catalog
     payloads: PayloadStore
     next_id: Callable[[], int]

@@ -11,7 +11,7 @@ from streams.kafka.feed.port import Record, TopicPartition
 from streams.payload.port import Scope
 from streams.results.oversized_events import spill_event
 from streams.trigger.core import initialized
-from streams.trigger.port import Entry, Origin, Playbook
+from streams.trigger.port import LedgerEntry, Origin, PlaybookVersion
 from streams.trigger.record import KEY_HEADER, BadTrigger, Request, read_json, understand
 
 _LANES = 1024
@@ -25,10 +25,10 @@ async def start(runtime: ApiRuntime, request: web.Request) -> web.Response:
     found = await runtime.catalog.find(scope, wanted.path, wanted.version)
     execution_id = runtime.next_id()
     origin = Origin("http", execution_id % _LANES, execution_id, "http")
-    playbook, now = Playbook(found.catalog_id, found.version), runtime.clock.now()
+    playbook, now = PlaybookVersion(found.catalog_id, found.version), runtime.clock.now()
     event = initialized(wanted, playbook, origin, execution_id=execution_id, now=now)
     event = await spill_event(runtime.payloads, event, runtime.inline_bytes)
-    (entered,) = await runtime.ledger.enter([Entry(origin, event, wanted.key)])
+    (entered,) = await runtime.ledger.enter([LedgerEntry(origin, event, wanted.key)])
     shown = {"execution_id": str(entered.execution_id), "path": wanted.path}
     return json_response({**shown, "is_new": entered.is_new}, 201 if entered.is_new else 200)
 

@@ -1,7 +1,15 @@
 """Chooses the adapters of every port; no other package does."""
 
 from streams.app.credentials import credentials_of, keys_of, providers_of, worker_token_of
-from streams.app.log import Log, catalog_of, open_log, open_pool, open_registry, producer
+from streams.app.log import (
+    Log,
+    catalog_of,
+    open_log,
+    open_pool,
+    open_registry,
+    producer,
+    trigger_ledger_of,
+)
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
 from streams.app.roles import NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
@@ -24,5 +32,6 @@ __all__ = [
     "producer",
     "providers_of",
     "sharing_terms",
+    "trigger_ledger_of",
     "worker_token_of",
 ]

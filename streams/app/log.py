@@ -30,6 +30,7 @@ from streams.schema.registry import FileRegistry, SchemaRegistry
 from streams.schema.registry_external import ExternalRegistry, RegistryClient
 from streams.schema.registry_postgres import DatabaseRegistry
 from streams.settings import Settings
+from streams.trigger.postgres import PostgresTriggerLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,13 @@ def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
         next_id=log.ids.next,
         clock=SystemClock(),
         payloads=payloads,
+    )
+
+
+def trigger_ledger_of(log: Log, settings: Settings, role: str) -> PostgresTriggerLedger:
+    """Return the trigger ledger beside a log; `role` is the producer of its events."""
+    return PostgresTriggerLedger(
+        log.pool, codec=log.codec, take_ids=log.ids.take, producer=producer(settings, role)
     )
 
 

@@ -11,7 +11,7 @@ import asyncpg
 
 from streams.app.log import open_log
 from streams.clock import SystemClock
-from streams.collector.port import Ports
+from streams.collector.port import CollectorPorts
 from streams.collector.postgres import open_ledger
 from streams.payload.objects.open import open_payloads, open_shelves
 from streams.payload.shm.node import Terms, open_shared_memory
@@ -31,7 +31,7 @@ MB = 1 << 20
 
 
 @asynccontextmanager
-async def open_collector(settings: Settings) -> AsyncIterator[Ports]:
+async def open_collector(settings: Settings) -> AsyncIterator[CollectorPorts]:
     """Open what the collector uses.
 
     Raises:
@@ -42,7 +42,7 @@ async def open_collector(settings: Settings) -> AsyncIterator[Ports]:
         open_ledger(settings.event_store.canonical_connection.dsn("collect")) as ledger,
         open_shelves(settings) as shelves,
     ):
-        yield Ports(ledger, log.store, shelves)
+        yield CollectorPorts(ledger, log.store, shelves)
 
 
 @asynccontextmanager

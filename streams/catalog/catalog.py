@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from streams.catalog.core import KIND, chosen, digest, entries_of, inline_content, newest_of_each
 from streams.catalog.errors import TooLong, UnknownPath, UnknownVersion
-from streams.catalog.port import CatalogEvents, Entry, Registered
+from streams.catalog.port import CatalogEntry, CatalogEvents, Registered
 from streams.clock import Clock
 from streams.errors import Inconsistent
 from streams.events.model import Event, NewEvent, PayloadRef, Root
@@ -103,7 +103,7 @@ class Catalog:
         entry = await self.find(Scope(tenant_id, organization_id), path, version)
         return entry.catalog_id, entry.version
 
-    async def find(self, scope: Scope, path: str, version: int | None = None) -> Entry:
+    async def find(self, scope: Scope, path: str, version: int | None = None) -> CatalogEntry:
         """Return the version of a path; without a number, the newest.
 
         Raises:
@@ -116,7 +116,7 @@ class Catalog:
             raise UnknownPath(path, sorted(paths))
         return chosen(path, known, version)
 
-    async def list(self, scope: Scope) -> Sequence[Entry]:
+    async def list(self, scope: Scope) -> Sequence[CatalogEntry]:
         """Return the newest version of every path, by path."""
         return newest_of_each(await self._events.of_scope(scope))
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 from hashlib import sha256
 
 from streams.catalog.errors import UnknownVersion
-from streams.catalog.port import Entry
+from streams.catalog.port import CatalogEntry
 from streams.events.model import Event
 from streams.events.types import CatalogRegistered, CatalogRetired, typed
 
 KIND = "playbook"
 
 
-def entries_of(events: Iterable[Event]) -> list[Entry]:
+def entries_of(events: Iterable[Event]) -> list[CatalogEntry]:
     """Return the versions that a path's events register, oldest first."""
-    found: dict[tuple[int, int], Entry] = {}
+    found: dict[tuple[int, int], CatalogEntry] = {}
     for event in events:
         known = typed(event)
         if isinstance(known, CatalogRegistered):
-            found[event.root.id, known.version] = Entry(
+            found[event.root.id, known.version] = CatalogEntry(
                 catalog_id=event.root.id,
                 version=known.version,
                 path=known.path,
@@ -35,7 +35,7 @@ def entries_of(events: Iterable[Event]) -> list[Entry]:
     return sorted(found.values(), key=lambda entry: entry.version)
 
 
-def chosen(path: str, entries: Sequence[Entry], version: int | None) -> Entry:
+def chosen(path: str, entries: Sequence[CatalogEntry], version: int | None) -> CatalogEntry:
     """Return the version to start; None: the newest that is not retired.
 
     Raises:
@@ -48,7 +48,7 @@ def chosen(path: str, entries: Sequence[Entry], version: int | None) -> Entry:
     return wanted[-1]
 
 
-def newest_of_each(events: Iterable[Event]) -> list[Entry]:
+def newest_of_each(events: Iterable[Event]) -> list[CatalogEntry]:
     """Return the newest version of every path, by path."""
     by_path: dict[str, list[Event]] = {}
     for event in events:

@@ -25,7 +25,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """A version as people see it in a list."""
 
     catalog_id: int

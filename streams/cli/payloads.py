@@ -16,7 +16,7 @@ from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
-    from streams.collector.collect import Report
+    from streams.collector.collect import CollectionReport
     from streams.collector.manual import Ended
 
 INCONSISTENT = 5
@@ -137,7 +137,7 @@ def report_command(file: Path | None, data: Path | None, as_json: bool, verify: 
     _finish(asyncio.run(_collect(file, data, dry_run=True, verify=verify)), as_json)
 
 
-async def _collect(file: Path | None, data: Path | None, **options: Any) -> Report:
+async def _collect(file: Path | None, data: Path | None, **options: Any) -> CollectionReport:
     from streams.app import open_collector
     from streams.collector.collect import collect
 
@@ -159,7 +159,7 @@ async def _expire(
         return await end_execution(ports, execution, dry_run=dry_run)
 
 
-def _finish(report: Report, as_json: bool) -> None:
+def _finish(report: CollectionReport, as_json: bool) -> None:
     if as_json:
         print_json(asdict(report))
     else:
@@ -168,7 +168,7 @@ def _finish(report: Report, as_json: bool) -> None:
         sys.exit(INCONSISTENT)
 
 
-def _say(report: Report) -> None:
+def _say(report: CollectionReport) -> None:
     would = "would be " if report.dry_run else ""
     click.echo(f"{report.objects:,} objects, {report.object_bytes:,} bytes; {report.live:,} live")
     for reason, count in report.expired.items():

@@ -17,7 +17,7 @@ from streams.errors import Refused
 
 if TYPE_CHECKING:
     from streams.catalog.catalog import Catalog
-    from streams.catalog.port import Entry
+    from streams.catalog.port import CatalogEntry
     from streams.payload.port import Scope
     from streams.playbook.problem import Problem
 
@@ -124,7 +124,7 @@ def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
       streams playbook list --json
     """
 
-    async def run() -> list[Entry]:
+    async def run() -> list[CatalogEntry]:
         async with _catalog(file, data) as (catalog, scope):
             return list(await catalog.list(scope))
 
@@ -156,7 +156,7 @@ def show(
       streams playbook show examples/hello --version 1 --json
     """
 
-    async def run() -> tuple[Entry, str]:
+    async def run() -> tuple[CatalogEntry, str]:
         async with _catalog(file, data) as (catalog, scope):
             entry = await catalog.find(scope, path, version)
             return entry, await catalog.content(entry.catalog_id, entry.version)
@@ -233,7 +233,7 @@ def _as_json(problem: Problem) -> dict[str, object]:
     }
 
 
-def _entry_as_json(entry: Entry) -> dict[str, object]:
+def _entry_as_json(entry: CatalogEntry) -> dict[str, object]:
     return {
         "path": entry.path,
         "version": entry.version,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streams.events.model import Json
     from streams.kafka.feed.port import TopicPartition
     from streams.settings import Settings
-    from streams.trigger.follow import Ending
+    from streams.trigger.follow import ExecutionEnding
 
 NOT_WELL = 7
 
@@ -106,7 +106,7 @@ def trigger(
 
 async def _trigger(
     settings: Settings, fields: dict[str, Json], wait: bool, timeout_s: float, *, quiet: bool
-) -> tuple[dict[str, Json], Ending | None]:
+) -> tuple[dict[str, Json], ExecutionEnding | None]:
     """Publish the record; return the output, and the ending if it was waited for."""
     from streams.trigger.publish import publish
 
@@ -144,7 +144,7 @@ async def _register(
 
 async def _follow(
     settings: Settings, record: TopicPartition, offset: int, timeout_s: float, *, quiet: bool
-) -> Ending:
+) -> ExecutionEnding:
     from streams.app import open_pool, open_registry
     from streams.clock import SystemClock
     from streams.events.codec import Codec
@@ -168,7 +168,7 @@ async def _follow(
         return await follower.end(execution_id)
 
 
-async def _outcome(settings: Settings, ending: Ending) -> dict[str, Json]:
+async def _outcome(settings: Settings, ending: ExecutionEnding) -> dict[str, Json]:
     """Return how it ended, with the result itself where it is JSON."""
     from streams.app import open_payloads
     from streams.payload.port import JSON

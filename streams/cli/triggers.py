@@ -14,7 +14,7 @@ from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.settings import Settings
-    from streams.trigger.reconcile import Report
+    from streams.trigger.reconcile import ReconcileReport
 
 INCONSISTENT = 5
 
@@ -53,7 +53,7 @@ def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> No
         sys.exit(INCONSISTENT)
 
 
-async def _reconcile(settings: Settings) -> Report:
+async def _reconcile(settings: Settings) -> ReconcileReport:
     from streams.app import open_pool
     from streams.clock import SystemClock
     from streams.trigger.broker import TriggerTopic
@@ -73,7 +73,7 @@ async def _reconcile(settings: Settings) -> Report:
         topic.close()
 
 
-def _report_json(report: Report) -> dict[str, object]:
+def _report_json(report: ReconcileReport) -> dict[str, object]:
     return {
         "topic": report.topic,
         "topic_id": report.topic_id,
@@ -85,7 +85,7 @@ def _report_json(report: Report) -> dict[str, object]:
     }
 
 
-def _say(report: Report) -> None:
+def _say(report: ReconcileReport) -> None:
     for side in report.sides:
         click.echo(
             f"partition {side.partition}: offsets {side.begin} to {side.end}, "

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from streams.collector.errors import BucketOfAnother, BucketOfNobody, GraceTooShort
 from streams.collector.expiry import by_root, counts, expire, find_due, find_due_soon
-from streams.collector.port import NO_ENDS, Ports
-from streams.collector.sweep import Plan, Survey, carry_out, plan, survey
+from streams.collector.port import NO_ENDS, CollectorPorts
+from streams.collector.sweep import Survey, SweepPlan, carry_out, plan, survey
 from streams.payload.objects.port import NoSuchObject
 from streams.payload.store import KNOWN_S
 
@@ -18,7 +18,7 @@ SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class CollectionReport:
     """What was found and done; in a dry run, what would have been done.
 
     Sizes are those of the stored objects, packed.
@@ -53,7 +53,7 @@ class Report:
 
 
 async def collect(
-    ports: Ports,
+    ports: CollectorPorts,
     *,
     grace: timedelta = GRACE,
     retention: timedelta | None = None,
@@ -61,7 +61,7 @@ async def collect(
     claim: bool = False,
     verify: bool = False,
     known: timedelta = timedelta(seconds=KNOWN_S),
-) -> Report:
+) -> CollectionReport:
     """Expire what is over and sweep what nothing names.
 
     `retention` ends every reference of executions that ended so long ago; without it only
@@ -95,7 +95,7 @@ async def collect(
         return _report(seen, wanted, counts(found), dry_run=dry_run)
 
 
-async def end_results(ports: Ports, *, grace: timedelta = GRACE) -> dict[str, int]:
+async def end_results(ports: CollectorPorts, *, grace: timedelta = GRACE) -> dict[str, int]:
     """Only expire what is over, and say how many for which reason; this does not read all.
 
     Raises:
@@ -106,7 +106,7 @@ async def end_results(ports: Ports, *, grace: timedelta = GRACE) -> dict[str, in
         return counts(await expire(ports, found, now))
 
 
-async def _is_ours(ports: Ports) -> bool:
+async def _is_ours(ports: CollectorPorts) -> bool:
     """Say whether the objects are marked as this log's."""
     ours = await ports.ledger.log_id()
     try:
@@ -118,7 +118,7 @@ async def _is_ours(ports: Ports) -> bool:
     return True
 
 
-async def _claim(ports: Ports, seen: Survey, *, anyway: bool) -> None:
+async def _claim(ports: CollectorPorts, seen: Survey, *, anyway: bool) -> None:
     """Mark the objects as this log's, unless they look like another's that has not marked them."""
     count = len(seen.objects.keys() | seen.trash.keys())
     if count and not seen.is_known and not anyway:
@@ -126,9 +126,11 @@ async def _claim(ports: Ports, seen: Survey, *, anyway: bool) -> None:
     await ports.shelves.write(OWNER_KEY, (await ports.ledger.log_id()).encode())
 
 
-def _report(seen: Survey, wanted: Plan, expired: dict[str, int], *, dry_run: bool) -> Report:
+def _report(
+    seen: Survey, wanted: SweepPlan, expired: dict[str, int], *, dry_run: bool
+) -> CollectionReport:
     orphans = seen.orphans
-    return Report(
+    return CollectionReport(
         dry_run=dry_run,
         objects=len(seen.objects),
         object_bytes=sum(stat.byte_length for stat in seen.objects.values()),

@@ -49,7 +49,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class RootState:
     """A root as its newest event leaves it."""
 
     id: int
@@ -63,7 +63,7 @@ class Root:
 class Result:
     """A stored result that has not expired."""
 
-    root: Root
+    root: RootState
     result_id: int
     digest: str | None
     seq: int
@@ -73,10 +73,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class RootHolding:
     """What one root holds."""
 
-    root: Root
+    root: RootState
     live: frozenset[str]
     sure: frozenset[str] = frozenset()
     over: frozenset[str] = frozenset()
@@ -98,7 +98,7 @@ class Names:
 class Due:
     """A reference that is to expire."""
 
-    root: Root
+    root: RootState
     result_id: int
     reason: Reason
 
@@ -139,12 +139,12 @@ def folder_of(tenant_id: str, organization_id: str) -> str:
     return f"{tenant}/{organization}/"
 
 
-def key_in(root: Root, digest: str) -> str:
+def key_in(root: RootState, digest: str) -> str:
     """Return the key of a payload that a root names."""
     return f"{folder_of(root.tenant_id, root.organization_id)}sha256/{digest}"
 
 
-def hold(root: Root, facts: Iterable[Fact], ended: Collection[int] = ()) -> Holding:
+def hold(root: RootState, facts: Iterable[Fact], ended: Collection[int] = ()) -> RootHolding:
     """Fold the events of one root, in their order, as if these results had expired, too."""
     named: set[str] = set()
     sure: set[str] = set()
@@ -172,10 +172,12 @@ def hold(root: Root, facts: Iterable[Fact], ended: Collection[int] = ()) -> Hold
     live = {digest for digest in named if not _is_over(root, digest, governed, expired)}
     results = tuple(result for id_, result in stored.items() if id_ not in expired)
     sets = (frozenset(live), frozenset(live & sure), frozenset(named - live))
-    return Holding(root, *sets, results, exits)
+    return RootHolding(root, *sets, results, exits)
 
 
-def _is_over(root: Root, digest: str, governed: Mapping[str, set[int]], expired: set[int]) -> bool:
+def _is_over(
+    root: RootState, digest: str, governed: Mapping[str, set[int]], expired: set[int]
+) -> bool:
     if not expired:
         return False
     results = governed.get(digest)
@@ -190,7 +192,7 @@ def retained_id(root_id: int, digest: str) -> int:
 
 
 def due(
-    holding: Holding,
+    holding: RootHolding,
     *,
     now: datetime,
     grace: timedelta,
@@ -220,7 +222,9 @@ def due(
     return found
 
 
-def depends_on_workflow(holding: Holding, *, now: datetime, retention: timedelta | None) -> bool:
+def depends_on_workflow(
+    holding: RootHolding, *, now: datetime, retention: timedelta | None
+) -> bool:
     """Say whether `due` must know when the outermost execution around a root ended."""
     if any(result.scope == "workflow" for result in holding.results):
         return True
@@ -228,12 +232,12 @@ def depends_on_workflow(holding: Holding, *, now: datetime, retention: timedelta
     return is_old and bool(holding.live or holding.results)
 
 
-def _ended_before(root: Root, workflow_ended_at: datetime | None, limit: datetime) -> bool:
+def _ended_before(root: RootState, workflow_ended_at: datetime | None, limit: datetime) -> bool:
     return _before(root.ended_at, limit) and _before(workflow_ended_at, limit)
 
 
 def _scope_is_over(
-    result: Result, holding: Holding, ended_before: datetime, workflow_ended_at: datetime | None
+    result: Result, holding: RootHolding, ended_before: datetime, workflow_ended_at: datetime | None
 ) -> bool:
     if result.scope == "workflow":
         return _before(workflow_ended_at, ended_before)
@@ -246,7 +250,7 @@ def _before(at: datetime | None, limit: datetime) -> bool:
     return at is not None and at <= limit
 
 
-def _result(root: Root, fact: Fact) -> Result:
+def _result(root: RootState, fact: Fact) -> Result:
     expires_at = fact.meta.get("expires_at")
     return Result(
         root=root,

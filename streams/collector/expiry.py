@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from streams.collector.core import Due, Holding, depends_on_workflow, due
-from streams.collector.port import Ports, Snapshot
+from streams.collector.core import Due, RootHolding, depends_on_workflow, due
+from streams.collector.port import CollectorPorts, Snapshot
 from streams.events.model import NewEvent, Root
 from streams.events.types import ResultExpired
 from streams.log.errors import IdempotencyConflict
@@ -17,14 +17,14 @@ _AT_ONCE = 100
 
 
 async def find_due(
-    ports: Ports, *, grace: timedelta, retention: timedelta | None
+    ports: CollectorPorts, *, grace: timedelta, retention: timedelta | None
 ) -> tuple[list[Due], datetime]:
     """Return the references that have come to their end, and the time that was judged by."""
     async with ports.ledger.snapshot() as snapshot:
         return await _found(snapshot, None, grace, retention), snapshot.now
 
 
-async def find_due_soon(ports: Ports, *, grace: timedelta) -> tuple[list[Due], datetime]:
+async def find_due_soon(ports: CollectorPorts, *, grace: timedelta) -> tuple[list[Due], datetime]:
     """Return the same without reading the whole log: of results that were projected."""
     async with ports.ledger.snapshot() as snapshot:
         some = await snapshot.perhaps_due(grace)
@@ -53,7 +53,7 @@ async def _found(
 
 
 def _due(
-    holding: Holding,
+    holding: RootHolding,
     now: datetime,
     grace: timedelta,
     ended: Mapping[int, datetime],
@@ -68,7 +68,7 @@ def _due(
     )
 
 
-async def expire(ports: Ports, found: Sequence[Due], now: datetime) -> list[Due]:
+async def expire(ports: CollectorPorts, found: Sequence[Due], now: datetime) -> list[Due]:
     """Append the ends and return them; one that was appended before is not appended again.
 
     What somebody else has ended meanwhile, for another reason, is left out.

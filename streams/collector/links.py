@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from streams.collector.core import LONGEST_NAME, Names, bare_in, digests_in, located_in
-from streams.collector.port import Ledger
+from streams.collector.port import CollectorLog
 from streams.payload.content import trash_key
 from streams.payload.objects.blocks import BadBlock, Cipher, NoCipher, Unpacker
 from streams.payload.objects.port import NoSuchObject, Shelves
@@ -34,7 +34,7 @@ class Reached:
 
 
 async def follow(
-    ledger: Ledger,
+    ledger: CollectorLog,
     shelves: Shelves,
     holders: Mapping[str, int],
     over: Mapping[str, set[int]],

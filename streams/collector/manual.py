@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streams.collector.core import Due, Holding, retained_id
+from streams.collector.core import Due, RootHolding, retained_id
 from streams.collector.errors import EndedAlready, NothingToEnd, StillNeeded
 from streams.collector.expiry import by_root, expire
-from streams.collector.port import Ports
+from streams.collector.port import CollectorPorts
 from streams.events.locator import ResultUri, parse
 from streams.events.model import Root
 from streams.events.types import ResultExpired, ResultStored, typed
 from streams.execution.suspension import own_stream
 from streams.results.lookup import NoSuchResult
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Ended:
     """How many payloads nothing in this execution holds any more."""
 
 
-async def end_result(ports: Ports, uri: str, *, dry_run: bool = False) -> Ended:
+async def end_result(ports: CollectorPorts, uri: str, *, dry_run: bool = False) -> Ended:
     """End the result of this name.
 
     A payload that another event carries as its own stays: `end_execution` ends that, too.
@@ -49,14 +49,16 @@ async def end_result(ports: Ports, uri: str, *, dry_run: bool = False) -> Ended:
         if isinstance(known, ResultExpired):
             raise EndedAlready(uri, event.ingest_time, known.reason)
         if isinstance(known, ResultStored):
-            ref = Reference(known.result or {}).uri or uri
+            ref = ResultRef(known.result or {}).uri or uri
     if ref != uri:
         raise NoSuchResult(uri)
     holding = await _holding(ports, name.execution_id)
     return await _end(ports, holding, [int(name.key)], dry_run=dry_run)
 
 
-async def end_execution(ports: Ports, execution_id: int, *, dry_run: bool = False) -> Ended:
+async def end_execution(
+    ports: CollectorPorts, execution_id: int, *, dry_run: bool = False
+) -> Ended:
     """End everything that an execution stored: its results, and what its events carry.
 
     Raises:
@@ -71,7 +73,7 @@ async def end_execution(ports: Ports, execution_id: int, *, dry_run: bool = Fals
     return await _end(ports, holding, ids, dry_run=dry_run)
 
 
-async def _holding(ports: Ports, execution_id: int) -> Holding:
+async def _holding(ports: CollectorPorts, execution_id: int) -> RootHolding:
     """Return what an execution holds that nobody runs in any more."""
     root = Root("execution", execution_id)
     if not [one async for one in ports.log.read_stream(root, own_stream(root))]:
@@ -86,7 +88,9 @@ async def _holding(ports: Ports, execution_id: int) -> Holding:
     return holding
 
 
-async def _end(ports: Ports, holding: Holding, ids: Sequence[int], *, dry_run: bool) -> Ended:
+async def _end(
+    ports: CollectorPorts, holding: RootHolding, ids: Sequence[int], *, dry_run: bool
+) -> Ended:
     async with ports.ledger.snapshot() as snapshot:
         now = snapshot.now
     execution_id = holding.root.id

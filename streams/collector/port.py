@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Protocol
 
-from streams.collector.core import Holding, Names
+from streams.collector.core import Names, RootHolding
 from streams.log.port import EventStore
 from streams.payload.objects.port import Shelves
 
@@ -28,14 +28,14 @@ class Snapshot(Protocol):
 
     def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
-    ) -> AsyncIterator[Holding]:
+    ) -> AsyncIterator[RootHolding]:
         """Yield what each root, or each of these, holds that names payloads or results.
 
         The results in `ended` count as expired though the log does not say so.
         """
         ...
 
-    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         """Return what one execution holds; None where it names no payload and no result."""
         ...
 
@@ -55,7 +55,7 @@ class Snapshot(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class CollectorLog(Protocol):
     """The log as the collector reads it, and what it remembers of payloads it has read."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
@@ -108,9 +108,9 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class CollectorPorts:
     """Everything the collector uses."""
 
-    ledger: Ledger
+    ledger: CollectorLog
     log: EventStore
     shelves: Shelves

@@ -12,9 +12,9 @@ import orjson
 
 from streams.collector.core import (
     Fact,
-    Holding,
     Names,
-    Root,
+    RootHolding,
+    RootState,
     digests_in,
     folder_of,
     hold,
@@ -59,9 +59,9 @@ class PostgresSnapshot:
 
     async def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
-    ) -> AsyncIterator[Holding]:
+    ) -> AsyncIterator[RootHolding]:
         """Yield what each root holds; the events come sorted by root."""
-        root: Root | None = None
+        root: RootState | None = None
         facts: list[Fact] = []
         asked = None if execution_ids is None else list(execution_ids)
         async for row in self.connection.cursor(
@@ -75,7 +75,7 @@ class PostgresSnapshot:
         if root is not None:
             yield hold(root, facts, ended.get(root.id, ()))
 
-    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         """Return what one execution holds."""
         found = [holding async for holding in self.holdings([execution_id], ended)]
         return found[0] if found else None
@@ -100,7 +100,7 @@ class PostgresSnapshot:
         return {row["execution_id"]: row["ended_at"] for row in rows}
 
 
-class PostgresLedger:
+class PostgresCollectorLog:
     """Reads with one connection of its own; `open_ledger` gives it."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
@@ -169,7 +169,7 @@ class PostgresLedger:
 
 
 @asynccontextmanager
-async def open_ledger(dsn: str) -> AsyncIterator[PostgresLedger]:
+async def open_ledger(dsn: str) -> AsyncIterator[PostgresCollectorLog]:
     """Connect as the collector.
 
     Raises:
@@ -179,13 +179,13 @@ async def open_ledger(dsn: str) -> AsyncIterator[PostgresLedger]:
         connection = await asyncpg.connect(dsn, timeout=10)
     try:
         with translated(LogUnavailable, "read the log"):
-            yield PostgresLedger(connection)
+            yield PostgresCollectorLog(connection)
     finally:
         await connection.close(timeout=10)
 
 
-def _root(row: asyncpg.Record) -> Root:
-    return Root(
+def _root(row: asyncpg.Record) -> RootState:
+    return RootState(
         id=row["root_id"],
         type=row["root_type"],
         tenant_id=row["tenant_id"],

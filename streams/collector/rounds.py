@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from streams.collector.collect import Report, collect, end_results
+from streams.collector.collect import CollectionReport, collect, end_results
 from streams.collector.errors import CollectorBusy
-from streams.collector.port import Ports
+from streams.collector.port import CollectorPorts
 from streams.errors import StreamsError
 
 RETRY_S = 3600.0
@@ -27,7 +27,7 @@ class Rounds:
     the last sweep was is in the database: a restart does not put it off, and it is one for all.
     """
 
-    open_ports: Callable[[], AbstractAsyncContextManager[Ports]]
+    open_ports: Callable[[], AbstractAsyncContextManager[CollectorPorts]]
     end_every_s: float
     sweep_every_s: float
     retention: timedelta | None
@@ -82,7 +82,7 @@ class Rounds:
     def _look_in(self, seconds: float) -> None:
         self._look_at = self.monotonic() + min(seconds, self.sweep_every_s)
 
-    async def _sweep_is_due(self, ports: Ports) -> bool:
+    async def _sweep_is_due(self, ports: CollectorPorts) -> bool:
         if not self.sweep_every_s or self.monotonic() < self._sweep_from:
             return False
         age = await ports.ledger.swept_ago()
@@ -97,7 +97,7 @@ class Rounds:
             self._sweep_from = self._look_at
 
 
-def _tell(report: Report) -> None:
+def _tell(report: CollectionReport) -> None:
     _log.info(
         "swept %s objects: %s live; %s to the trash, %s brought back, %s deleted (%s bytes); "
         "results ended: %s",

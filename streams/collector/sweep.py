@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from streams.collector.core import key_in
 from streams.collector.links import MANY, follow
-from streams.collector.port import NO_ENDS, Ends, Ports
+from streams.collector.port import NO_ENDS, CollectorPorts, Ends
 from streams.payload.content import live_key, trash_key
 from streams.payload.objects.port import Shelves, Stat
 
@@ -47,7 +47,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """What is to be done, and what must wait."""
 
     to_trash: tuple[Stat, ...]
@@ -59,7 +59,7 @@ class Plan:
     """In the trash, and also in their place, and live; or files that a writer left behind."""
 
 
-async def survey(ports: Ports, *, verify: bool = False, ended: Ends = NO_ENDS) -> Survey:
+async def survey(ports: CollectorPorts, *, verify: bool = False, ended: Ends = NO_ENDS) -> Survey:
     """Read the log, then list the objects: whatever the log names was stored before.
 
     The results in `ended` count as expired though the log does not say so.
@@ -93,7 +93,7 @@ async def survey(ports: Ports, *, verify: bool = False, ended: Ends = NO_ENDS) -
     )
 
 
-def plan(found: Survey, *, grace: timedelta) -> Plan:
+def plan(found: Survey, *, grace: timedelta) -> SweepPlan:
     """Decide; where a live payload could not be read, what it names is unknown: nothing goes."""
     stuck = {_folder(key) for key in found.unreadable}
     old: list[Stat] = []
@@ -119,7 +119,7 @@ def plan(found: Survey, *, grace: timedelta) -> Plan:
             limit = min(found.now, found.open_since.get(folder, found.now))
             is_over = stat.modified_at + grace < limit and folder not in stuck
             (purge if is_over else held).append(stat)
-    return Plan(
+    return SweepPlan(
         to_trash=tuple(old),
         young=tuple(young),
         to_restore=tuple(sorted(back)),
@@ -129,7 +129,7 @@ def plan(found: Survey, *, grace: timedelta) -> Plan:
     )
 
 
-async def carry_out(ports: Ports, wanted: Plan, found: Survey) -> None:
+async def carry_out(ports: CollectorPorts, wanted: SweepPlan, found: Survey) -> None:
     """Bring back what is live again, then take away; each step may be done twice.
 
     Before each step the lock is looked at: when Postgres was away, another may have begun.

@@ -41,7 +41,7 @@ from streams.execution.fast_replace import copied, settle
 from streams.execution.plan import CANCELLED, COMPLETED, FAILED, PARTIAL, RUNNING, Activation, Plan
 from streams.execution.stage import Stage, absorb_in_stage, close_stage, open_stage
 from streams.results.envelope import Envelope
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.spill import Group, groups_of, merged
 
 _CTX = ("ctx", "ctx_elsewhere")
@@ -307,7 +307,7 @@ def _stage_closed(plan: Plan, event: StageClosed, at: datetime) -> Plan:
     if (ref := event.payload_ref) is None:
         envelope = envelope.with_fields(data=counts)
     else:
-        rows = Reference.to_rows(plan.execution_id, stage.step, stage.loop_id, ref)
+        rows = ResultRef.to_rows(plan.execution_id, stage.step, stage.loop_id, ref)
         envelope = envelope.with_fields(counts=counts, ref=rows.to_json()).with_payload(ref)
     if event.status == "failed":
         envelope = envelope.with_fields(error={"message": event.error, "rows": list(stage.errors)})

@@ -17,7 +17,7 @@ from streams.events.seal import Sealed
 from streams.events.sealer import Sealer
 from streams.events.types import ExecutionResumed, ExecutionSuspended
 from streams.ids import siblings_of
-from streams.log.port import Appended, Frontier, Outcome, Receipt
+from streams.log.port import Appended, AppendOutcome, Frontier, Receipt
 from streams.log.receipts import check_batch, refusal
 
 _NO_CHAIN = bytes(32)
@@ -116,7 +116,7 @@ class MemoryEventStore:
         )
         key = record["idempotency_key"]
         if key in root.by_key:
-            return _answer(root.stored[root.by_key[key]][0], Outcome.DUPLICATE)
+            return _answer(root.stored[root.by_key[key]][0], AppendOutcome.DUPLICATE)
         root.chain = hashlib.sha256(root.chain + bytes.fromhex(record["checksum"])).digest()
         version = root.versions.get(record["stream_id"], 0) + 1
         position = len(self._log) + 1
@@ -138,7 +138,7 @@ class MemoryEventStore:
         self._log.append((event, Frontier(self._xid, position)))
         if self._mirror is not None:
             self._mirror(event, one.envelope)
-        return _answer(event, Outcome.APPENDED)
+        return _answer(event, AppendOutcome.APPENDED)
 
     def _ingest_time(self, root: _RootState) -> datetime:
         now = from_millis(millis(self._clock.now()))
@@ -221,7 +221,7 @@ def _scope(one: Sealed) -> tuple[str, str]:
     return one.record["tenant_id"], one.record["organization_id"]
 
 
-def _answer(event: Event, outcome: Outcome) -> Appended:
+def _answer(event: Event, outcome: AppendOutcome) -> Appended:
     return Appended(
         event_id=event.event_id,
         outcome=outcome,

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from streams.events.model import Event, NewEvent, Root
 
 
-class Outcome(StrEnum):
+class AppendOutcome(StrEnum):
     """What became of one event of an append."""
 
     APPENDED = "appended"
@@ -27,7 +27,7 @@ class Appended(NamedTuple):
     """
 
     event_id: int
-    outcome: Outcome
+    outcome: AppendOutcome
     seq: int
     position: int
     stream_version: int

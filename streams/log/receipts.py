@@ -17,7 +17,7 @@ from streams.log.errors import (
     RootEnded,
     VersionConflict,
 )
-from streams.log.port import Appended, Outcome, Receipt
+from streams.log.port import Appended, AppendOutcome, Receipt
 
 
 def receipt(batch: Sequence[Sealed], answers: Sequence[asyncpg.Record]) -> Receipt:
@@ -53,8 +53,8 @@ def _appended(row: asyncpg.Record) -> Appended:
     )
 
 
-_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
-_APPENDED = Outcome.APPENDED.value
+_OUTCOMES = {outcome.value: outcome for outcome in AppendOutcome}
+_APPENDED = AppendOutcome.APPENDED.value
 
 
 def refusal(sealed: Sealed, reason: str, found: str | None) -> Refused:

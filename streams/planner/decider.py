@@ -11,13 +11,13 @@ from streams.planner.core import Decision, decide, decide_ended, fail_unreadable
 from streams.planner.decision_inputs import DecisionInputs, NeedsInput
 from streams.planner.draft import Moment
 from streams.planner.limits import Rules
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 
 
 class Decider:
     """Makes decisions; those after one another share the inputs that were loaded."""
 
-    def __init__(self, ports: Ports, rules: Rules) -> None:
+    def __init__(self, ports: PlannerPorts, rules: Rules) -> None:
         self._ports, self._rules = ports, rules
         self._inputs = DecisionInputs(ports)
 

@@ -19,7 +19,7 @@ from streams.events.model import PayloadRef
 from streams.execution.plan import Plan
 from streams.payload.port import Scope
 from streams.planner.limits import LARGEST_EXPRESSION_PAYLOAD_BYTES
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 from streams.results.manifest import EVENTS, parts_of
 from streams.results.reading import MANIFEST, TooLargeToRead, encode_manifest, read_value
 
@@ -129,7 +129,7 @@ class Known:
 class DecisionInputs:
     """Loads inputs, and caches payloads: later decisions often need them again."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: PlannerPorts) -> None:
         self._ports = ports
         self._payloads: FIFOCache[str, Any] = FIFOCache(CACHED_PAYLOADS)
 
@@ -177,7 +177,7 @@ def _own(known: Known) -> Mapping[str, Any]:
     return known.payloads.maps[0] if isinstance(known.payloads, ChainMap) else known.payloads
 
 
-async def result_of(ports: Ports, ref: PayloadRef) -> Any:
+async def result_of(ports: PlannerPorts, ref: PayloadRef) -> Any:
     """Return the data of a result, or why an expression cannot read it.
 
     Raises:
@@ -193,7 +193,7 @@ async def result_of(ports: Ports, ref: PayloadRef) -> Any:
         return Unreadable(f"cannot be read: {error}")
 
 
-async def manifest_of(ports: Ports, plan: Plan, stage_id: int) -> bytes:
+async def manifest_of(ports: PlannerPorts, plan: Plan, stage_id: int) -> bytes:
     """Return the manifest of a stage, as the log has it; it is stored by then.
 
     Raises:

@@ -22,7 +22,7 @@ from streams.planner.limits import Rules
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.results.limits import VALUES_BYTES
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 from streams.results.spill import Group, Spill, group_of, is_inline, spill
 
 Value = TypeVar("Value")
@@ -112,7 +112,7 @@ class Draft:
     def _emit_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
         """Draft the event that makes a result of values that their own event only names."""
         uri = result_uri(self.plan.execution_id, step, name, result_id)
-        reference = Reference.to_payload(uri, ref, store="object", scope="permanent")
+        reference = ResultRef.to_payload(uri, ref, store="object", scope="permanent")
         self.emit(stored_for_good(result_id, step, name, reference, ref), str(result_id))
 
     def attach(self, data: bytes, media_type: str) -> PayloadRef:
@@ -124,7 +124,7 @@ class Draft:
 
 
 def stored_for_good(
-    result_id: int, step: str, task: str, reference: Reference, ref: PayloadRef
+    result_id: int, step: str, task: str, reference: ResultRef, ref: PayloadRef
 ) -> ResultStored:
     """Return the event of a result that lives as long as its execution."""
     return ResultStored(

@@ -25,7 +25,7 @@ from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
 from streams.planner.limits import Rules
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 from streams.planner.quarantine import Quarantine, all_as, last_events
 from streams.planner.work_sender import Sender
 
@@ -41,7 +41,7 @@ class Planner:
     acknowledged by the caller. A crash anywhere repeats it, and every step is a no-op then.
     """
 
-    def __init__(self, ports: Ports, rules: Rules, *, name: str = "planner") -> None:
+    def __init__(self, ports: PlannerPorts, rules: Rules, *, name: str = "planner") -> None:
         self._ports, self._rules = ports, rules
         self.plans: dict[int, Plan] = {}
         self._floors: dict[int, datetime] = {}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from streams.catalog.port import Playbooks
 from streams.clock import Clock
 from streams.execution.plan import Plan
 from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
@@ -14,19 +15,10 @@ from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
 from streams.log.worker_incarnations import Lives, MemoryLives
 from streams.payload.port import PayloadStore
-from streams.playbook.model import Playbook
 
 
-class Playbooks(Protocol):
-    """Gives compiled playbooks; a version never changes, so they can be kept."""
-
-    async def get(self, catalog_id: int, version: int) -> Playbook:
-        """Return the playbook.
-
-        Raises:
-            Refused: there is none, or it cannot be read any more.
-        """
-        ...
+class PlaybookCatalog(Playbooks, Protocol):
+    """Compiled playbooks, and the versions that paths stand for."""
 
     async def resolve(
         self, tenant_id: str, organization_id: str, path: str, version: int | None = None
@@ -63,14 +55,14 @@ class NoTables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class PlannerPorts:
     """Everything a planner uses."""
 
     store: EventStore
     families: Families
     payloads: PayloadStore
     queue: WorkQueue
-    playbooks: Playbooks
+    playbooks: PlaybookCatalog
     replies: Replies
     clock: Clock
     tables: Tables = field(default_factory=NoTables)

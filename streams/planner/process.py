@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.kafka.feed.consumption import SetAside, Source
+from streams.kafka.feed.consumption import SetAside, WatchedFeed
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.feed.watchdog import LIMIT_S
 from streams.planner.intake import Intake
@@ -12,7 +12,7 @@ TICK_S = 0.5
 
 def attach_planner(
     process: RoleProcess,
-    feed: Source,
+    feed: WatchedFeed,
     intake: Intake,
     *,
     set_aside: SetAside,

@@ -18,7 +18,7 @@ from streams.kafka.feed.crash_journal import DEATHS
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.planner.draft import execution_root
 from streams.planner.execution_suspects import ExecutionSuspects
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 
 _log = logging.getLogger(__name__)
 _TRIES = 8
@@ -35,7 +35,7 @@ class Quarantine:
     in its log may be what ends the planner.
     """
 
-    def __init__(self, ports: Ports, name: str) -> None:
+    def __init__(self, ports: PlannerPorts, name: str) -> None:
         self._ports, self._name = ports, name
         self._suspects = ExecutionSuspects(ports.journal)
         self._since: dict[int, int] = {}

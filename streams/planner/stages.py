@@ -28,12 +28,12 @@ from streams.payload.content import reference_json
 from streams.planner.draft import Draft, stored_for_good
 from streams.planner.leases import expiry_of
 from streams.planner.scope import holds, input_of, render
-from streams.planner.steps import Ending, issue, leave
+from streams.planner.steps import StepEnding, issue, leave
 from streams.planner.windows import has_more, windows
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Loop, Mode
 from streams.results.reading import MANIFEST
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.spill import groups_json
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
@@ -51,7 +51,7 @@ def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
     step = draft.playbook.steps[activation.step]
     try:
         if not holds(step.when, draft.plan, draft.moment, activation):
-            leave(draft, activation, Ending(status="skipped"))
+            leave(draft, activation, StepEnding(status="skipped"))
         elif loop.cursor is not None and loop.cursor.form != "claim":
             policy = _policy(draft, loop)
             issue(draft, activation, "cursor.plan", step.pool, {"size": policy["size"]})
@@ -61,14 +61,14 @@ def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
             items = _items(render_source(draft, activation, loop), step.name)
             _open(draft, activation, loop, {"kind": "list"}, len(items), items)
     except ExpressionFailed as error:
-        leave(draft, activation, Ending(status="error", error=f"step {step.name}: {error}"))
+        leave(draft, activation, StepEnding(status="error", error=f"step {step.name}: {error}"))
 
 
 def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Command) -> None:
     """Draft the stage of a cursor whose frames were found."""
     if command.error is not None:
         why = f"step {command.step}: its rows could not be found: {command.error}"
-        leave(draft, activation, Ending(status="error", error=why))
+        leave(draft, activation, StepEnding(status="error", error=why))
         return
     if command.output is not None:
         found = draft.moment.known.payload(command.output)
@@ -346,7 +346,7 @@ def _close(draft: Draft, stage: Stage, step: str) -> None:
 def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
     """Draft the list of payloads that hold the loop's rows, for those who read them later."""
     ref = draft.attach(draft.moment.known.manifest(stage.stage_id), MANIFEST)
-    reference = Reference.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref)
+    reference = ResultRef.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref)
     stored = stored_for_good(stage.loop_id, stage.step, stage.step, reference, ref)
     draft.emit(stored, str(stage.loop_id))
     return ref
@@ -367,13 +367,13 @@ def _why(stage: Stage, total: int) -> str:
 def after_stage(draft: Draft, activation: Activation, stage: Stage) -> None:
     """Draft the end of a step whose stage is closed."""
     if stage.status != "FAILED":
-        leave(draft, activation, Ending(loop_id=stage.loop_id))
+        leave(draft, activation, StepEnding(loop_id=stage.loop_id))
         return
     why = _why(stage, stage.rows_done + stage.rows_failed)
     leave(
         draft,
         activation,
-        Ending(
+        StepEnding(
             status="error",
             error=f"step {stage.step}: {why}",
             loop_id=stage.loop_id,

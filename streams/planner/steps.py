@@ -22,7 +22,7 @@ PLANNER_POOL = "planner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class StepEnding:
     """How a step came to its end."""
 
     status: str = "success"
@@ -54,11 +54,11 @@ def start(draft: Draft, activation: Activation) -> None:
     step = draft.playbook.steps[activation.step]
     if activation.number > draft.moment.rules.max_visits:
         why = f"was entered {activation.number} times; check the arcs that lead back to it"
-        leave(draft, activation, Ending(status="error", error=f"step {step.name} {why}"))
+        leave(draft, activation, StepEnding(status="error", error=f"step {step.name} {why}"))
         return
     try:
         if not holds(step.when, draft.plan, draft.moment, activation):
-            leave(draft, activation, Ending(status="skipped"))
+            leave(draft, activation, StepEnding(status="skipped"))
         elif step.is_playbook:
             _start_child(draft, activation, step)
         elif step.tasks:
@@ -66,9 +66,9 @@ def start(draft: Draft, activation: Activation) -> None:
             tool = kinds[0] if len(kinds) == 1 else "pipeline"
             issue(draft, activation, tool, step.pool)
         else:
-            leave(draft, activation, Ending())
+            leave(draft, activation, StepEnding())
     except ExpressionFailed as error:
-        leave(draft, activation, Ending(status="error", error=f"step {step.name}: {error}"))
+        leave(draft, activation, StepEnding(status="error", error=f"step {step.name}: {error}"))
 
 
 def issue(
@@ -102,7 +102,7 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     path, version = str(config.get("path", "")), _version(config.get("version"))
     found = moment.known.playbook(path, version)
     if isinstance(found, str):
-        leave(draft, activation, Ending(status="error", error=f"step {step.name}: {found}"))
+        leave(draft, activation, StepEnding(status="error", error=f"step {step.name}: {found}"))
         return
     workload = _mapping("workload", config.get("workload", config.get("args")) or {})
     command_id = issue(draft, activation, "playbook", PLANNER_POOL)
@@ -146,13 +146,13 @@ def _version(value: Json) -> int | None:
 def after_command(draft: Draft, activation: Activation, command: Command) -> None:
     """Draft the end of a step whose command has ended."""
     if command.status is CommandStatus.COMPLETED:
-        leave(draft, activation, Ending())
+        leave(draft, activation, StepEnding())
     else:
         why = command.error or f"its command was {command.status.lower()}"
-        leave(draft, activation, Ending(status="error", error=f"step {command.step}: {why}"))
+        leave(draft, activation, StepEnding(status="error", error=f"step {command.step}: {why}"))
 
 
-def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
+def leave(draft: Draft, activation: Activation, ending: StepEnding) -> None:
     """Draft a step's end and the entries it leads to."""
     step = draft.playbook.steps[activation.step]
     changes: dict[str, Json] = {}
@@ -170,7 +170,7 @@ def leave(draft: Draft, activation: Activation, ending: Ending) -> None:
 
 
 def _judge(
-    draft: Draft, activation: Activation, step: Step, ending: Ending, changes: dict[str, Json]
+    draft: Draft, activation: Activation, step: Step, ending: StepEnding, changes: dict[str, Json]
 ) -> tuple[list[tuple[str, dict[str, Json]]], str]:
     """Return the arcs taken with their arguments, and what an error leads to."""
     known = draft.plan.results.get(step.name)
@@ -217,7 +217,7 @@ def _mapping(name: str, value: Json) -> dict[str, Json]:
 
 
 def _exit(
-    draft: Draft, activation: Activation, ending: Ending, changes: dict[str, Json], then: str
+    draft: Draft, activation: Activation, ending: StepEnding, changes: dict[str, Json], then: str
 ) -> None:
     inline, groups = draft.spill("ctx", changes, activation.step, activation.number)
     has_failed = ending.status == "error"

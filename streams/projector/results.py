@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.events.model import Event
 from streams.events.types import ResultEvent, ResultExpired, ResultStored
 from streams.projector.rows import ResultEndRow, ResultRefRow, Row
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 
 
 def result_row(event: Event, known: ResultEvent) -> Row:
@@ -18,7 +18,7 @@ def result_row(event: Event, known: ResultEvent) -> Row:
 
 
 def _stored(event: Event, stored: ResultStored) -> ResultRefRow:
-    ref, payload = Reference(stored.result or {}), stored.payload_ref
+    ref, payload = ResultRef(stored.result or {}), stored.payload_ref
     step = stored.node_name or "step"
     name = result_uri(event.root.id, step, stored.task or step, stored.result_id)
     return ResultRefRow(

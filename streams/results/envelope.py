@@ -11,7 +11,7 @@ from streams.events.reading import fields_of, text_of
 from streams.payload.content import reference_from, reference_json
 from streams.payload.port import Scope
 from streams.playbook.views import result_view
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.spill import Group, groups_of
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class Envelope:
         return self.fields.get("data")
 
     @property
-    def reference(self) -> Reference | None:
+    def reference(self) -> ResultRef | None:
         """The reference of a result that is stored on its own."""
-        return Reference.parse(self.fields.get("ref"))
+        return ResultRef.parse(self.fields.get("ref"))
 
     @property
     def payload(self) -> PayloadRef | None:

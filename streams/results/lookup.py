@@ -3,7 +3,7 @@
 Refused
 ├── NoSuchResult    nothing was stored under the name
 ├── ForeignResult   it belongs to another tenant or organization
-└── ResultExpired   it has expired
+└── ExpiredResult   it has expired
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from streams.clock import Clock
 from streams.errors import Refused
 from streams.events.locator import BadLocator, Locator, ResultUri, parse
 from streams.events.model import Event, PayloadRef, Root
-from streams.events.types import FrameCommitted, ResultStored, typed
-from streams.events.types import ResultExpired as ExpiredEvent
+from streams.events.types import FrameCommitted, ResultExpired, ResultStored, typed
 from streams.log.port import EventStore
 from streams.payload.port import Scope
 from streams.results.reading import RowCheck
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 
-_RESULT_TYPES = (ResultStored.TYPE, ExpiredEvent.TYPE)
+_RESULT_TYPES = (ResultStored.TYPE, ResultExpired.TYPE)
 FRAME = "frame"
 """The task in the names of frames' results."""
 
@@ -45,7 +44,7 @@ class ForeignResult(Refused):
         super().__init__(f"{uri} does not belong to this tenant and organization")
 
 
-class ResultExpired(Refused):
+class ExpiredResult(Refused):
     """A result that has expired."""
 
     def __init__(self, uri: str, at: str, why: str) -> None:
@@ -56,7 +55,7 @@ class ResultExpired(Refused):
 class FoundResult:
     """A result: its reference, and the payload that holds it."""
 
-    ref: Reference
+    ref: ResultRef
     payload: PayloadRef
 
 
@@ -74,7 +73,7 @@ class Results:
 
         Raises:
             BadLocator: it is not a valid name.
-            NoSuchResult, ForeignResult, ResultExpired: it cannot be read.
+            NoSuchResult, ForeignResult, ExpiredResult: it cannot be read.
             Unavailable: the log is down.
         """
         name = parse(uri)
@@ -90,23 +89,23 @@ class Results:
 
     async def of_execution(
         self, execution_id: int, owner: Scope, *, step: str | None = None, task: str | None = None
-    ) -> list[Reference]:
+    ) -> list[ResultRef]:
         """Return the references of an execution's results that have not expired, oldest first.
 
         Raises:
             ForeignResult: the execution is another tenant's.
             Unavailable: the log is down.
         """
-        found: dict[int, Reference] = {}
+        found: dict[int, ResultRef] = {}
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, f"execution {execution_id}", owner)
             known = typed(event) if event.type in _RESULT_TYPES else None
-            if isinstance(known, ExpiredEvent):
+            if isinstance(known, ResultExpired):
                 found.pop(known.result_id, None)
             elif isinstance(known, ResultStored) and self._end(known) is None:
                 is_wanted = step in (None, known.node_name) and task in (None, known.task)
                 if is_wanted:
-                    found[known.result_id] = Reference(known.result or {})
+                    found[known.result_id] = ResultRef(known.result or {})
         return list(found.values())
 
     def ends(self, owner: Scope) -> RowCheck:
@@ -121,7 +120,7 @@ class Results:
             nonlocal asked
             name, end = str(row.get("ref")), row.get("expires_at")
             if _is_past(end, self._clock.now()):
-                raise ResultExpired(name, str(end), "ttl")
+                raise ExpiredResult(name, str(end), "ttl")
             if not asked:
                 asked = True
                 with suppress(NoSuchResult, ForeignResult, BadLocator):
@@ -132,18 +131,18 @@ class Results:
     async def _with_payload(self, uri: str, execution_id: int, owner: Scope) -> FoundResult:
         """Return the newest result of an execution that has this payload and has not expired."""
         found: dict[int, ResultStored] = {}
-        expired: ResultExpired | None = None
+        expired: ExpiredResult | None = None
         async for event in self._log.read_root(Root("execution", execution_id)):
             _check_owner(event, uri, owner)
             known = typed(event) if event.type in _RESULT_TYPES else None
-            if isinstance(known, ExpiredEvent) and found.pop(known.result_id, None) is not None:
+            if isinstance(known, ResultExpired) and found.pop(known.result_id, None) is not None:
                 expired = _expired(uri, event, known)
             elif isinstance(known, ResultStored) and _has_payload(known, uri):
                 found[known.result_id] = known
         for stored in reversed(found.values()):
             if (end := self._end(stored)) is None and stored.payload_ref is not None:
-                return FoundResult(Reference(stored.result or {}), stored.payload_ref)
-            expired = expired or ResultExpired(uri, str(end), "ttl")
+                return FoundResult(ResultRef(stored.result or {}), stored.payload_ref)
+            expired = expired or ExpiredResult(uri, str(end), "ttl")
         raise expired or NoSuchResult(uri)
 
     async def _stored(self, uri: str, name: ResultUri, owner: Scope) -> FoundResult | None:
@@ -154,15 +153,15 @@ class Results:
             known = typed(event)
             if isinstance(known, ResultStored):
                 stored = known
-            elif isinstance(known, ExpiredEvent):
+            elif isinstance(known, ResultExpired):
                 raise _expired(uri, event, known)
         if stored is None or stored.payload_ref is None:
             return None
-        ref = Reference(stored.result or {})
+        ref = ResultRef(stored.result or {})
         if (ref.uri or uri) != uri:
             raise NoSuchResult(uri)
         if (end := self._end(stored)) is not None:
-            raise ResultExpired(uri, end, "ttl")
+            raise ExpiredResult(uri, end, "ttl")
         return FoundResult(ref, stored.payload_ref)
 
     def _end(self, stored: ResultStored) -> str | None:
@@ -179,13 +178,13 @@ class Results:
                 if (name.step, name.task) != (event.node_name, FRAME):
                     break
                 payload = event.payload_ref
-                ref = Reference.to_payload(uri, payload, store="object", scope="permanent")
+                ref = ResultRef.to_payload(uri, payload, store="object", scope="permanent")
                 return FoundResult(ref, payload)
         raise NoSuchResult(uri)
 
 
-def _expired(uri: str, event: Event, end: ExpiredEvent) -> ResultExpired:
-    return ResultExpired(uri, event.ingest_time.isoformat(), end.reason)
+def _expired(uri: str, event: Event, end: ResultExpired) -> ExpiredResult:
+    return ExpiredResult(uri, event.ingest_time.isoformat(), end.reason)
 
 
 def _has_payload(stored: ResultStored, uri: str) -> bool:

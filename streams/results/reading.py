@@ -17,7 +17,7 @@ from streams.payload.content import check_owner, reference_from, reference_json
 from streams.payload.errors import PayloadCorrupt
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, Scope
-from streams.results.reference import Reference, is_reference
+from streams.results.reference import ResultRef, is_reference
 
 MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
@@ -220,7 +220,7 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
     if not isinstance(meta, dict) or meta.get("content_type") == MANIFEST:
         return None
     is_whole = _is_count(meta.get("bytes")) and _DIGEST.fullmatch(str(meta.get("sha256")))
-    return Reference(row).payload(owner) if is_whole else None
+    return ResultRef(row).payload(owner) if is_whole else None
 
 
 def scope_of(ref: PayloadRef) -> Scope:

@@ -16,7 +16,7 @@ KIND = "result_ref"
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ResultRef:
     """A result reference as events and templates carry it.
 
     `fields` is its JSON, unchanged: a worker outside this project may have written it, and
@@ -36,7 +36,7 @@ class Reference:
         expires_at: datetime | None = None,
         extracted: Mapping[str, Json] | None = None,
         preview: Json = None,
-    ) -> Reference:
+    ) -> ResultRef:
         """Return the reference of a result that `payload` holds."""
         meta: dict[str, Json] = {
             "content_type": payload.media_type,
@@ -59,13 +59,13 @@ class Reference:
         )
 
     @classmethod
-    def to_rows(cls, execution_id: int, step: str, loop_id: int, manifest: PayloadRef) -> Reference:
+    def to_rows(cls, execution_id: int, step: str, loop_id: int, manifest: PayloadRef) -> ResultRef:
         """Return the reference of a loop's rows."""
         uri = result_uri(execution_id, step, step, loop_id)
         return cls.to_payload(uri, manifest, store="object", scope="permanent")
 
     @classmethod
-    def parse(cls, value: Json) -> Reference | None:
+    def parse(cls, value: Json) -> ResultRef | None:
         """Return the reference that a JSON object is; None for any other value."""
         return cls(value) if isinstance(value, dict) else None
 
@@ -139,9 +139,9 @@ class Reference:
             byte_length=size,
         )
 
-    def slim(self) -> Reference:
+    def slim(self) -> ResultRef:
         """Return it without preview and selected fields, which `result.stored` has too."""
-        return Reference({**self.fields, "preview": None, "extracted": {}})
+        return ResultRef({**self.fields, "preview": None, "extracted": {}})
 
     def to_json(self) -> dict[str, Json]:
         """Return its JSON, as events carry it."""

@@ -20,8 +20,8 @@ from streams.app import (
     open_log,
     open_pool,
     open_tiers,
-    producer,
     providers_of,
+    trigger_ledger_of,
     worker_token_of,
 )
 from streams.clock import SystemClock
@@ -31,7 +31,6 @@ from streams.payload.port import Scope
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
-from streams.trigger.postgres import PostgresLedger
 
 
 async def run(
@@ -66,13 +65,12 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
         writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
         open_pool(database.dsn("read")) as pool,
     ):
-        who = producer(settings, "api")
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog = catalog_of(log, payloads)
         yield ApiRuntime(
             log=log.store,
             seen=PostgresProjectionReader(pool),
-            ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
+            ledger=trigger_ledger_of(log, settings, "api"),
             catalog=catalog,
             payloads=payloads,
             next_id=log.ids.next,

@@ -22,7 +22,7 @@ from streams.log.worker_incarnations import PostgresLives
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 from streams.planner.process import attach_planner
 from streams.planner.tables import PlanTables
 from streams.roles.start import role_folder
@@ -46,7 +46,7 @@ async def run(
     ):
         with closing(PlanTables(folder / "plans")) as tables:
             shell = Shell("planner", folder)
-            ports = Ports(
+            ports = PlannerPorts(
                 store=log.store,
                 families=log.store,
                 payloads=payloads,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.app import catalog_of, open_log, open_payloads, open_registry, producer
+from streams.app import catalog_of, open_log, open_payloads, open_registry, trigger_ledger_of
 from streams.clock import SystemClock
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
@@ -18,8 +18,7 @@ from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
 from streams.trigger.catalog import CatalogPlaybooks
 from streams.trigger.kafka import GROUP, KafkaTopicIds
-from streams.trigger.loop import Ports, Trigger
-from streams.trigger.postgres import PostgresLedger
+from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.publish import TOPIC
 
 _log = logging.getLogger(__name__)
@@ -37,10 +36,9 @@ async def run(
         KafkaDeadLetters(bootstrap, limit_s=runtime.call_limit_s) as dead_letters,
         KafkaFeed(bootstrap, [TOPIC], group=GROUP, instance=runtime.shard_id) as feed,
     ):
-        who = producer(settings, "triggers")
-        ports = Ports(
+        ports = TriggerPorts(
             feed=feed,
-            ledger=PostgresLedger(log.pool, codec=log.codec, take_ids=log.ids.take, producer=who),
+            ledger=trigger_ledger_of(log, settings, "triggers"),
             playbooks=CatalogPlaybooks(catalog_of(log, payloads)),
             topic_ids=KafkaTopicIds(bootstrap, clock),
             payloads=payloads,

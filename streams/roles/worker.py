@@ -32,7 +32,7 @@ from streams.worker.attempt.secret_api import ApiSecrets
 from streams.worker.attempt.secrets import LeasedCredentials
 from streams.worker.await_executions import Endings
 from streams.worker.loop import Worker
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.process import attach_worker
 from streams.worker.rows.kafka_ranges import KafkaPartitions
 from streams.worker.tools.credentials import ConfiguredCredentials
@@ -65,7 +65,7 @@ async def run(
             instance=settings.runtime.shard_id,
         ) as feed,
     ):
-        ports = Ports(
+        ports = WorkerPorts(
             log=log.store,
             payloads=payloads,
             documents=Documents(payloads, copies=copies),

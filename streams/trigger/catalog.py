@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.catalog.catalog import Catalog
 from streams.catalog.errors import UnknownPath, UnknownVersion
 from streams.payload.port import Scope
-from streams.trigger.port import Playbook
+from streams.trigger.port import PlaybookVersion
 
 
 class CatalogPlaybooks:
@@ -14,7 +14,7 @@ class CatalogPlaybooks:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
+    async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
         """Return the playbook, the newest where `version` is None; None if there is none."""
         try:
             found = await self._catalog.resolve(
@@ -22,4 +22,4 @@ class CatalogPlaybooks:
             )
         except (UnknownPath, UnknownVersion):
             return None
-        return Playbook(*found)
+        return PlaybookVersion(*found)

@@ -11,7 +11,7 @@ from streams.events.model import NewEvent, PayloadRef, Root
 from streams.events.text import storable
 from streams.events.types import PlaybookInitialized, TriggerRejected
 from streams.kafka.feed.port import Record
-from streams.trigger.port import Origin, Playbook
+from streams.trigger.port import Origin, PlaybookVersion
 from streams.trigger.record import Request
 
 MAX_REASON_CHARS = 4000
@@ -19,7 +19,7 @@ MAX_REASON_CHARS = 4000
 
 def initialized(
     request: Request,
-    playbook: Playbook,
+    playbook: PlaybookVersion,
     origin: Origin,
     *,
     execution_id: int,

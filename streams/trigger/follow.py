@@ -21,7 +21,7 @@ _ENDINGS: dict[str, str] = {
 }
 
 
-class TriggerRejected(PoisonRecord):
+class RejectedTrigger(PoisonRecord):
     """The record can never start anything; the message says why."""
 
 
@@ -30,7 +30,7 @@ class NotYet(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ExecutionEnding:
     """How an execution ended."""
 
     execution_id: int
@@ -56,7 +56,7 @@ class Follower:
         """Wait until the record is in the ledger, and return its execution.
 
         Raises:
-            TriggerRejected: it was rejected.
+            RejectedTrigger: it was rejected.
             NotYet: no trigger process has judged it in time.
         """
         while (found := await self._ledger.find(origin)) is None:
@@ -66,10 +66,10 @@ class Follower:
             return found.execution_id
         assert found.rejected_id is not None
         async for event in self._log.read_root(Root("trigger", found.rejected_id)):
-            raise TriggerRejected(f"trigger {found.rejected_id} is rejected: {event.error}")
-        raise TriggerRejected(f"trigger {found.rejected_id} is rejected")
+            raise RejectedTrigger(f"trigger {found.rejected_id} is rejected: {event.error}")
+        raise RejectedTrigger(f"trigger {found.rejected_id} is rejected")
 
-    async def end(self, execution_id: int) -> Ending:
+    async def end(self, execution_id: int) -> ExecutionEnding:
         """Wait until the execution has ended.
 
         Raises:
@@ -80,7 +80,7 @@ class Follower:
             async for event in self._log.read_root(Root("execution", execution_id), after_seq=seq):
                 seq, last = event.seq, event.type
                 if event.type in _ENDINGS:
-                    return Ending(execution_id, status_of(event), event)
+                    return ExecutionEnding(execution_id, status_of(event), event)
             todo = f"its last event is {last}; it goes on without this command"
             await self._pause(f"execution {execution_id} has not ended", todo)
 

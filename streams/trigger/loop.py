@@ -21,12 +21,20 @@ from streams.payload.port import JSON, PayloadStore, Scope
 from streams.results.oversized_events import spill_event
 from streams.retry import retry
 from streams.trigger.core import initialized, record_bytes, rejected
-from streams.trigger.port import Entered, Entry, Ledger, Origin, Playbook, Playbooks, TopicIds
+from streams.trigger.port import (
+    Entered,
+    LedgerEntry,
+    Origin,
+    PlaybookVersion,
+    PlaybookVersions,
+    TopicIds,
+    TriggerLedger,
+)
 from streams.trigger.record import BadTrigger, Request, understand
 
 MAX_BATCH = 500
 """Records of one transaction; more would let the first wait for the last."""
-_Known = dict[tuple[Scope, str, int | None], Playbook | None]
+_Known = dict[tuple[Scope, str, int | None], PlaybookVersion | None]
 
 
 class Reader(Protocol):
@@ -43,12 +51,12 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class TriggerPorts:
     """Everything the loop speaks to."""
 
     feed: Feed
-    ledger: Ledger
-    playbooks: Playbooks
+    ledger: TriggerLedger
+    playbooks: PlaybookVersions
     topic_ids: TopicIds
     payloads: PayloadStore
     dead_letters: DeadLetters
@@ -62,7 +70,7 @@ class Trigger:
 
     def __init__(
         self,
-        ports: Ports,
+        ports: TriggerPorts,
         *,
         tenant: str,
         organization: str,
@@ -133,13 +141,13 @@ class Trigger:
         entered = await self._enter(await self._judge(records))
         await self._tell([(one, *pair) for one, pair in zip(records, entered, strict=True)])
 
-    async def _tell(self, answers: Sequence[tuple[Record, Entry, Entered]]) -> None:
+    async def _tell(self, answers: Sequence[tuple[Record, LedgerEntry, Entered]]) -> None:
         for record, entry, entered in answers:
             if entered.rejected_id is not None:
                 reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
                 await self._ports.dead_letters.put(record, reason, kind="trigger")
 
-    async def _judge(self, records: Sequence[Record]) -> list[tuple[Record, Entry]]:
+    async def _judge(self, records: Sequence[Record]) -> list[tuple[Record, LedgerEntry]]:
         ids = self._ports.take_ids(len(records))
         known: _Known = {}
         found = []
@@ -172,7 +180,7 @@ class Trigger:
         origin: Origin,
         execution_id: int,
         known: _Known,
-    ) -> Entry:
+    ) -> LedgerEntry:
         scope = Scope(request.tenant, request.organization)
         wanted = (scope, request.path, request.version)
         if wanted not in known:
@@ -186,11 +194,11 @@ class Trigger:
         event = initialized(request, playbook, origin, execution_id=execution_id, now=now)
         event = await spill_event(self._ports.payloads, event, self._inline_bytes)
         check(event, catalogue())
-        return Entry(origin, event, request.key)
+        return LedgerEntry(origin, event, request.key)
 
     async def _rejection(
         self, record: Record, origin: Origin, trigger_id: int, error: Exception
-    ) -> Entry:
+    ) -> LedgerEntry:
         scope = self._default
         if isinstance(error, BadTrigger):
             scope = Scope(error.tenant, error.organization)
@@ -204,9 +212,11 @@ class Trigger:
             now=self._ports.clock.now(),
             record_ref=reference,
         )
-        return Entry(origin, event)
+        return LedgerEntry(origin, event)
 
-    async def _enter(self, judged: Sequence[tuple[Record, Entry]]) -> list[tuple[Entry, Entered]]:
+    async def _enter(
+        self, judged: Sequence[tuple[Record, LedgerEntry]]
+    ) -> list[tuple[LedgerEntry, Entered]]:
         """Enter all at once; one by one where the database refuses, to reject only the culprit."""
         entries = [entry for _, entry in judged]
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from streams.log.port import EventStore
 from streams.payload.port import Scope
-from streams.trigger.port import Entered, Entry, Origin, Playbook
+from streams.trigger.port import Entered, LedgerEntry, Origin, PlaybookVersion
 from streams.trigger.settle import Key, settle, wanted_keys
 
 
@@ -18,7 +18,7 @@ class MemoryLedger:
         self.rows: dict[Origin, Entered] = {}
         self._keys: dict[Key, int] = {}
 
-    async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+    async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
         """Enter a batch; answer in its order."""
         known = {
             entry.origin: self.rows[entry.origin] for entry in entries if entry.origin in self.rows
@@ -40,13 +40,13 @@ class MemoryLedger:
         return answers
 
 
-class MemoryPlaybooks:
+class MemoryPlaybookVersions:
     """Knows the playbooks it was given, the same for every tenant."""
 
-    def __init__(self, playbooks: Mapping[str, Sequence[Playbook]]) -> None:
+    def __init__(self, playbooks: Mapping[str, Sequence[PlaybookVersion]]) -> None:
         self._playbooks = playbooks
 
-    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
+    async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
         """Return the playbook, the newest where `version` is None."""
         there = self._playbooks.get(path, ())
         fitting = [one for one in there if version in (None, one.version)]

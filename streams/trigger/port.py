@@ -24,7 +24,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One record and the first event it would bring about.
 
     The event's root is new: an execution, or a trigger that is rejected. `key` is None
@@ -47,14 +47,14 @@ class Entered:
     """Whether this call made the root, and not an earlier record or delivery."""
 
 
-class Ledger(Protocol):
+class TriggerLedger(Protocol):
     """Knows for ever which record became which execution.
 
     The rows and the first events are written together or not at all. A record that was
     entered before, and a second record with a key of the same tenant, get the first answer.
     """
 
-    async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+    async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
         """Enter a batch in one transaction; answer in its order, once it is durable.
 
         Raises:
@@ -65,17 +65,17 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Playbook:
+class PlaybookVersion:
     """A version of a playbook that can be started."""
 
     catalog_id: int
     version: int
 
 
-class Playbooks(Protocol):
+class PlaybookVersions(Protocol):
     """Finds playbooks by their paths, which are per tenant and organization."""
 
-    async def find(self, scope: Scope, path: str, version: int | None) -> Playbook | None:
+    async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
         """Return the playbook, the newest where `version` is None; None if there is none.
 
         Raises:

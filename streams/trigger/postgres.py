@@ -14,13 +14,13 @@ from streams.log.errors import BadBatch, LogUnavailable
 from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
 from streams.postgres import queries, translated
-from streams.trigger.port import Entered, Entry, Origin
+from streams.trigger.port import Entered, LedgerEntry, Origin
 from streams.trigger.settle import Key, settle, wanted_keys
 
 query = queries("streams.trigger")
 
 
-class PostgresLedger:
+class PostgresTriggerLedger:
     """Enters a batch of records as one transaction, beside the log they start."""
 
     def __init__(
@@ -34,14 +34,14 @@ class PostgresLedger:
         self._pool, self._codec, self._take_ids = pool, codec, take_ids
         self._producer = producer
 
-    async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+    async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
         """Enter a batch; answer in its order, once it is durable."""
         sealed = self._seal(entries)
         with translated(LogUnavailable, "enter triggers", refused=_bad_batch):
             async with self._pool.acquire(timeout=30) as connection, connection.transaction():
                 return await _enter(connection, entries, sealed)
 
-    def _seal(self, entries: Sequence[Entry]) -> dict[int, Sealed]:
+    def _seal(self, entries: Sequence[LedgerEntry]) -> dict[int, Sealed]:
         ids = self._take_ids(len(entries))
         return {
             entry.event.root.id: seal(
@@ -63,7 +63,7 @@ def _bad_batch(error: asyncpg.PostgresError) -> BadBatch | None:
 
 
 async def _enter(
-    connection: asyncpg.Connection, entries: Sequence[Entry], sealed: Mapping[int, Sealed]
+    connection: asyncpg.Connection, entries: Sequence[LedgerEntry], sealed: Mapping[int, Sealed]
 ) -> list[Entered]:
     places = sorted({(entry.origin.topic_id, entry.origin.partition) for entry in entries})
     await connection.execute(query("lock_partitions"), *_columns(places, 2))
@@ -81,7 +81,9 @@ async def _enter(
     return answers
 
 
-async def _known(connection: asyncpg.Connection, entries: Sequence[Entry]) -> dict[Origin, Entered]:
+async def _known(
+    connection: asyncpg.Connection, entries: Sequence[LedgerEntry]
+) -> dict[Origin, Entered]:
     by_place = {
         (one.origin.topic_id, one.origin.partition, one.origin.offset): one.origin
         for one in entries
@@ -94,7 +96,7 @@ async def _known(connection: asyncpg.Connection, entries: Sequence[Entry]) -> di
     return found
 
 
-async def _keys(connection: asyncpg.Connection, entries: Sequence[Entry]) -> dict[Key, int]:
+async def _keys(connection: asyncpg.Connection, entries: Sequence[LedgerEntry]) -> dict[Key, int]:
     wanted = wanted_keys(entries)
     if not wanted:
         return {}
@@ -115,7 +117,7 @@ async def _append(connection: asyncpg.Connection, batch: Sequence[Sealed]) -> No
 
 async def _write(
     connection: asyncpg.Connection,
-    entries: Sequence[Entry],
+    entries: Sequence[LedgerEntry],
     answers: Sequence[Entered],
     known: Mapping[Origin, Entered],
 ) -> None:

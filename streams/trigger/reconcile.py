@@ -12,7 +12,7 @@ from streams.trigger.lookup import LedgerReader, Range
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class LedgerGap:
     """Records on the broker that have no row in the ledger."""
 
     partition: int
@@ -34,7 +34,7 @@ class Side:
     entered: int
     beyond: int
     """Rows behind the end: records that the broker has lost."""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[LedgerGap, ...]
 
     @property
     def expired(self) -> int:
@@ -43,7 +43,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReconcileReport:
     """A whole topic."""
 
     topic: str
@@ -80,7 +80,7 @@ def _sum(sides: Iterable[Side], state: str) -> int:
     return sum(gap.records for side in sides for gap in side.gaps if gap.state == state)
 
 
-async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) -> Report:
+async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) -> ReconcileReport:
     """Compare what the broker has now with the ledger.
 
     Raises:
@@ -92,21 +92,21 @@ async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) ->
     sides = []
     for number, within in limits.items():
         entered, beyond = await ledger.count(topic_id, number, within)
-        gaps: list[Gap] = []
+        gaps: list[LedgerGap] = []
         for hole in await ledger.missing(topic_id, number, within):
             offsets = await asyncio.to_thread(topic.offsets, number, hole)
             gaps += gaps_of(number, offsets, committed.get(number, 0))
         at = committed.get(number)
         sides.append(Side(number, *within, at, entered, beyond, tuple(gaps)))
-    return Report(topic.topic, topic_id, tuple(sides))
+    return ReconcileReport(topic.topic, topic_id, tuple(sides))
 
 
-def gaps_of(partition: int, offsets: Sequence[int], committed: int) -> Iterator[Gap]:
+def gaps_of(partition: int, offsets: Sequence[int], committed: int) -> Iterator[LedgerGap]:
     """Group offsets without a row into gaps: neighbours on the same side of `committed`."""
     for first, until in _runs(offsets, committed):
         run = offsets[first:until]
         state: Literal["missing", "waiting"] = "missing" if run[0] < committed else "waiting"
-        yield Gap(partition, run[0], run[-1], len(run), state)
+        yield LedgerGap(partition, run[0], run[-1], len(run), state)
 
 
 def _runs(offsets: Sequence[int], committed: int) -> Iterator[Range]:

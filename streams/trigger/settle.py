@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streams.trigger.port import Entered, Entry, Origin
+from streams.trigger.port import Entered, LedgerEntry, Origin
 
 Key = tuple[str, str]
 """A tenant and an idempotency key of it."""
 
 
-def key_of(entry: Entry) -> Key | None:
+def key_of(entry: LedgerEntry) -> Key | None:
     """Return the key that names the entry's execution, if it has one."""
     return None if entry.key is None else (entry.event.tenant_id, entry.key)
 
 
-def wanted_keys(entries: Sequence[Entry]) -> dict[Key, int]:
+def wanted_keys(entries: Sequence[LedgerEntry]) -> dict[Key, int]:
     """Return the execution that each key should get: that of its first record."""
     wanted: dict[Key, int] = {}
     for entry in entries:
@@ -25,7 +25,7 @@ def wanted_keys(entries: Sequence[Entry]) -> dict[Key, int]:
 
 
 def settle(
-    entries: Sequence[Entry], known: Mapping[Origin, Entered], held: Mapping[Key, int]
+    entries: Sequence[LedgerEntry], known: Mapping[Origin, Entered], held: Mapping[Key, int]
 ) -> list[Entered]:
     """Return the answer to each entry.
 
@@ -44,7 +44,7 @@ def settle(
     return answers
 
 
-def _fresh(entry: Entry, held: Mapping[Key, int]) -> Entered:
+def _fresh(entry: LedgerEntry, held: Mapping[Key, int]) -> Entered:
     root_id = entry.event.root.id
     if entry.event.root.type == "trigger":
         return Entered(entry.origin, rejected_id=root_id, is_new=True)

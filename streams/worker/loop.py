@@ -15,7 +15,7 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.fair_queue import Waiting
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 
 REMEMBERED = 10_000
 _UNBOUNDED = 1_000_000
@@ -45,7 +45,7 @@ class Worker:
     claimed, so any other worker may still be given it after a crash.
     """
 
-    def __init__(self, feed: Feed, ports: Ports, options: Options) -> None:
+    def __init__(self, feed: Feed, ports: WorkerPorts, options: Options) -> None:
         self._feed, self._ports, self._options = feed, ports, options
         self._frames, self._commands = FrameRunner(ports, options), CommandRunner(ports, options)
         self._jobs: dict[_Key, _Job] = {}

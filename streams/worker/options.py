@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from streams.catalog.port import Playbooks
 from streams.clock import Clock
+from streams.kafka.dead_letters import DeadLetters
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES, LARGE
 from streams.results.copies.port import Copies
 from streams.worker.attempt.input import Documents
-from streams.worker.port import DeadLetters, Partitions, Playbooks, Tool
+from streams.worker.port import Partitions, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class WorkerPorts:
     """Everything a worker touches outside itself."""
 
     log: EventStore

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from streams.events.model import Json, PayloadRef
-from streams.kafka.feed.port import Record
-from streams.playbook.model import Playbook
 
 T = TypeVar("T")
 Config = Mapping[str, Json]
@@ -140,27 +138,6 @@ class Credentials(Protocol):
         Raises:
             UnknownCredential: there is none of that name.
         """
-        ...
-
-
-class Playbooks(Protocol):
-    """Finds a playbook by the version that an execution was started with."""
-
-    async def get(self, catalog_id: int, version: int) -> Playbook:
-        """Return it, compiled.
-
-        Raises:
-            Refused: there is no such version.
-            Unavailable: the catalog cannot be read now.
-        """
-        ...
-
-
-class DeadLetters(Protocol):
-    """Keeps records that can never be processed, with the reason."""
-
-    async def put(self, record: Record, reason: str, *, kind: str) -> None:
-        """Set `record` aside and return once that is durable."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.kafka.feed.consumption import SetAside, Source
+from streams.kafka.feed.consumption import SetAside, WatchedFeed
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.feed.watchdog import LIMIT_S
 from streams.log.worker_incarnations import Lives, check
@@ -15,7 +15,7 @@ INCARNATION_S = 5.0
 
 def attach_worker(
     process: RoleProcess,
-    feed: Source,
+    feed: WatchedFeed,
     worker: Worker,
     *,
     lives: Lives,

@@ -17,8 +17,8 @@ from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
 from streams.settings import Settings
 from streams.trigger.memory import MemoryLedger
-from streams.trigger.port import Ledger
-from streams.trigger.postgres import PostgresLedger
+from streams.trigger.port import TriggerLedger
+from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.events.examples import PRODUCER, codec
 from tests.support.trigger.records import origin, refuse, start
 
@@ -27,7 +27,7 @@ from tests.support.trigger.records import origin, refuse, start
 class House:
     """A ledger, the log beside it, and ids that are new in both."""
 
-    ledger: Ledger
+    ledger: TriggerLedger
     log: EventStore
     id: Callable[[], int]
 
@@ -46,7 +46,9 @@ async def house(place: Settings | None) -> AsyncIterator[House]:
     dsn = place.event_store.canonical_connection.dsn("append")
     async with open_log(place, role="triggers") as opened, open_pool(dsn) as pool:
         who = producer(place, "triggers")
-        ledger = PostgresLedger(pool, codec=opened.codec, take_ids=opened.ids.take, producer=who)
+        ledger = PostgresTriggerLedger(
+            pool, codec=opened.codec, take_ids=opened.ids.take, producer=who
+        )
         yield House(ledger, opened.store, opened.ids.next)
 
 

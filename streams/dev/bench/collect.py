@@ -15,9 +15,9 @@ from uuid import uuid4
 import orjson
 
 from streams.app import Log, open_log, open_shelves
-from streams.collector.collect import Report as Collected
+from streams.collector.collect import CollectionReport as Collected
 from streams.collector.collect import collect
-from streams.collector.port import Ports
+from streams.collector.port import CollectorPorts
 from streams.collector.postgres import open_ledger
 from streams.dev.bench.report import BenchReport
 from streams.dev.bench.s3 import scratch_bucket
@@ -72,7 +72,7 @@ async def bench_collect(
         open_ledger(own.event_store.canonical_connection.dsn("collect")) as ledger,
         open_shelves(own) as shelves,
     ):
-        ports = Ports(ledger, log.store, shelves)
+        ports = CollectorPorts(ledger, log.store, shelves)
         stores = [
             ContentStore(shelves, compression="zstd", known_s=known.total_seconds())
             for _ in range(3)

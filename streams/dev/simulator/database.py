@@ -76,7 +76,7 @@ class FaultySaver:
         return await self._faults.write(self._process, write)
 
 
-class Source:
+class RowSource:
     """Where rows are fetched: some tries fail, and bad rows fail always."""
 
     def __init__(self, faults: Faults, process: Process) -> None:

@@ -10,7 +10,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from streams.dev.simulator.database import Database, FaultySaver, Source
+from streams.dev.simulator.database import Database, FaultySaver, RowSource
 from streams.dev.simulator.ending import end
 from streams.dev.simulator.faults import Faults, Process
 from streams.dev.simulator.playbooks import SimulatedPlaybooks
@@ -114,7 +114,7 @@ class World:
         clock, faults, role = self.clock(), self.faults, self._role(process)
         store = FaultyStore(self.store, faults, process, self.poison)
         planner = Planner(
-            planner_port.Ports(
+            planner_port.PlannerPorts(
                 store=store,
                 families=store,
                 payloads=FaultyPayloads(self.payloads, faults, process),
@@ -159,14 +159,14 @@ class World:
         payloads = FaultyPayloads(self.payloads, faults, process)
         store, clock = FaultyStore(self.store, faults, process), self.clock()
         children = Children(store, SimulatedPlaybooks(), payloads, clock)
-        ports = worker_options.Ports(
+        ports = worker_options.WorkerPorts(
             log=store,
             payloads=payloads,
             documents=Documents(payloads),
             playbooks=SimulatedPlaybooks(),
             tools={
                 "noop": NoopTool(),
-                "http": Source(faults, process),
+                "http": RowSource(faults, process),
                 "postgres": FaultySaver(self.database, faults, process),
                 "playbook": PlaybookTool(children, Endings(store), payloads),
             },

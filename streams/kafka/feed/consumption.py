@@ -10,7 +10,7 @@ from typing import Protocol
 from streams.errors import Unavailable
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.port import Feed, Record, Watched
-from streams.kafka.feed.record_suspects import Batch, RecordSuspects, Step
+from streams.kafka.feed.record_suspects import Batch, BatchStep, RecordSuspects
 from streams.retry import retry
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ SetAside = Callable[[Record], Awaitable[None]]
 """Takes a record that ended the process too often; it is acknowledged afterwards."""
 
 
-class Source(Feed, Watched, Protocol):
+class WatchedFeed(Feed, Watched, Protocol):
     """A feed that can be watched."""
 
 
@@ -41,7 +41,7 @@ class Consumption:
 
     def __init__(
         self,
-        feed: Source,
+        feed: WatchedFeed,
         handle: Handle,
         set_aside: SetAside,
         suspects: RecordSuspects,
@@ -67,7 +67,7 @@ class Consumption:
             await retry(lambda step=step: self._attempt(step), on_failure=self._hold)  # type: ignore[misc]
             self._suspects.end(step.batch)
 
-    async def _attempt(self, step: Step) -> None:
+    async def _attempt(self, step: BatchStep) -> None:
         self._suspects.begin(step.batch)
         if not step.is_poison:
             await self._handle(step.batch)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from streams.errors import Unavailable
-from streams.kafka.feed.consumption import Consumption, Handle, SetAside, Source
+from streams.kafka.feed.consumption import Consumption, Handle, SetAside, WatchedFeed
 from streams.kafka.feed.crash_journal import CrashJournal, JournalStorage
 from streams.kafka.feed.record_suspects import Batch, RecordSuspects
 from streams.kafka.feed.watchdog import LIMIT_S, Watchdog
@@ -46,7 +46,7 @@ class RoleProcess:
 
     def attach(
         self,
-        feed: Source,
+        feed: WatchedFeed,
         handle: Handle,
         *,
         set_aside: SetAside,

@@ -12,7 +12,7 @@ Batch = Mapping[TopicPartition, list[Record]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchStep:
     """What to do next with a part of a batch: handle it, or set its only record aside."""
 
     batch: Batch
@@ -25,10 +25,10 @@ class RecordSuspects:
     def __init__(self, journal: CrashJournal) -> None:
         self._journal = journal
 
-    def steps(self, batch: Batch) -> Iterator[Step]:
+    def steps(self, batch: Batch) -> Iterator[BatchStep]:
         """Split a batch so that each suspect is alone; order within a partition is kept."""
         if not self._journal.suspects:
-            yield Step(batch)
+            yield BatchStep(batch)
             return
         for partition, records in batch.items():
             clean: list[Record] = []
@@ -38,11 +38,11 @@ class RecordSuspects:
                     clean.append(record)
                     continue
                 if clean:
-                    yield Step({partition: clean})
+                    yield BatchStep({partition: clean})
                     clean = []
-                yield Step({partition: [record]}, is_poison=deaths >= DEATHS)
+                yield BatchStep({partition: [record]}, is_poison=deaths >= DEATHS)
             if clean:
-                yield Step({partition: clean})
+                yield BatchStep({partition: clean})
 
     def begin(self, batch: Batch) -> None:
         """Record that these records are being handled from now on."""

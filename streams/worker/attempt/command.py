@@ -13,10 +13,10 @@ from streams.execution.attempts import CommandAttempt
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.completion import CommandOutcome, completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
-from streams.worker.attempt.lease import Lease, LeaseLost
+from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.attempt.secrets import holding
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import Aside
 from streams.worker.rows.cursors import plan
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class CommandRunner:
     """Runs commands, each to its end or until it is somebody else's."""
 
-    def __init__(self, ports: Ports, options: Options) -> None:
+    def __init__(self, ports: WorkerPorts, options: Options) -> None:
         self._ports, self._options = ports, options
 
     async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
@@ -34,7 +34,7 @@ class CommandRunner:
 
         Cancelled, it hands the command back before it leaves.
         """
-        lease = Lease(item, self._ports, self._options)
+        lease = AttemptLease(item, self._ports, self._options)
         if not await lease.claim():
             return
         try:
@@ -47,7 +47,7 @@ class CommandRunner:
             await lease.hand_back()
             raise
 
-    async def _attempt(self, lease: Lease, aside: Aside) -> None:
+    async def _attempt(self, lease: AttemptLease, aside: Aside) -> None:
         try:
             outcome = await _work(await begin(lease, self._ports, self._options, aside))
             await lease.end(_ending(lease, outcome))
@@ -65,7 +65,7 @@ class CommandRunner:
             await lease.end(_ending(lease, failure("internal", why)))
 
 
-def _ending(lease: Lease, outcome: CommandOutcome) -> CommandCompleted | CommandFailed:
+def _ending(lease: AttemptLease, outcome: CommandOutcome) -> CommandCompleted | CommandFailed:
     """Return the event that ends the command."""
     attempt = lease.attempt
     if not isinstance(attempt, CommandAttempt):

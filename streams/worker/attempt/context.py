@@ -12,12 +12,12 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
 from streams.retry import retry_until
 from streams.worker.attempt.deferred import Deferral
-from streams.worker.attempt.lease import Lease
+from streams.worker.attempt.lease import AttemptLease
 from streams.worker.attempt.pipeline import Pipeline
 from streams.worker.attempt.result_writer import ResultWriter
 from streams.worker.attempt.secrets import name_credentials
 from streams.worker.attempt.task_call import Caller
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import Aside
 
 T = TypeVar("T")
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Attempt:
     """One attempt, while its lease lasts."""
 
-    lease: Lease
-    ports: Ports
+    lease: AttemptLease
+    ports: WorkerPorts
     options: Options
     step: Step
     document: Mapping[str, Json]
@@ -84,7 +84,7 @@ class Attempt:
 
 
 async def begin(
-    lease: Lease, ports: Ports, options: Options, aside: Aside = nullcontext
+    lease: AttemptLease, ports: WorkerPorts, options: Options, aside: Aside = nullcontext
 ) -> Attempt:
     """Read what the attempt needs.
 

@@ -15,10 +15,10 @@ from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.ctx_changes import serialize_ctx_changes
 from streams.worker.attempt.deferred import Deferral, RowsRefused
 from streams.worker.attempt.events import fit
-from streams.worker.attempt.lease import Lease, LeaseLost
+from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.output import store_rows
 from streams.worker.attempt.secrets import concealed, holding
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import Aside, Fence
 from streams.worker.rows.cursors import read_rows
 from streams.worker.rows.window import Bounds, WindowRun
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 class FrameRunner:
     """Runs frames, each to its end or until it is somebody else's."""
 
-    def __init__(self, ports: Ports, options: Options) -> None:
+    def __init__(self, ports: WorkerPorts, options: Options) -> None:
         self._ports, self._options = ports, options
 
     async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
@@ -37,7 +37,7 @@ class FrameRunner:
 
         Cancelled, it hands the frame back before it leaves.
         """
-        lease = Lease(item, self._ports, self._options)
+        lease = AttemptLease(item, self._ports, self._options)
         if not await lease.claim():
             return
         try:
@@ -50,7 +50,7 @@ class FrameRunner:
             await lease.hand_back()
             raise
 
-    async def _attempt(self, lease: Lease, aside: Aside) -> None:
+    async def _attempt(self, lease: AttemptLease, aside: Aside) -> None:
         """Commit the frame, or say why this attempt could not."""
         try:
             commit = await _work(await begin(lease, self._ports, self._options, aside))
@@ -110,11 +110,11 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
             return commit if adopted is None else adopt(adopted)
 
 
-async def _fail(lease: Lease, why: str) -> None:
+async def _fail(lease: AttemptLease, why: str) -> None:
     await lease.end(_attempt_of(lease).failed(fit(why), FrameReport()))
 
 
-def _attempt_of(lease: Lease) -> FrameAttempt:
+def _attempt_of(lease: AttemptLease) -> FrameAttempt:
     """Return the attempt of a lease on a frame."""
     if not isinstance(lease.attempt, FrameAttempt):
         raise BadWorkItem(f"{lease.item.kind} {lease.item.entity_id} is not a frame")

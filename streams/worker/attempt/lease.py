@@ -12,10 +12,10 @@ from streams.errors import StreamsError, Unavailable
 from streams.execution.attempts import AttemptEvent
 from streams.kafka.work.item import WorkItem
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
-from streams.log.port import Outcome
+from streams.log.port import AppendOutcome
 from streams.retry import retry_until
 from streams.worker.attempt.events import attempt_event, attempt_of
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 
 _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
@@ -28,14 +28,14 @@ class LeaseLost(StreamsError):
     """Somebody else may hold it now: nothing more may be done or said about it here."""
 
 
-class Lease:
+class AttemptLease:
     """One attempt's ownership. As a context, it ends its body when it is lost.
 
     Times are monotonic and counted from before the log was asked, so the owner's view of
     the end comes before the log's.
     """
 
-    def __init__(self, item: WorkItem, ports: Ports, options: Options) -> None:
+    def __init__(self, item: WorkItem, ports: WorkerPorts, options: Options) -> None:
         self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
         self.attempt = attempt_of(item, options.name)
         self.version = item.version
@@ -52,7 +52,7 @@ class Lease:
         """Say whether the item is ours now; False: somebody else has it, or it is over."""
         sent: list[float] = []
 
-        async def ask() -> Outcome:
+        async def ask() -> AppendOutcome:
             sent.append(self._clock.monotonic())
             return await self._append(self.attempt.claimed(self._options.lease_s))
 
@@ -61,7 +61,7 @@ class Lease:
         except _LOST:
             return False
         # A duplicate was stored by an earlier try of ours, and its lease began with that one.
-        began = sent[0] if outcome is Outcome.DUPLICATE else sent[-1]
+        began = sent[0] if outcome is AppendOutcome.DUPLICATE else sent[-1]
         self._claimed_at, self.expires_at = began, began + self._options.lease_s
         return self._clock.monotonic() < self.last_moment
 
@@ -69,7 +69,7 @@ class Lease:
     def last_moment(self) -> float:
         return self.expires_at - self._options.margin_s
 
-    async def __aenter__(self) -> Lease:
+    async def __aenter__(self) -> AttemptLease:
         self._owner, self._is_held = asyncio.current_task(), True
         self._arm()
         return self
@@ -112,7 +112,7 @@ class Lease:
         except LeaseLost as lost:
             _log.info("%s %s: not handed back: %s", self.item.kind, self.item.entity_id, lost)
 
-    async def _append(self, event: AttemptEvent) -> Outcome:
+    async def _append(self, event: AttemptEvent) -> AppendOutcome:
         now = self._clock.now()
         new = attempt_event(self.item, event, version=self.version, turn=self._turn, at=now)
         appended = (await self._log.append([new])).events[0]

@@ -26,7 +26,7 @@ from streams.playbook.result_policy import INLINE_BYTES, LARGE, USUAL, ResultPol
 from streams.results.copies.port import Copies, Copy
 from streams.results.limits import EXTRACTED_BYTES
 from streams.results.preview import preview_of
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 from streams.results.spill import Group, encode_result, group_of, is_event_json, is_inline
 from streams.worker.attempt.views import Placement
 from streams.worker.port import Config, Insist
@@ -99,7 +99,7 @@ class ResultWriter:
         )
         result_id, uri = self._name(task, partition)
         expires_at = self._end(policy)
-        ref = Reference.to_payload(
+        ref = ResultRef.to_payload(
             uri,
             payload,
             store=kind,
@@ -133,14 +133,14 @@ class ResultWriter:
         assert placed.reference is not None
         return group_of(values, placed.reference.payload(self._scope))
 
-    def register(self, task: Task, payload: PayloadRef, partition: str) -> Reference:
+    def register(self, task: Task, payload: PayloadRef, partition: str) -> ResultRef:
         """Make a result of a payload that a tool has stored; its data is in no copy and no event.
 
         It is retained as the task's `spec.result` asks for.
         """
         policy = task.result or USUAL
         result_id, uri = self._name(task.label, partition)
-        ref = Reference.to_payload(
+        ref = ResultRef.to_payload(
             uri,
             payload,
             store=policy.place_of(payload.byte_length, self._large),
@@ -184,7 +184,7 @@ class ResultWriter:
     def _end(self, policy: ResultPolicy) -> datetime | None:
         return None if policy.ttl is None else self._clock.now() + policy.ttl
 
-    def _event(self, result_id: int, task: str, ref: Reference, payload: PayloadRef) -> NewEvent:
+    def _event(self, result_id: int, task: str, ref: ResultRef, payload: PayloadRef) -> NewEvent:
         event = ResultStored(
             node_name=self._item.step,
             result_id=result_id,

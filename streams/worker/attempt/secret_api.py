@@ -9,7 +9,7 @@ import aiohttp
 from streams.errors import Unavailable
 from streams.events.model import Json
 from streams.events.reading import fields_of
-from streams.worker.attempt.secrets import Holding
+from streams.worker.attempt.secrets import AttemptSecrets
 from streams.worker.errors import CredentialRefused, UnknownCredential
 
 TIMEOUT_S = 20.0
@@ -32,7 +32,7 @@ class ApiSecrets:
         self._where, self._token = where, token
         self._session: aiohttp.ClientSession | None = None
 
-    async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
+    async def resolve(self, held: AttemptSecrets, name: str) -> Mapping[str, str]:
         """Return the fields of a stored credential."""
         if self._token is None:
             raise CredentialRefused(
@@ -74,7 +74,7 @@ class ApiSecrets:
             raise SecretsUnavailable(f"the API at {url} does not answer ({why})") from None
 
 
-def _asked(held: Holding, name: str) -> dict[str, object]:
+def _asked(held: AttemptSecrets, name: str) -> dict[str, object]:
     item = held.item
     return {
         "execution_id": str(item.execution_id),

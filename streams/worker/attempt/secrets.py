@@ -20,7 +20,7 @@ _Key = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class AttemptSecrets:
     """One attempt, while its lease lasts.
 
     `aliases` are the playbook's own names for credentials; `until` returns, on the monotonic
@@ -36,14 +36,14 @@ class Holding:
     """Names that the server does not give this attempt; it is not asked for every row."""
 
 
-_current: ContextVar[Holding | None] = ContextVar("holding", default=None)
+_current: ContextVar[AttemptSecrets | None] = ContextVar("holding", default=None)
 
 
 @contextmanager
-def holding(item: WorkItem, worker: str, until: Callable[[], float]) -> Iterator[Holding]:
+def holding(item: WorkItem, worker: str, until: Callable[[], float]) -> Iterator[AttemptSecrets]:
     """Work in the name of an attempt; tasks started meanwhile do, too."""
     with in_use() as secrets:
-        made = Holding(item=item, worker=worker, until=until, secrets=secrets)
+        made = AttemptSecrets(item=item, worker=worker, until=until, secrets=secrets)
         token = _current.set(made)
         try:
             yield made
@@ -81,7 +81,7 @@ def concealed_value(value: Any) -> Any:
 class SecretServer(Protocol):
     """Opens a stored credential for an attempt that holds its lease."""
 
-    async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
+    async def resolve(self, held: AttemptSecrets, name: str) -> Mapping[str, str]:
         """Return the fields.
 
         Raises:
@@ -94,7 +94,7 @@ class SecretServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _CachedAnswer:
-    asked_by: Holding
+    asked_by: AttemptSecrets
     answer: asyncio.Future[Mapping[str, str]]
 
 
@@ -132,14 +132,14 @@ class LeasedCredentials:
             now.secrets.add(real, fields)
         return fields
 
-    def _ready(self, now: Holding, name: str) -> Mapping[str, str] | None:
+    def _ready(self, now: AttemptSecrets, name: str) -> Mapping[str, str] | None:
         """Return what is cached; the deployment's own never is."""
         cached = self._cached.get((now.item.execution_id, now.item.step, name))
         if cached is None or not cached.answer.done() or cached.answer.exception() is not None:
             return None
         return cached.answer.result()
 
-    async def _given(self, now: Holding, name: str) -> Mapping[str, str]:
+    async def _given(self, now: AttemptSecrets, name: str) -> Mapping[str, str]:
         """Return what is cached, or request it; concurrent callers share one request."""
         if (refused := now.refused.get(name)) is not None:
             raise refused

@@ -11,7 +11,7 @@ from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.events.model import Json, PayloadRef
 from streams.playbook.model import Task
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.retry import retry_until
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.row import PipelineRow
@@ -50,7 +50,7 @@ class TaskResults(Protocol):
         """
         ...
 
-    def register(self, task: Task, payload: PayloadRef, partition: str) -> Reference:
+    def register(self, task: Task, payload: PayloadRef, partition: str) -> ResultRef:
         """Make a result of a payload that a tool has stored, and return its reference."""
         ...
 

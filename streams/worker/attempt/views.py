@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streams.events.model import Json
 from streams.playbook.views import IN_EVENT, reference_view, result_view
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.worker.port import Outcome
 
 
@@ -16,7 +16,7 @@ class Placement:
     """Where `spec.result` puts an outcome's data, and the fields it selects."""
 
     extracted: Mapping[str, Json]
-    reference: Reference | None = None
+    reference: ResultRef | None = None
     """None: the data stays in its event."""
 
     def view(self) -> dict[str, object]:

@@ -10,7 +10,7 @@ from streams.events.model import Json
 from streams.events.reading import fields_of
 from streams.kafka.work.item import WorkItem
 from streams.playbook.model import Cursor
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.rows import offsets, sql
 
 
@@ -46,7 +46,7 @@ async def read_rows(
     cursor: Cursor | None,
     document: Mapping[str, Json],
     scope: Mapping[str, object],
-    ports: Ports,
+    ports: WorkerPorts,
     options: Options,
 ) -> Rows:
     """Return the rows that the item's cursor names.
@@ -72,7 +72,7 @@ async def read_rows(
 
 
 async def plan(
-    item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, object], ports: Ports
+    item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, object], ports: WorkerPorts
 ) -> dict[str, Json]:
     """Find the frames of a cursor: the boundaries of a keyset, or the ranges of a topic."""
     config = _config(cursor, scope)
@@ -104,7 +104,7 @@ async def _of_keyset(
     document: Mapping[str, Json],
     cursor: Cursor,
     config: Mapping[str, Json],
-    ports: Ports,
+    ports: WorkerPorts,
 ) -> Rows:
     kind = given.get("type") or fields_of(document.get("source")).get("type")
     window = sql.Window(_text(given.get("after")), _text(given.get("through")), _text(kind))
@@ -122,7 +122,7 @@ async def _of_claim(
     given: Mapping[str, Json],
     cursor: Cursor,
     config: Mapping[str, Json],
-    ports: Ports,
+    ports: WorkerPorts,
     options: Options,
 ) -> Rows:
     size = int((item.policy or {}).get("size") or 1)
@@ -131,7 +131,9 @@ async def _of_claim(
     return Rows(items=items, end={"kind": "claim"}, exhausted=len(items) < size)
 
 
-async def _of_offsets(given: Mapping[str, Json], config: Mapping[str, Json], ports: Ports) -> Rows:
+async def _of_offsets(
+    given: Mapping[str, Json], config: Mapping[str, Json], ports: WorkerPorts
+) -> Rows:
     partition, start, end = (_number(given, name) for name in ("partition", "from", "to"))
     items = await offsets.of(ports).read(_topic(config), partition, start, end)
     ended: dict[str, Json] = {"kind": "offsets", "partition": partition, "from": start, "to": end}

@@ -8,7 +8,7 @@ import orjson
 
 from streams.errors import Refused
 from streams.events.model import Json
-from streams.worker.options import Ports
+from streams.worker.options import WorkerPorts
 from streams.worker.port import Partitions
 
 
@@ -16,7 +16,7 @@ class NoBroker(Refused):
     """A loop over offsets where no broker is configured."""
 
 
-def of(ports: Ports) -> Partitions:
+def of(ports: WorkerPorts) -> Partitions:
     """Return what reads ranges."""
     if ports.partitions is None:
         raise NoBroker("a loop over a topic: this worker was given no broker to read from")

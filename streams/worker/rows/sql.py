@@ -30,7 +30,7 @@ from streams.events.model import Json
 from streams.events.reading import fields_of, objects_of
 from streams.kafka.work.item import WorkItem
 from streams.worker.errors import UnknownTool
-from streams.worker.options import Ports
+from streams.worker.options import WorkerPorts
 from streams.worker.port import Call, Config
 
 Ask = Callable[[Config, str, Mapping[str, Json]], Awaitable[list[dict[str, Json]]]]
@@ -59,7 +59,7 @@ class Window:
     type: str | None = None
 
 
-def asker(item: WorkItem, kind: str, ports: Ports) -> Ask:
+def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
     """Return a way to ask the database of a cursor, in the name of `item`."""
     tool = ports.tools.get(kind)
     if tool is None:

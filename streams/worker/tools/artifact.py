@@ -12,7 +12,7 @@ from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
-from streams.results.lookup import ForeignResult, NoSuchResult, ResultExpired, Results
+from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult, Results
 from streams.results.reading import MANIFEST, RowCheck, TooManyRows
 from streams.worker.attempt.reading import handed
 from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (TooManyRows, "artifact.too_large"),
     (NoSuchResult, "artifact.missing"),
     (PayloadMissing, "artifact.missing"),
-    (ResultExpired, "artifact.expired"),
+    (ExpiredResult, "artifact.expired"),
     (ForeignResult, "artifact.refused"),
     (PayloadForeign, "artifact.refused"),
     (PayloadCorrupt, "artifact.corrupt"),

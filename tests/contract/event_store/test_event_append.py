@@ -12,7 +12,7 @@ from streams.log.errors import (
     IdempotencyConflict,
     VersionConflict,
 )
-from streams.log.port import EventStore, Outcome
+from streams.log.port import AppendOutcome, EventStore
 from tests.support.events.stores import Subject
 from tests.support.log.databases import event, root_events
 
@@ -40,7 +40,7 @@ async def test_the_receipt_says_what_a_reader_finds(store: EventStore, root: int
     receipt = await store.append([event(root), event(root, "loop.done")])
     found = await root_events(store, root)
     for given, one in zip(receipt.events, found, strict=True):
-        assert given.outcome is Outcome.APPENDED
+        assert given.outcome is AppendOutcome.APPENDED
         assert (given.event_id, given.seq, given.position) == (one.event_id, one.seq, one.position)
         assert (given.stream_version, given.ingest_time) == (one.stream_version, one.ingest_time)
         assert given.chain == one.chain
@@ -101,7 +101,7 @@ async def test_a_duplicate_returns_what_is_stored_and_changes_nothing(
     await store.append([event(root)])
     before = await root_events(store, root)
     again = (await store.append([first])).events[0]
-    assert again == stored._replace(outcome=Outcome.DUPLICATE)
+    assert again == stored._replace(outcome=AppendOutcome.DUPLICATE)
     assert await root_events(store, root) == before
 
 
@@ -118,7 +118,7 @@ async def test_a_retelling_with_other_times_producer_and_trace_is_a_duplicate(
         payload_ref=replace(first.payload_ref, ipc=None),
     )
     again = (await store.append([told])).events[0]
-    assert (again.event_id, again.outcome) == (stored.event_id, Outcome.DUPLICATE)
+    assert (again.event_id, again.outcome) == (stored.event_id, AppendOutcome.DUPLICATE)
 
 
 async def test_a_batch_may_mix_what_is_there_with_what_is_new(store: EventStore, root: int) -> None:
@@ -144,7 +144,7 @@ async def test_the_same_key_in_another_root_is_another_fact(subject: Subject) ->
     for _ in range(2):
         made = event(subject.next_id(), idempotency_key="the same")
         receipt = await subject.store.append([made])
-        assert receipt.events[0].outcome is Outcome.APPENDED
+        assert receipt.events[0].outcome is AppendOutcome.APPENDED
 
 
 async def test_a_duplicate_is_answered_whatever_version_it_expected(
@@ -154,7 +154,7 @@ async def test_a_duplicate_is_answered_whatever_version_it_expected(
     first = event(root, expected_version=0)
     await store.append([first])
     again = await store.append([first])
-    assert again.events[0].outcome is Outcome.DUPLICATE
+    assert again.events[0].outcome is AppendOutcome.DUPLICATE
 
 
 async def test_an_append_that_expects_the_version_wins(store: EventStore, root: int) -> None:

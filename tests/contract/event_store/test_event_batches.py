@@ -14,7 +14,7 @@ from streams.log.errors import (
     BadBatch,
     VersionConflict,
 )
-from streams.log.port import EventStore, Outcome
+from streams.log.port import AppendOutcome, EventStore
 from tests.support.events.stores import Subject
 from tests.support.log.databases import event, root_events
 
@@ -54,7 +54,7 @@ async def test_a_refused_batch_may_be_put_right_and_appended(store: EventStore, 
     good = event(root)
     with pytest.raises(VersionConflict):
         await store.append([good, event(root, expected_version=9)])
-    assert (await store.append([good])).events[0].outcome is Outcome.APPENDED
+    assert (await store.append([good])).events[0].outcome is AppendOutcome.APPENDED
 
 
 async def test_an_empty_batch_is_refused(store: EventStore) -> None:

@@ -14,7 +14,7 @@ from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import decode_rows, encode_rows
 from streams.payload.port import ARROW, JSON, Scope
 from streams.results.reading import MANIFEST, RowsPart, encode_manifest
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 from streams.settings import Settings
 from tests.support.api.server import SCOPE, Client, Stand
 from tests.support.log.databases import dsn
@@ -37,7 +37,7 @@ class Stored:
         payload = await self.stand.runtime.payloads.put(
             self.scope, orjson.dumps(DATA), media_type=JSON
         )
-        self.ref = Reference.to_payload(self.uri, payload, store="kv", scope="execution").to_json()
+        self.ref = ResultRef.to_payload(self.uri, payload, store="kv", scope="execution").to_json()
         routing = {"result_id": str(self.result_id), "store": "kv", "scope": "execution"}
         stored = self.story.event(
             "result.stored",
@@ -141,7 +141,7 @@ async def test_a_loops_rows_and_their_rows_in_the_table(
         "result.stored",
         node_name="load",
         meta={**routing, "task": "load"},
-        result=Reference.to_payload(uri, manifest, store="object", scope="permanent").to_json(),
+        result=ResultRef.to_payload(uri, manifest, store="object", scope="permanent").to_json(),
         payload_ref=manifest,
     )
     first = [story.began(), story.entered(), story.loop_started(), story.opened()]
@@ -205,7 +205,7 @@ async def _stored_rows(stand: Stand, story: Story, manifest: PayloadRef) -> str:
         "result.stored",
         node_name="load",
         meta={**routing, "task": "load"},
-        result=Reference.to_payload(uri, manifest, store="object", scope="permanent").to_json(),
+        result=ResultRef.to_payload(uri, manifest, store="object", scope="permanent").to_json(),
         payload_ref=manifest,
     )
     await stand.log.store.append([stored])

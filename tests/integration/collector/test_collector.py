@@ -18,9 +18,9 @@ from click.testing import CliRunner
 
 from streams.app import Log, open_log
 from streams.cli import cli
-from streams.collector.collect import OWNER_KEY, Report, collect
+from streams.collector.collect import OWNER_KEY, CollectionReport, collect
 from streams.collector.errors import BucketOfAnother, CollectorBusy, GraceTooShort
-from streams.collector.port import Ports
+from streams.collector.port import CollectorPorts
 from streams.collector.postgres import open_ledger
 from streams.dev.bench.collect import bench_collect
 from streams.events.model import PayloadRef
@@ -44,7 +44,7 @@ class House:
     """A log and a folder of objects of a test's own, whose files can be made old."""
 
     log: Log
-    ports: Ports
+    ports: CollectorPorts
     store: ContentStore
     folder: Path
 
@@ -76,7 +76,7 @@ class House:
             "payload_ref": ref,
         }
 
-    async def collect(self, **options: Any) -> Report:
+    async def collect(self, **options: Any) -> CollectionReport:
         chosen: dict[str, Any] = {"grace": HOUR, "claim": True, **options}
         await settled(self.log.pool)
         return await collect(self.ports, **chosen)
@@ -89,7 +89,7 @@ async def open_house(settings: Settings, folder: Path) -> AsyncIterator[House]:
     shelves = LocalObjects(folder)
     async with open_log(settings, role="test") as log, open_ledger(dsn) as ledger:
         store = ContentStore(shelves, known_s=0)
-        yield House(log, Ports(ledger, log.store, shelves), store, folder)
+        yield House(log, CollectorPorts(ledger, log.store, shelves), store, folder)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from streams.collector.manual import end_execution, end_result
 from streams.events.locator import BadLocator
 from streams.events.model import Root
 from streams.payload.content import key_of, trash_key
-from streams.results.lookup import NoSuchResult, ResultExpired, Results
+from streams.results.lookup import ExpiredResult, NoSuchResult, Results
 from streams.results.reference import result_uri
 from streams.settings import Settings
 from tests.integration.collector.test_collector import (
@@ -52,7 +52,7 @@ async def test_a_result_is_ended_and_its_payload_collected(house: House) -> None
     await results.find(name, ACME)
     ended = await end_result(house.ports, name)
     assert (ended.results, ended.payloads) == ((stored["meta"]["result_id"],), 1)
-    with pytest.raises(ResultExpired, match="manual"):
+    with pytest.raises(ExpiredResult, match="manual"):
         await results.find(name, ACME)
     with pytest.raises(EndedAlready, match="manual"):
         await end_result(house.ports, name)

@@ -15,7 +15,7 @@ from streams.events.model import NewEvent
 from streams.ids import lowest_id_at
 from streams.log.appender import Appender
 from streams.log.errors import BadBatch, ForeignRoot, LogUnavailable, RootEnded, VersionConflict
-from streams.log.port import Frontier, Outcome, Receipt
+from streams.log.port import AppendOutcome, Frontier, Receipt
 from streams.log.postgres import PostgresEventStore
 from streams.settings import Settings
 from tests.support.events.examples import PRODUCER
@@ -82,7 +82,7 @@ async def test_a_refusal_does_not_hurt_the_strangers_in_its_call(log: Log) -> No
         Receipt, VersionConflict, RootEnded, ForeignRoot, Receipt, Receipt,
     ]  # fmt: skip
     assert isinstance(answers[4], Receipt)
-    assert answers[4].events[0].outcome is Outcome.DUPLICATE
+    assert answers[4].events[0].outcome is AppendOutcome.DUPLICATE
     assert [one.seq for one in await root_events(log.store, root)] == [1, 2, 3, 4, 5]
 
 
@@ -107,7 +107,7 @@ async def test_a_key_two_callers_send_in_one_call_is_appended_once(log: Log) -> 
     assert isinstance(one, Receipt)
     assert isinstance(two, Receipt)
     assert one.events[0].event_id == two.events[0].event_id
-    assert two.events[0].outcome is Outcome.DUPLICATE
+    assert two.events[0].outcome is AppendOutcome.DUPLICATE
 
 
 async def test_a_new_root_is_not_kept_by_a_caller_that_was_refused(log: Log) -> None:

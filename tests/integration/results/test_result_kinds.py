@@ -22,7 +22,7 @@ from streams.app import open_copies, open_payloads, open_pool
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.result_policy import STORES
 from streams.results.copies.port import Copies
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.settings import Settings
 from streams.settings.payload_store import PayloadConnection, ResultStores
 from streams.settings.payload_store import PayloadStoreSettings as Chosen
@@ -94,7 +94,7 @@ def test_a_small_result_stays_in_its_event(written: Written) -> None:
 async def test_another_worker_and_the_api_read_it(written: Written, kind: str) -> None:
     ref = written.refs[kind]
     assert ref["store"] == kind
-    payload = Reference(ref).payload(Scope("acme", "care"))
+    payload = ResultRef(ref).payload(Scope("acme", "care"))
     if kind == "kv":
         async with asyncio.timeout(60):
             while await written.copies.tiers[kind].get(payload) is None:  # noqa: ASYNC110

@@ -14,8 +14,8 @@ from streams.schema.registry import MemoryRegistry
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
 from streams.trigger.kafka import KafkaTopicIds
-from streams.trigger.memory import MemoryPlaybooks
-from streams.trigger.postgres import PostgresLedger
+from streams.trigger.memory import MemoryPlaybookVersions
+from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.log.databases import dsn
 from tests.support.trigger.process import House, make_topic
 from tests.support.trigger.records import HELLO
@@ -41,14 +41,14 @@ async def house(database: Settings, bootstrap: str) -> AsyncIterator[House]:
         KafkaDeadLetters(bootstrap, topic=dead) as dead_letters,
     ):
         yield House(
-            PostgresLedger(
+            PostgresTriggerLedger(
                 pool,
                 codec=log.codec,
                 take_ids=log.ids.take,
                 producer=producer(database, "triggers"),
             ),
             pool,
-            playbooks=MemoryPlaybooks({"examples/hello": [HELLO]}),
+            playbooks=MemoryPlaybookVersions({"examples/hello": [HELLO]}),
             topic_ids=KafkaTopicIds(bootstrap, SystemClock()),
             payloads=MemoryPayloadStore(),
             dead_letters=dead_letters,

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from streams.kafka.feed.port import Record, TopicPartition
-from streams.trigger.postgres import PostgresLedger
+from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.trigger.process import House, Value, check, drain, feeding, hello, read_all, send
 from tests.support.trigger.records import HELLO
 
@@ -24,7 +24,7 @@ class Killed(Exception):
 class DyingLedger:
     """Enters some batches; then the process is killed right after a commit."""
 
-    def __init__(self, inner: PostgresLedger, batches: int) -> None:
+    def __init__(self, inner: PostgresTriggerLedger, batches: int) -> None:
         self._inner, self._left = inner, batches
 
     async def enter(self, entries: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from streams.clock import SystemClock
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.replies import KafkaReplies, ReplyRefused
 from streams.settings import Settings
-from streams.trigger.follow import Follower, NotYet, TriggerRejected
+from streams.trigger.follow import Follower, NotYet, RejectedTrigger
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.port import Origin
@@ -138,7 +138,7 @@ async def test_whoever_waits_is_told_that_it_was_rejected_or_never_judged(
             await follow(offset)
         async with feeding(bootstrap, topic) as feed:
             await drain(house.trigger(feed), 1)
-        with pytest.raises(TriggerRejected, match="no playbook examples/unknown is registered"):
+        with pytest.raises(RejectedTrigger, match="no playbook examples/unknown is registered"):
             await follow(offset)
 
 

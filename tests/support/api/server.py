@@ -23,7 +23,7 @@ from streams.payload.port import Scope
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.settings import Settings
-from streams.trigger.postgres import PostgresLedger
+from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.log.databases import dsn, settled
 from tests.support.projector.executions import Story
 
@@ -79,7 +79,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
         runtime = ApiRuntime(
             log=log.store,
             seen=PostgresProjectionReader(reading),
-            ledger=PostgresLedger(
+            ledger=PostgresTriggerLedger(
                 appending,
                 codec=log.codec,
                 take_ids=log.ids.take,

@@ -10,10 +10,10 @@ from itertools import count
 from typing import Any
 
 from streams.clock import SettableClock
-from streams.collector.collect import Report, collect
-from streams.collector.core import Fact, Holding, Names, Root, hold
+from streams.collector.collect import CollectionReport, collect
+from streams.collector.core import Fact, Names, RootHolding, RootState, hold
 from streams.collector.errors import LockLost
-from streams.collector.port import NO_ENDS, Ends, Ports
+from streams.collector.port import NO_ENDS, CollectorPorts, Ends
 from streams.events.model import PayloadRef
 from streams.log.memory import MemoryEventStore
 from streams.payload.objects.memory import MemoryObjects
@@ -29,16 +29,16 @@ class MemorySnapshot:
     """The roots as they are now."""
 
     now: datetime
-    roots: Mapping[int, tuple[Root, list[Fact]]]
+    roots: Mapping[int, tuple[RootState, list[Fact]]]
 
     async def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
-    ) -> AsyncIterator[Holding]:
+    ) -> AsyncIterator[RootHolding]:
         for root, facts in self.roots.values():
             if execution_ids is None or root.id in execution_ids:
                 yield hold(root, facts, ended.get(root.id, ()))
 
-    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> Holding | None:
+    async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         return (
             hold(*self.roots[execution_id], ended.get(execution_id, ()))
             if execution_id in self.roots
@@ -61,7 +61,7 @@ class MemoryLedger:
     """Keeps what is remembered in a dictionary; its lock can be taken away."""
 
     clock: SettableClock
-    roots: dict[int, tuple[Root, list[Fact]]] = field(default_factory=dict)
+    roots: dict[int, tuple[RootState, list[Fact]]] = field(default_factory=dict)
     remembered: dict[str, Names] = field(default_factory=dict)
     checks_left: int | None = None
     swept_at: datetime | None = None
@@ -114,7 +114,7 @@ class World:
         self.log = MemoryEventStore(
             codec=codec(), producer=PRODUCER, next_id=lambda: next(ids), clock=self.clock
         )
-        self.ports = Ports(self.ledger, self.log, self.objects)
+        self.ports = CollectorPorts(self.ledger, self.log, self.objects)
 
     async def put(self, data: bytes, scope: Scope = ACME) -> PayloadRef:
         return await self.store.put(scope, data, media_type=JSON)
@@ -123,13 +123,15 @@ class World:
         """Let the events of an execution that has ended carry these payloads."""
         digests = [(ref.sha256, frozenset([ref.sha256])) for ref in refs]
         self.ledger.roots[root_id] = (
-            Root(root_id, "execution", scope.tenant_id, scope.organization_id, self.clock.now()),
+            RootState(
+                root_id, "execution", scope.tenant_id, scope.organization_id, self.clock.now()
+            ),
             [
                 Fact(seq, "command.completed", "a", {}, named, named, digest)
                 for seq, (digest, named) in enumerate(digests, 1)
             ],
         )
 
-    async def collect(self, *, hours_later: float = 0.0, **options: Any) -> Report:
+    async def collect(self, *, hours_later: float = 0.0, **options: Any) -> CollectionReport:
         self.clock.advance(3600 * hours_later)
         return await collect(self.ports, **{"claim": True, **options})

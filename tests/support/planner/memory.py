@@ -20,7 +20,7 @@ from streams.log.worker_incarnations import MemoryLives
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
-from streams.planner.port import Ports
+from streams.planner.port import PlannerPorts
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc, FramePolicy, Loop, Mode, Playbook, Step, Task
@@ -103,7 +103,7 @@ class World:
     def new_planner(self) -> Planner:
         """Return a planner that knows nothing yet, as after a crash."""
         return Planner(
-            Ports(
+            PlannerPorts(
                 store=self.store,
                 families=self.store,
                 payloads=self.payloads,

@@ -16,7 +16,7 @@ from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
 from streams.worker.await_executions import Endings
 from streams.worker.loop import Worker
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
 from tests.support.planner.memory import World
@@ -38,7 +38,7 @@ class Whole:
         world = self.world
         children = Children(world.store, world.playbooks, world.payloads, world.clock)
         call = PlaybookTool(children, Endings(world.store), world.payloads)
-        ports = Ports(
+        ports = WorkerPorts(
             log=world.store,
             payloads=world.payloads,
             documents=Documents(world.payloads),

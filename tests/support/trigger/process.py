@@ -18,9 +18,9 @@ from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.trigger.broker import TriggerTopic
 from streams.trigger.lookup import LedgerReader
-from streams.trigger.loop import Ports, Trigger
-from streams.trigger.postgres import PostgresLedger
-from streams.trigger.reconcile import Report, reconcile
+from streams.trigger.loop import Trigger, TriggerPorts
+from streams.trigger.postgres import PostgresTriggerLedger
+from streams.trigger.reconcile import ReconcileReport, reconcile
 
 Value = tuple[bytes | None, bytes | None]
 
@@ -54,12 +54,14 @@ async def read_all(bootstrap: str, topic: str, partitions: int = 1) -> list[Any]
 class House:
     """Everything a trigger process has, but its feed."""
 
-    def __init__(self, ledger: PostgresLedger, pool: asyncpg.Pool, **others: Any) -> None:
+    def __init__(self, ledger: PostgresTriggerLedger, pool: asyncpg.Pool, **others: Any) -> None:
         self.ledger, self.pool, self.others = ledger, pool, others
         self.payloads: MemoryPayloadStore = others["payloads"]
 
     def trigger(self, feed: KafkaFeed, ledger: Any = None) -> Trigger:
-        ports = Ports(feed=feed, ledger=ledger or self.ledger, clock=SystemClock(), **self.others)
+        ports = TriggerPorts(
+            feed=feed, ledger=ledger or self.ledger, clock=SystemClock(), **self.others
+        )
         return Trigger(ports, tenant="acme", organization="care", inline_bytes=1000)
 
     async def starts(self, topic: str) -> list[Any]:
@@ -93,7 +95,7 @@ def hello(**more: Any) -> bytes:
     return orjson.dumps({"path": "examples/hello", **more})
 
 
-async def check(bootstrap: str, topic: str, house: House) -> Report:
+async def check(bootstrap: str, topic: str, house: House) -> ReconcileReport:
     seen = TriggerTopic(bootstrap, topic, group=topic)
     try:
         topic_id = await house.others["topic_ids"].topic_id(topic)

@@ -7,12 +7,12 @@ from itertools import count
 
 from streams.events.model import PayloadRef
 from streams.trigger.core import initialized, rejected
-from streams.trigger.port import Entry, Origin, Playbook
+from streams.trigger.port import LedgerEntry, Origin, PlaybookVersion
 from streams.trigger.record import Request
 from tests.support.events.examples import payload
 
 AT = datetime(2026, 5, 16, 12, 34, 56, tzinfo=UTC)
-HELLO = Playbook(catalog_id=4711, version=2)
+HELLO = PlaybookVersion(catalog_id=4711, version=2)
 _offsets = count()
 
 
@@ -24,14 +24,14 @@ def origin(topic_id: str = "topic-1", offset: int | None = None, partition: int 
 
 def start(
     execution_id: int, key: str | None = None, at: Origin | None = None, tenant: str = "acme"
-) -> Entry:
+) -> LedgerEntry:
     """Return the entry of a record that starts an execution."""
     asked = Request(path="examples/hello", tenant=tenant, organization="care", workload={}, key=key)
     at = at or origin()
-    return Entry(at, initialized(asked, HELLO, at, execution_id=execution_id, now=AT), key)
+    return LedgerEntry(at, initialized(asked, HELLO, at, execution_id=execution_id, now=AT), key)
 
 
-def refuse(trigger_id: int, at: Origin | None = None) -> Entry:
+def refuse(trigger_id: int, at: Origin | None = None) -> LedgerEntry:
     """Return the entry of a record that is rejected."""
     at, kept = at or origin(), payload()
     assert isinstance(kept, PayloadRef)
@@ -44,4 +44,4 @@ def refuse(trigger_id: int, at: Origin | None = None) -> Entry:
         now=AT,
         record_ref=kept,
     )
-    return Entry(at, event)
+    return LedgerEntry(at, event)

@@ -20,7 +20,7 @@ from streams.playbook.result_policy import policy_of
 from streams.playbook.yaml_document import Document
 from streams.worker.attempt.input import Documents
 from streams.worker.errors import SaveFailed
-from streams.worker.options import Options, Ports
+from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
 from tests.support.events.examples import PRODUCER, codec
 
@@ -158,7 +158,7 @@ class World:
             codec=codec(), next_id=count(5001).__next__, producer=PRODUCER, clock=self.clock
         )
         self.tools.setdefault("noop", FakeTool(lambda config, call: ok()))
-        self.ports = Ports(
+        self.ports = WorkerPorts(
             log=self.log,
             payloads=self.payloads,
             documents=Documents(self.payloads),

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from streams.collector.collect import OWNER_KEY
-from streams.collector.core import Due, Root
+from streams.collector.core import Due, RootState
 from streams.collector.errors import BucketOfNobody, LockLost
 from streams.collector.expiry import expire
 from streams.payload.content import describe, key_of, live_key, reference_json, trash_key
@@ -152,7 +152,7 @@ async def test_objects_of_which_the_log_names_none_are_not_claimed() -> None:
 
 async def test_what_somebody_ends_meanwhile_does_not_stop_the_rest() -> None:
     world = World()
-    roots = [Root(number, "execution", "acme", "care", None) for number in (7, 8)]
+    roots = [RootState(number, "execution", "acme", "care", None) for number in (7, 8)]
     await world.log.append([make_event(root.id) for root in roots])
     now = world.clock.now()
     by_hand, by_time = Due(roots[0], 55, "manual"), Due(roots[0], 55, "ttl")

@@ -11,8 +11,8 @@ import pytest
 
 from streams.collector.core import (
     Fact,
-    Holding,
-    Root,
+    RootHolding,
+    RootState,
     bare_in,
     digests_in,
     due,
@@ -22,7 +22,7 @@ from streams.collector.core import (
     located_in,
     retained_id,
 )
-from streams.collector.sweep import Plan, Survey, plan
+from streams.collector.sweep import Survey, SweepPlan, plan
 from streams.payload.content import describe, key_of
 from streams.payload.objects.port import Stat
 from streams.payload.port import JSON, Scope
@@ -30,8 +30,8 @@ from streams.payload.port import JSON, Scope
 NOW = datetime(2026, 5, 16, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 A, B, C = (sha256(text).hexdigest() for text in (b"a", b"b", b"c"))
-OPEN = Root(7, "execution", "acme", "care", None)
-ENDED = Root(7, "execution", "acme", "care", NOW - 2 * HOUR)
+OPEN = RootState(7, "execution", "acme", "care", None)
+ENDED = RootState(7, "execution", "acme", "care", NOW - 2 * HOUR)
 
 
 def stored(seq: int, result_id: int, digest: str = A, **meta: Any) -> Fact:
@@ -48,7 +48,7 @@ def naming(seq: int, *digests: str) -> Fact:
     return Fact(seq, "command.completed", "fetch", {}, frozenset(digests), frozenset(digests))
 
 
-def reasons(root: Root, *facts: Fact, **more: Any) -> list[str]:
+def reasons(root: RootState, *facts: Fact, **more: Any) -> list[str]:
     return [one.reason for one in due(hold(root, facts), now=NOW, grace=HOUR, **more)]
 
 
@@ -130,7 +130,7 @@ def test_a_list_of_digests_names_each() -> None:
 @pytest.mark.parametrize("names", [("acme", "care"), ("a/b", "c d~é%")])
 def test_keys_are_those_of_the_store(names: tuple[str, str]) -> None:
     ref = describe(Scope(*names), b"a", media_type=JSON)
-    assert key_in(Root(1, "catalog", *names, None), A) == key_of(ref)
+    assert key_in(RootState(1, "catalog", *names, None), A) == key_of(ref)
     assert key_of(ref).startswith(folder_of(*names))
 
 
@@ -151,7 +151,7 @@ def test_a_permanent_result_does_not_end_by_itself() -> None:
 def test_the_end_of_an_execution_ends_its_results_after_the_grace() -> None:
     assert reasons(OPEN, stored(1, 11)) == []
     assert reasons(ENDED, stored(1, 11)) == ["scope"]
-    just = Root(7, "execution", "acme", "care", NOW - HOUR / 2)
+    just = RootState(7, "execution", "acme", "care", NOW - HOUR / 2)
     assert reasons(just, stored(1, 11)) == []
 
 
@@ -196,7 +196,7 @@ def test_retention_waits_for_the_outermost_execution() -> None:
 
 
 def test_playbooks_and_dead_letters_are_kept() -> None:
-    catalog = Root(7, "catalog", "acme", "care", NOW - 2 * HOUR)
+    catalog = RootState(7, "catalog", "acme", "care", NOW - 2 * HOUR)
     assert reasons(catalog, naming(1, A), retention=HOUR) == []
 
 
@@ -235,7 +235,7 @@ def seen(
     )
 
 
-def planned(found: Survey) -> Plan:
+def planned(found: Survey) -> SweepPlan:
     return plan(found, grace=HOUR)
 
 
@@ -292,4 +292,4 @@ def test_nothing_goes_where_a_live_payload_cannot_be_read() -> None:
 
 
 def test_an_empty_root_holds_nothing() -> None:
-    assert hold(OPEN, []) == Holding(OPEN, frozenset())
+    assert hold(OPEN, []) == RootHolding(OPEN, frozenset())

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from streams.collector.core import Fact, Root
-from streams.collector.port import Ports
+from streams.collector.core import Fact, RootState
+from streams.collector.port import CollectorPorts
 from streams.collector.rounds import RETRY_S, Rounds
 from streams.log.errors import LogUnavailable
 from tests.conftest import make_event
@@ -26,7 +26,7 @@ class House(World):
     opened = 0
 
     @asynccontextmanager
-    async def open_ports(self) -> AsyncIterator[Ports]:
+    async def open_ports(self) -> AsyncIterator[CollectorPorts]:
         self.opened += 1
         if self.is_shut:
             raise self.is_shut
@@ -40,7 +40,7 @@ class House(World):
         await self.log.append([make_event(root_id)])
         meta = {"result_id": str(root_id), "scope": "step", "expires_at": "2020-01-01T00:00:00Z"}
         self.ledger.roots[root_id] = (
-            Root(root_id, "execution", "acme", "care", None),
+            RootState(root_id, "execution", "acme", "care", None),
             [Fact(1, "result.stored", "a", meta, frozenset())],
         )
 
@@ -112,7 +112,7 @@ class Stopping(House):
         self.begun, self.at = self.clock.monotonic(), list[float]()
 
     @asynccontextmanager
-    async def open_ports(self) -> AsyncIterator[Ports]:
+    async def open_ports(self) -> AsyncIterator[CollectorPorts]:
         self.at.append(self.clock.monotonic() - self.begun)
         async with super().open_ports() as ports:
             yield ports

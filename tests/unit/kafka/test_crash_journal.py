@@ -9,12 +9,12 @@ from streams.kafka.feed.crash_journal import (
     Suspect,
 )
 from streams.kafka.feed.port import Record, TopicPartition
-from streams.kafka.feed.record_suspects import Batch, RecordSuspects, Step
+from streams.kafka.feed.record_suspects import Batch, BatchStep, RecordSuspects
 
 PARTITION, OTHER = TopicPartition("things", 0), TopicPartition("things", 1)
 
 
-def steps(batch: Batch, deaths: list[Suspect]) -> list[Step]:
+def steps(batch: Batch, deaths: list[Suspect]) -> list[BatchStep]:
     storage = MemoryJournalStorage()
     for suspect in deaths:
         CrashJournal(storage).begin([suspect])
@@ -43,21 +43,21 @@ def records(*offsets: int, partition: TopicPartition = PARTITION) -> list[Record
 
 def test_without_suspects_a_batch_stays_whole():
     batch = {PARTITION: records(1, 2), OTHER: records(5, partition=OTHER)}
-    assert steps(batch, []) == [Step(batch)]
+    assert steps(batch, []) == [BatchStep(batch)]
 
 
 def test_a_suspect_stands_alone_and_the_order_is_kept():
     batch = {PARTITION: records(1, 2, 3, 4)}
     assert steps(batch, [Suspect(str(PARTITION), 3, 3)]) == [
-        Step({PARTITION: records(1, 2)}),
-        Step({PARTITION: records(3)}),
-        Step({PARTITION: records(4)}),
+        BatchStep({PARTITION: records(1, 2)}),
+        BatchStep({PARTITION: records(3)}),
+        BatchStep({PARTITION: records(4)}),
     ]
 
 
 def test_a_suspect_of_another_place_changes_nothing_here():
     batch = {PARTITION: records(3)}
-    assert steps(batch, [Suspect(str(OTHER), 3, 3)] * 3) == [Step(batch)]
+    assert steps(batch, [Suspect(str(OTHER), 3, 3)] * 3) == [BatchStep(batch)]
 
 
 def test_the_third_death_makes_poison_of_one_record_not_of_its_neighbours():

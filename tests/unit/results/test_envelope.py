@@ -14,7 +14,7 @@ from streams.payload.content import describe, reference_json
 from streams.payload.port import JSON, Scope
 from streams.results.envelope import Envelope
 from streams.results.limits import NAMES_BYTES
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.resolve import NeededPayload, resolve, resolve_groups, run
 from streams.results.spill import Spill, encode_result, group_of, merged, oversized, spill
 
@@ -48,19 +48,19 @@ def test_an_envelope_is_its_json_byte_for_byte(fields: dict[str, Any]) -> None:
 
 @given(FIELDS)
 def test_a_reference_is_its_json_byte_for_byte(fields: dict[str, Any]) -> None:
-    reference = Reference.parse(fields)
+    reference = ResultRef.parse(fields)
     assert reference is not None
     assert orjson.dumps(reference.to_json()) == orjson.dumps(fields)
 
 
 def test_what_is_no_object_has_no_fields() -> None:
     assert Envelope.parse([1]).to_json() == Envelope.parse(None).to_json() == {}
-    assert Reference.parse("noetl://execution/1/a/b/2") is None
+    assert ResultRef.parse("noetl://execution/1/a/b/2") is None
 
 
 def test_a_reference_gives_the_payload_it_was_made_of() -> None:
     page = payload([1, 2])
-    reference = Reference.to_payload("noetl://x", page, store="kv", scope="permanent")
+    reference = ResultRef.to_payload("noetl://x", page, store="kv", scope="permanent")
     assert reference.payload(ACME) == page
     assert reference.is_permanent
     assert list(reference.to_json()) == [
@@ -77,7 +77,7 @@ def test_a_reference_gives_the_payload_it_was_made_of() -> None:
 
 def test_data_is_here_or_in_the_payload_of_the_event_or_of_the_reference() -> None:
     one, two = payload(1), payload(2)
-    ref = Reference.to_payload("noetl://x", one, store="kv", scope="permanent").to_json()
+    ref = ResultRef.to_payload("noetl://x", one, store="kv", scope="permanent").to_json()
     assert Envelope({"data": None, "ref": ref}).data_payload(ACME) is None
     assert Envelope({"ref": ref}).data_payload(ACME) == one
     assert Envelope({"ref": ref, "_ref": reference_json(two)}).data_payload(ACME) == two

@@ -21,7 +21,7 @@ from streams.results.reading import (
     encode_manifest,
     read_value,
 )
-from streams.results.reference import Reference, result_uri, results_of
+from streams.results.reference import ResultRef, result_uri, results_of
 from streams.results.rendering import as_json
 
 ACME, OTHER = Scope("acme", "care"), Scope("other", "care")
@@ -112,7 +112,7 @@ async def test_a_reference_of_somebody_elses_result_is_a_value_like_any_other() 
     page = await store.put(ACME, b'"a page"', media_type=JSON)
     names = [result_uri(7, "load", "page", 1), result_uri(7, "loader", "page", 1)]
     names += [result_uri(8, "load", "page", 1)]
-    refs = [Reference.to_payload(one, page, store="s3", scope="execution") for one in names]
+    refs = [ResultRef.to_payload(one, page, store="s3", scope="execution") for one in names]
     given = [ref.to_json() for ref in refs]
     rows = await store.put(ACME, orjson.dumps(given), media_type=JSON)
     manifest = encode_manifest([RowsPart(3, rows, results_of(7, "load"))])

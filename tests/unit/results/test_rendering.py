@@ -13,7 +13,7 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
 from streams.results.reading import MANIFEST, RowsPart, encode_manifest, read_value
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.rendering import WHOLE_BYTES, TooLargeForJson, as_json
 
 ACME = Scope("acme", "care")
@@ -47,7 +47,7 @@ async def test_rows_that_are_references_are_followed() -> None:
     inner = await store.put(ACME, b'{"page": [1, 2]}', media_type=JSON)
     text = await store.put(ACME, b"plain", media_type="text/plain")
     refs = [
-        Reference.to_payload("noetl://x", one, store="object", scope="permanent").to_json()
+        ResultRef.to_payload("noetl://x", one, store="object", scope="permanent").to_json()
         for one in (inner, text)
     ]
     rows = await arrow(store, [{"n": 1}, refs[0], {"n": 2}, refs[1]])

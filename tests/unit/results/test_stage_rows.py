@@ -14,7 +14,7 @@ from streams.payload.errors import PayloadCorrupt
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON, Scope
 from streams.results.reading import MANIFEST, RowsPart, encode_manifest, read_value
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 from streams.results.stage_rows import TooLargeToJoin, read_stage, written
 
 SCOPE = Scope("acme", "care")
@@ -57,7 +57,7 @@ async def test_rows_that_failed_are_null() -> None:
 async def test_rows_that_are_references_are_followed(beside: list[Any]) -> None:
     store = MemoryPayloadStore()
     payload = await store.put(SCOPE, orjson.dumps({"big": True}), media_type=JSON)
-    kept = Reference.to_payload(
+    kept = ResultRef.to_payload(
         result_uri(1, "load", "page", 2), payload, store="kv", scope="permanent"
     ).to_json()
     ref = await stage(store, [kept, *beside], [{"big": False}])

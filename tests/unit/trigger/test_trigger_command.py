@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streams.cli import cli
-from streams.trigger.reconcile import Gap, Report, Side, gaps_of
+from streams.trigger.reconcile import LedgerGap, ReconcileReport, Side, gaps_of
 
 
 def run(*arguments: str) -> Result:
@@ -53,19 +53,19 @@ def test_a_file_has_no_version_yet(tmp_path: Path) -> None:
 def test_offsets_without_a_row_are_grouped_by_neighbours_and_by_what_the_group_passed() -> None:
     gaps = list(gaps_of(3, [1, 2, 5, 6, 7, 8], committed=7))
     assert gaps == [
-        Gap(3, 1, 2, 2, "missing"),
-        Gap(3, 5, 6, 2, "missing"),
-        Gap(3, 7, 8, 2, "waiting"),
+        LedgerGap(3, 1, 2, 2, "missing"),
+        LedgerGap(3, 5, 6, 2, "missing"),
+        LedgerGap(3, 7, 8, 2, "waiting"),
     ]
     assert list(gaps_of(0, [], committed=7)) == []
 
 
 def test_a_report_is_whole_while_records_only_wait() -> None:
-    waiting = Side(0, 0, 5, 3, 3, 0, (Gap(0, 3, 4, 2, "waiting"),))
-    assert Report("t", "id", (waiting,)).is_whole
-    passed = Side(0, 0, 5, 5, 4, 0, (Gap(0, 2, 2, 1, "missing"),))
+    waiting = Side(0, 0, 5, 3, 3, 0, (LedgerGap(0, 3, 4, 2, "waiting"),))
+    assert ReconcileReport("t", "id", (waiting,)).is_whole
+    passed = Side(0, 0, 5, 5, 4, 0, (LedgerGap(0, 2, 2, 1, "missing"),))
     lost = Side(0, 0, 5, 5, 5, 2, ())
     dropped = Side(0, 4, 5, 2, 1, 0, ())
     for side in (passed, lost, dropped):
-        assert not Report("t", "id", (waiting, side)).is_whole
-    assert Report("t", "id", (dropped,)).expired == 2
+        assert not ReconcileReport("t", "id", (waiting, side)).is_whole
+    assert ReconcileReport("t", "id", (dropped,)).expired == 2

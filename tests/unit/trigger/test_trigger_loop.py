@@ -24,9 +24,9 @@ from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.store import ContentStore
 from streams.schema.registry import MemoryRegistry
 from streams.trigger.avro import TriggerReader
-from streams.trigger.loop import Ports, Trigger
-from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybooks
-from streams.trigger.port import Entered, Entry
+from streams.trigger.loop import Trigger, TriggerPorts
+from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybookVersions
+from streams.trigger.port import Entered, LedgerEntry
 from tests.support.events.examples import PRODUCER, codec
 from tests.support.trigger.records import HELLO
 
@@ -44,7 +44,7 @@ class House:
         self.ports: dict[str, Any] = {
             "feed": MemoryFeed(self.topics, [TOPIC], group="t"),
             "ledger": MemoryLedger(self.log),
-            "playbooks": MemoryPlaybooks({"examples/hello": [HELLO]}),
+            "playbooks": MemoryPlaybookVersions({"examples/hello": [HELLO]}),
             "topic_ids": FixedTopicIds(),
             "payloads": MemoryPayloadStore(),
             "dead_letters": MemoryDeadLetters(),
@@ -54,7 +54,7 @@ class House:
         }
 
     def trigger(self, **others: Any) -> Trigger:
-        ports = Ports(**{**self.ports, **others})
+        ports = TriggerPorts(**{**self.ports, **others})
         return Trigger(ports, tenant="acme", organization="care")
 
     def write(self, *bodies: Any, **where: Any) -> None:
@@ -129,7 +129,7 @@ async def test_records_are_held_while_something_is_down(
     class Sleepy:
         left = 3
 
-        async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+        async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
             self.left -= 1
             if self.left:
                 raise Unavailable("not now")
@@ -138,7 +138,7 @@ async def test_records_are_held_while_something_is_down(
 
     said: list[str] = []
     house.write(hello())
-    ports = Ports(**{**house.ports, "ledger": Sleepy()})
+    ports = TriggerPorts(**{**house.ports, "ledger": Sleepy()})
     await Trigger(ports, tenant="acme", organization="care", report=said.append).step()
     assert said == ["triggers wait: not now"] * 2
     assert len(await house.events()) == 1
@@ -146,7 +146,7 @@ async def test_records_are_held_while_something_is_down(
 
 async def test_what_the_database_refuses_is_rejected_alone(house: House) -> None:
     class Picky:
-        async def enter(self, entries: Sequence[Entry]) -> Sequence[Entered]:
+        async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
             if any(entry.event.context == {"workload": {"n": 2}} for entry in entries):
                 raise Refused("cannot take it")
             found: Sequence[Entered] = await house.ports["ledger"].enter(entries)

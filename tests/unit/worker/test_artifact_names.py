@@ -13,7 +13,7 @@ from streams.payload.port import Scope
 from streams.playbook.model import Step
 from streams.results.lookup import Results
 from streams.results.reading import MANIFEST, RowsPart, encode_manifest
-from streams.results.reference import Reference, results_of
+from streams.results.reference import ResultRef, results_of
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Call, Outcome
@@ -155,7 +155,7 @@ class Loop(Shop):
         of = results_of(EXECUTION_ID, "load")
         rows = encode_manifest([RowsPart(2, committed.payload_ref, of)])
         put = await world.payloads.put(Scope("acme", "care"), rows, media_type=MANIFEST)
-        ref = Reference.to_rows(EXECUTION_ID, "load", 3001, put).to_json()
+        ref = ResultRef.to_rows(EXECUTION_ID, "load", 3001, put).to_json()
         meta = {"result_id": "3001", "store": "object", "scope": "permanent", "task": "load"}
         await world.append(
             "result.stored", item, meta, "result.stored/3001", result=ref, payload_ref=put
@@ -197,7 +197,7 @@ async def test_a_row_that_an_author_made_up_ends_nothing(end: Any) -> None:
     await loop.open()
     payloads, scope = loop.world.payloads, Scope("acme", "care")
     data = await payloads.put(scope, b"5", media_type="application/json")
-    row = Reference.to_payload("nothing of ours", data, store="s3", scope="execution").to_json()
+    row = ResultRef.to_payload("nothing of ours", data, store="s3", scope="execution").to_json()
     rows = await payloads.put(
         scope, orjson.dumps([{**row, "expires_at": end}]), media_type="application/json"
     )

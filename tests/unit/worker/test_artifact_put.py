@@ -20,7 +20,7 @@ from streams.payload.objects.blocks import NoCipher, pack
 from streams.payload.port import Scope
 from streams.playbook.model import Step
 from streams.projector.results import result_row
-from streams.results.lookup import NoSuchResult, ResultExpired, Results
+from streams.results.lookup import ExpiredResult, NoSuchResult, Results
 from streams.results.reading import MANIFEST
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
@@ -123,7 +123,7 @@ async def test_what_is_put_is_a_result_that_is_listed_resolved_and_expires(
     row = result_row(stored, known)
     assert (row.ref, row.task_label) == (told["_ref"], "save")  # type: ignore[union-attr]
     shop.world.clock.advance(1801)
-    with pytest.raises(ResultExpired):
+    with pytest.raises(ExpiredResult):
         await shop.results.find(told["_ref"], ACME)
 
 

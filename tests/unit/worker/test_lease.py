@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streams.errors import Unavailable
-from streams.worker.attempt.lease import Lease, LeaseLost
+from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from tests.support.worker.memory import World, loop_step, task, turns
 
 
@@ -30,7 +30,7 @@ def fail_once(here: World, *, after: bool) -> None:
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_claim_whose_answer_was_lost_is_still_ours(after: bool) -> None:
     here = world()
-    lease = Lease(await here.frame([]), here.ports, here.options())
+    lease = AttemptLease(await here.frame([]), here.ports, here.options())
     fail_once(here, after=after)
     assert await lease.claim()
     assert lease.version == 2
@@ -40,14 +40,14 @@ async def test_a_claim_whose_answer_was_lost_is_still_ours(after: bool) -> None:
 async def test_an_item_that_this_life_has_had_before_is_not_claimed_again() -> None:
     here = world()
     item = await here.frame([])
-    assert await Lease(item, here.ports, here.options()).claim()
-    assert not await Lease(item, here.ports, here.options()).claim()
+    assert await AttemptLease(item, here.ports, here.options()).claim()
+    assert not await AttemptLease(item, here.ports, here.options()).claim()
 
 
 @pytest.mark.parametrize("after", [False, True])
 async def test_an_end_whose_answer_was_lost_is_said_once(after: bool) -> None:
     here = world()
-    lease = Lease(await here.frame([]), here.ports, here.options())
+    lease = AttemptLease(await here.frame([]), here.ports, here.options())
     assert await lease.claim()
     async with lease:
         fail_once(here, after=after)
@@ -58,7 +58,7 @@ async def test_an_end_whose_answer_was_lost_is_said_once(after: bool) -> None:
 async def test_a_heartbeat_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.worker.attempt.lease._RETRY_S", 0.01)
     here = world()
-    lease = Lease(await here.frame([]), here.ports, here.options(beat_s=0.01))
+    lease = AttemptLease(await here.frame([]), here.ports, here.options(beat_s=0.01))
     assert await lease.claim()
     fail_once(here, after=False)
     async with lease, asyncio.timeout(30):
@@ -69,7 +69,9 @@ async def test_a_heartbeat_that_fails_is_tried_again(monkeypatch: pytest.MonkeyP
 
 async def test_an_attempt_that_hangs_is_given_up_in_the_end() -> None:
     here = world()
-    lease = Lease(await here.frame([]), here.ports, here.options(beat_s=0.01, longest_s=100.0))
+    lease = AttemptLease(
+        await here.frame([]), here.ports, here.options(beat_s=0.01, longest_s=100.0)
+    )
     assert await lease.claim()
     here.clock.advance(50)
     lease.expires_at += 100
@@ -81,7 +83,7 @@ async def test_an_attempt_that_hangs_is_given_up_in_the_end() -> None:
 
 async def test_a_cancellation_from_outside_is_not_taken_for_a_lost_lease() -> None:
     here = world()
-    lease = Lease(await here.frame([]), here.ports, here.options())
+    lease = AttemptLease(await here.frame([]), here.ports, here.options())
     assert await lease.claim()
 
     held = asyncio.Event()
@@ -101,7 +103,7 @@ async def test_a_cancellation_from_outside_is_not_taken_for_a_lost_lease() -> No
 async def test_a_lost_lease_leaves_its_task_free_to_go_on() -> None:
     here = world()
     item = await here.frame([])
-    lease = Lease(item, here.ports, here.options(beat_s=0.01))
+    lease = AttemptLease(item, here.ports, here.options(beat_s=0.01))
     assert await lease.claim()
     await here.expire(item)
     with pytest.raises(LeaseLost):

@@ -11,7 +11,7 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused, Unavailable
 from streams.worker.attempt.secrets import (
-    Holding,
+    AttemptSecrets,
     LeasedCredentials,
     concealed,
     concealed_value,
@@ -32,7 +32,7 @@ class Server:
         self.error: Exception | None = None
         self.word = "secret"
 
-    async def resolve(self, held: Holding, name: str) -> Mapping[str, str]:
+    async def resolve(self, held: AttemptSecrets, name: str) -> Mapping[str, str]:
         self.asked.append((held.item.entity_id, name))
         await self.gate.wait()
         if self.error is not None:

@@ -15,7 +15,7 @@ from streams.payload.port import ARROW, JSON, Scope
 from streams.planner import decision_inputs
 from streams.planner.decision_inputs import Unreadable
 from streams.results.reading import MANIFEST, RowsPart, TooLargeToRead, encode_manifest, read_value
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.results.stage_rows import TooLargeToJoin, read_stage
 from streams.worker.attempt.input import Documents
 from streams.worker.errors import TooLargeAValue
@@ -56,7 +56,7 @@ async def deep(store: MemoryPayloadStore) -> PayloadRef:
     for n in range(3):
         payload = await store.put(SCOPE, orjson.dumps(f"{n}" + "x" * 60_000), media_type=JSON)
         name = f"noetl://execution/1/step/a/task/b/{n}"
-        rows.append(Reference.to_payload(name, payload, store="s3", scope="permanent").to_json())
+        rows.append(ResultRef.to_payload(name, payload, store="s3", scope="permanent").to_json())
     return await manifest(store, rows)
 
 

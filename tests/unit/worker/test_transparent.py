@@ -12,7 +12,7 @@ import yaml
 from streams.events.model import PayloadRef
 from streams.log.port import Frontier
 from streams.payload.objects.memory import MemoryPayloadStore
-from streams.results.reference import Reference, result_uri
+from streams.results.reference import ResultRef, result_uri
 from streams.worker.port import Call, Config, Outcome
 from tests.support.planner.with_worker import whole
 from tests.support.worker.memory import FakeTool, ok
@@ -195,7 +195,7 @@ return: "{{ use.data }}"
 async def test_references_that_a_loop_passes_on_stay_references() -> None:
     gone = PayloadRef(uri="", sha256="0" * 64, media_type="application/json", byte_length=5)
     name = result_uri(1, "pass", "page", 1)
-    one = Reference.to_payload(name, gone, store="s3", scope="execution").to_json()
+    one = ResultRef.to_payload(name, gone, store="s3", scope="execution").to_json()
     async with whole(LISTED, http=FakeTool(lambda *_: ok(one))) as made:
         plan = await made.result()
         assert plan.error is None

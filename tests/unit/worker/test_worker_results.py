@@ -21,7 +21,7 @@ from streams.playbook.result_policy import ResultPolicy, policy_of
 from streams.playbook.views import result_view
 from streams.playbook.yaml_document import Document
 from streams.results.copies.port import Copies, Copy
-from streams.results.reference import Reference
+from streams.results.reference import ResultRef
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.attempt.input import Documents
@@ -54,7 +54,7 @@ async def ran(here: World, **changes: Any) -> Any:
 
 
 async def read(here: World, ref: Mapping[str, Any]) -> Any:
-    return orjson.loads(await here.payloads.get(Reference(ref).payload(SCOPE)))
+    return orjson.loads(await here.payloads.get(ResultRef(ref).payload(SCOPE)))
 
 
 async def test_a_stored_result_is_told_before_the_command_ends() -> None:
@@ -294,7 +294,7 @@ async def test_a_copy_is_read_first_and_never_needed(fate: str) -> None:
     else:
         here.payloads.objects.clear()
     documents = Documents(here.payloads, copies=copies)
-    assert await documents.read(Reference(ref).payload(SCOPE), "kv") == PAGE
+    assert await documents.read(ResultRef(ref).payload(SCOPE), "kv") == PAGE
     assert shelf.given == 1
 
 
