@@ -1,4 +1,4 @@
-"""Time as an argument: the system's clock, and one that tests set by hand."""
+"""Clocks: the system's, and one that tests set."""
 
 from __future__ import annotations
 

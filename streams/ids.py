@@ -1,4 +1,4 @@
-"""Ids: snowflakes for what is new, derived ids for what follows from something.
+"""Ids: snowflakes for new things, derived ids for things with a cause.
 
 A snowflake has 63 bits, so it is a positive bigint: 41 bits of milliseconds since 2024,
 10 bits of worker id, 12 bits of sequence. A range of ids is therefore a range of time.

@@ -1,4 +1,4 @@
-"""Where the project's own data files are: avro_schemas/, topics/, connectors/.
+"""Paths of the project's data files: avro_schemas/, topics/, connectors/.
 
 They lie at the top of the repository, where people read and review them; a wheel carries
 copies under `streams/_assets/`. Code asks here and need not know which of the two it runs from.

@@ -1,4 +1,4 @@
-"""What a segment of a locator may be: the names of tenants, organizations and places."""
+"""Validity of locator segments: names of tenants, organizations, clusters and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `streams` command: it parses, calls and prints; the rules live in the rooms."""
+"""The `streams` command: parses arguments, calls other packages, prints."""
 
 from __future__ import annotations
 

@@ -941,7 +941,7 @@ _STAGE_OPENED_KIND: dict[Routing, StageOpenedKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOpened:
-    """A loop, fan-out or reduce step started, with its frame policy and source."""
+    """A loop or fan-out step started, with its frame policy and source."""
 
     TYPE: ClassVar[Literal["stage.opened"]] = "stage.opened"
     node_name: str

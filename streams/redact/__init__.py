@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is written."""
+"""Removes secrets from data, errors and log lines."""
 
 from streams.redact.filter import Formatter, InUse, in_use
 

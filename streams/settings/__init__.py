@@ -1,4 +1,4 @@
-"""Settings: one validated value, each part of which knows where it came from."""
+"""Settings: one validated value, with the origin of each part."""
 
 from streams.settings.load import Loaded, load
 from streams.settings.model import Settings

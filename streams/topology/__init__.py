@@ -1,4 +1,4 @@
-"""What topics there are, as data: declared in `topics/*.yaml` and nowhere else."""
+"""Kafka topics, declared in `topics/*.yaml`."""
 
 from streams.topology.draw import draw
 from streams.topology.load import BadDeclaration, load
