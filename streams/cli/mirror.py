@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,14 +116,24 @@ def status(file: Path | None, data: Path | None, as_json: bool) -> None:
 @mirror.command()
 @settings_options
 @click.option("--seconds", type=SECONDS, help="Stop after this long  [default: never]")
-def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | None) -> None:
+@click.option(
+    "--restart", is_flag=True, help="Restart a failed connector while its slot is intact."
+)
+def watch(
+    file: Path | None, data: Path | None, as_json: bool, seconds: float | None, restart: bool
+) -> None:
     """Report each alarm as it begins and ends; with --json, one object a line.
+
+    With --restart it also restarts the mirror's connector after a failure, first at once,
+    then at most once a minute. A stack of `streams up` does this by itself.
 
     \b
     Examples:
       streams mirror watch
       streams mirror watch --seconds 60 --json
+      streams mirror watch --restart
     """
+    from streams.mirror.task_restart import restart_failures
     from streams.mirror.watch import watch as watch_changes
 
     async def follow() -> None:
@@ -131,11 +142,18 @@ def watch(file: Path | None, data: Path | None, as_json: bool, seconds: float | 
                 print_change(change, as_json)
 
     async def for_a_while() -> None:
+        restarting: list[asyncio.Task[None]] = []
+        if restart:
+            report = partial(click.echo, err=True)
+            restarting.append(asyncio.create_task(restart_failures(settings, report)))
         try:
             async with asyncio.timeout(seconds):
                 await follow()
         except TimeoutError:
             return
+        finally:
+            for task in restarting:
+                task.cancel()
 
     settings = settings_of(file, data)
     asyncio.run(for_a_while())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 import orjson
@@ -12,6 +13,9 @@ import psutil
 
 from streams.data_folder import Layout
 from streams.local.errors import StackAlreadyUp
+
+_START_FIELD = 19
+"""Of the fields behind the command in /proc/<pid>/stat: the start, in ticks since boot."""
 
 
 def hold(layout: Layout) -> IO[bytes]:
@@ -29,7 +33,7 @@ def hold(layout: Layout) -> IO[bytes]:
         raise StackAlreadyUp(layout.data) from error
     me = psutil.Process()
     lock.truncate(0)
-    lock.write(orjson.dumps({"pid": me.pid, "started_at": me.create_time()}))
+    lock.write(orjson.dumps({"pid": me.pid, "started_at": start_of(me)}))
     lock.flush()
     return lock
 
@@ -54,4 +58,18 @@ def holder(layout: Layout) -> psutil.Process | None:
 def is_same(process: psutil.Process, started_at: float) -> bool:
     """Tell a process from a later one that was given its number; a dead one is not it."""
     alive = process.status() != psutil.STATUS_ZOMBIE
-    return alive and abs(process.create_time() - started_at) < 1.0
+    return alive and abs(start_of(process) - started_at) < 1.0
+
+
+def start_of(process: psutil.Process) -> float:
+    """Return when a process started, in seconds that no change of the wall clock moves.
+
+    Where `/proc` has it that is the time since boot; psutil adds the boot time, which the
+    kernel derives from the wall clock, so a laptop that slept would not know its own stack.
+    """
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text("ascii", "replace")
+    except OSError:
+        return process.create_time()
+    started_ticks = fields.rpartition(")")[2].split()[_START_FIELD]
+    return int(started_ticks) / os.sysconf("SC_CLK_TCK")

@@ -16,7 +16,7 @@ from streams.data_folder import layout_of
 from streams.errors import StreamsError
 from streams.local.assembly import PROFILES, Assembly, assemble
 from streams.local.disk_space import check_room, within
-from streams.local.lock import hold, still_held
+from streams.local.lock import hold, start_of, still_held
 from streams.local.roles import role_services
 from streams.local.service import Service, ServiceReport
 from streams.local.state import Phase, ServiceStatus, StackState, write_state
@@ -74,7 +74,7 @@ class Stack:
         self._assembly: Assembly | None = None
         self._supervisor: Supervisor | None = None
         self._roles: Supervisor | None = None
-        self._mending: asyncio.Task[None] | None = None
+        self._mending: tuple[asyncio.Task[None], ...] = ()
         self._state: StackState | None = None
 
     async def start(self) -> StackState:
@@ -103,7 +103,7 @@ class Stack:
             profile=self._profile,
             phase=Phase.STARTING,
             supervisor_pid=me.pid,
-            supervisor_started_at=me.create_time(),
+            supervisor_started_at=start_of(me),
             postgres=assembly.postgres,
             kafka=assembly.kafka,
             connect=assembly.connect,
@@ -118,14 +118,24 @@ class Stack:
         self._supervisor = Supervisor(assembly.services, self._note)
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
-        self._mending = asyncio.create_task(self._mend_mirror(), name="mend mirror")
+        self._mending = (
+            asyncio.create_task(self._end_hanging_transactions(), name="end hanging transactions"),
+            asyncio.create_task(self._restart_failed_mirror(), name="restart failed mirror"),
+        )
         # Roles look for a ready stack. One that fails is reported, and started again: whoever
         # mends it need not begin with the servers.
         self._enter(Phase.READY)
         self._roles = Supervisor(self._role_services, self._note)
         await self._roles.start(patiently=True)
 
-    async def _mend_mirror(self) -> None:
+    async def _restart_failed_mirror(self) -> None:
+        from streams.local.settings import load_own
+        from streams.mirror.task_restart import restart_failures
+
+        assert self._state is not None
+        await restart_failures(load_own(self._state).settings, self._say)
+
+    async def _end_hanging_transactions(self) -> None:
         """End transactions that hang since Kafka was killed, until cancelled."""
         from streams.mirror.hanging import Lookout, end_hanging
 
@@ -188,10 +198,10 @@ class Stack:
 
     async def stop(self) -> None:
         """End every service in order and let go of the data folder; harmless when nothing runs."""
-        if self._mending is not None:
-            self._mending.cancel()
-            await asyncio.gather(self._mending, return_exceptions=True)
-            self._mending = None
+        for task in self._mending:
+            task.cancel()
+        await asyncio.gather(*self._mending, return_exceptions=True)
+        self._mending = ()
         if self._supervisor is not None:
             # The folder may be gone; the services are ended all the same.
             with suppress(OSError):

@@ -129,6 +129,11 @@ class ConnectClient:
         await self.wait_until_stopped(name)
         await self.resume(name)
 
+    async def restart_failed(self, name: str) -> None:
+        """Start again what failed, the connector or its tasks; Connect answers before it has."""
+        query = "includeTasks=true&onlyFailed=true"
+        await self._call("POST", f"{_path(name, 'restart')}?{query}")
+
     async def pause(self, name: str) -> None:
         """Pause the tasks; they still hold what they hold, such as a replication slot."""
         await self._call("PUT", _path(name, "pause"))

@@ -91,9 +91,8 @@ async def test_postgres_is_killed_during_appends(stack: Path) -> None:
                 _kill(before, whole_family=whole_family)
                 await _more_acknowledged(work)
                 await until(partial(_is_restarted, stack, before), within_s=PATIENCE_S)
-                # Debezium gives up for good when Postgres dies while it is just starting again.
-                await _the_mirror_goes_on(settings)
         await _every_acknowledged_event_is_there(log, work)
+    await _the_mirror_goes_on(settings)
 
 
 def _state(stack: Path) -> StackState:

@@ -21,6 +21,7 @@ from streams.mirror.readings import AlarmName
 from streams.mirror.rebuild import rebuild
 from streams.mirror.setup import MIRROR
 from streams.mirror.watch import report_alarms
+from streams.mirror.watermark import Watermark
 from streams.settings import Settings
 from tests.conftest import NewEventFactory
 
@@ -42,6 +43,15 @@ async def mirror(settings: Settings) -> AsyncIterator[Settings]:
         if await guard.check():
             await rebuild(settings, lambda _: None, verify=False)
         assert await guard.check() == ()
+
+
+async def end_reader(settings: Settings) -> None:
+    """End the connection that reads the slot."""
+    connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("mirror"))
+    try:
+        await connection.execute(_END_READER, SLOT)
+    finally:
+        await connection.close()
 
 
 async def drop_slot(settings: Settings, *, recreate: bool = False) -> None:
@@ -121,6 +131,23 @@ async def test_a_recreated_slot_is_noticed_though_connect_is_down(mirror: Settin
         await drop_slot(mirror, recreate=True)
         names = {alarm.name for alarm in await guard.check()}
     assert names == {AlarmName.SLOT_RECREATED, AlarmName.CONNECT_UNREACHABLE}
+
+
+async def test_a_task_that_failed_for_good_is_restarted(mirror: Settings) -> None:
+    """The stack restarts it once its cause is gone, and nobody has to run a command."""
+    owner = await asyncpg.connect(mirror.event_store.canonical_connection.dsn("owner"))
+    async with ConnectClient(mirror.connect.url) as connect:
+        try:
+            await owner.execute("ALTER PUBLICATION noetl_mirror RENAME TO renamed")
+            await end_reader(mirror)
+            with pytest.raises(ConnectorFailed, match="Publication"):
+                await _run_until_it_fails(connect)
+        finally:
+            await owner.execute("ALTER PUBLICATION renamed RENAME TO noetl_mirror")
+            await owner.close()
+        dsn = mirror.event_store.canonical_connection.dsn("append")
+        async with Watermark(dsn, mirror.event_store.connection.url) as watermark:
+            await watermark.catch_up(timeout_s=60)
 
 
 async def test_a_stopped_connector_is_an_alarm_until_it_runs_again(mirror: Settings) -> None:

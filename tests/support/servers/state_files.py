@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 
+from streams.local.lock import start_of
 from streams.local.state import (
     ConnectAddress,
     KafkaAddress,
@@ -29,7 +30,7 @@ def stack_state(data: Path) -> StackState:
         profile="core",
         phase=Phase.READY,
         supervisor_pid=me.pid,
-        supervisor_started_at=me.create_time(),
+        supervisor_started_at=start_of(me),
         postgres=PostgresAddress(
             "127.0.0.1",
             5,

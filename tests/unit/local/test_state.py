@@ -41,6 +41,13 @@ def test_the_state_of_a_dead_supervisor_is_nothing(state):
     assert read_supervised(state.data) is None
 
 
+def test_a_change_of_the_wall_clock_does_not_hide_a_stack(state, monkeypatch):
+    write_state(state)
+    create_time = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: create_time(self) + 32)
+    assert find_stack(state.data) == state
+
+
 def test_a_stack_that_is_still_starting_is_supervised_but_not_up(state):
     write_state(replace(state, phase=Phase.STARTING))
     assert read_supervised(state.data) is not None
