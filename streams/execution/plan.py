@@ -99,3 +99,8 @@ class Plan:
     def has_ended(self) -> bool:
         """Say whether its status can change no more."""
         return self.status in TERMINAL
+
+
+def key_of(step: str, visit: int) -> str:
+    """Name one activation of a step."""
+    return f"{step}#{visit}"
