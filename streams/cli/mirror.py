@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ from streams.cli.output import print_json, settings_of
 
 if TYPE_CHECKING:
     from streams.mirror.alarms import Alarm, Limits
-    from streams.mirror.hanging import Hanging
     from streams.mirror.readings import Readings
     from streams.settings import Settings
 
@@ -142,18 +141,11 @@ def watch(
                 print_change(change, as_json)
 
     async def for_a_while() -> None:
-        restarting: list[asyncio.Task[None]] = []
-        if restart:
-            report = partial(click.echo, err=True)
-            restarting.append(asyncio.create_task(restart_failures(settings, report)))
-        try:
+        report = partial(click.echo, err=True)
+        restarting = [restart_failures(settings, report)] if restart else []
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await follow()
-        except TimeoutError:
-            return
-        finally:
-            for task in restarting:
-                task.cancel()
+                await asyncio.gather(follow(), *restarting)
 
     settings = settings_of(file, data)
     asyncio.run(for_a_while())
@@ -174,20 +166,14 @@ def mend(file: Path | None, data: Path | None, as_json: bool, dry_run: bool) -> 
       streams mirror mend --dry-run
       streams mirror mend --json
     """
-    from streams.mirror.hanging import HANGS_AFTER_S, Lookout, end_hanging
+    from streams.mirror.hanging import HANGS_AFTER_S, end_hanging, look_twice
 
     bootstrap = settings_of(file, data).event_store.connection.url
 
-    async def found_in_time() -> tuple[Hanging, ...]:
-        lookout = Lookout(bootstrap)
-        await lookout.look()
-        if not lookout.is_waiting:
-            return ()
+    def before_waiting() -> None:
         click.echo(f"transactions are open; looking again in {HANGS_AFTER_S:.0f} s", err=True)
-        await asyncio.sleep(HANGS_AFTER_S)
-        return await lookout.look()
 
-    found = asyncio.run(found_in_time())
+    found = asyncio.run(look_twice(bootstrap, before_waiting))
     if found and not dry_run:
         asyncio.run(end_hanging(bootstrap, found))
     if as_json:

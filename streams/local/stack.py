@@ -26,7 +26,6 @@ _GUARD_PAUSE_S = 5.0
 _PARTITIONS_S, _PARTITIONS_RETRY_S = 6 * 3600.0, 60.0
 _NEEDED_BYTES = 1024 * 2**20
 _FOLDER_SECONDS = 2.0
-_MEND_S = 10.0
 Say = Callable[[str], None]
 Report = Callable[[ServiceReport], None]
 Prepare = Callable[[StackState, Say], Awaitable[None]]
@@ -136,20 +135,10 @@ class Stack:
         await restart_failures(load_own(self._state).settings, self._say)
 
     async def _end_hanging_transactions(self) -> None:
-        """End transactions that hang since Kafka was killed, until cancelled."""
-        from streams.mirror.hanging import Lookout, end_hanging
+        from streams.mirror.hanging import keep_ending
 
         assert self._state is not None
-        bootstrap = self._state.kafka.bootstrap
-        lookout = Lookout(bootstrap)
-        while True:
-            await asyncio.sleep(_MEND_S)
-            # While Kafka is down there is nothing to mend; it comes back and is looked at again.
-            with suppress(StreamsError):
-                if found := await lookout.look():
-                    await end_hanging(bootstrap, found)
-                    for one in found:
-                        self._say(f"mirror: {one}; it was ended")
+        await keep_ending(self._state.kafka.bootstrap, self._say)
 
     async def _assemble(self) -> Assembly:
         """Assemble in a thread, which is asked to end when nobody waits for it any more."""

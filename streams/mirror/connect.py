@@ -55,10 +55,6 @@ class ConnectClient:
         if self._session is not None:
             await self._session.close()
 
-    async def version(self) -> str:
-        """Return the version of Kafka that Connect was built with."""
-        return str((await self._call("GET", "/"))["version"])
-
     async def names(self) -> tuple[str, ...]:
         """Name every connector there is."""
         return tuple(sorted(await self._call("GET", "/connectors")))
@@ -133,10 +129,6 @@ class ConnectClient:
         """Start again what failed, the connector or its tasks; Connect answers before it has."""
         query = "includeTasks=true&onlyFailed=true"
         await self._call("POST", f"{_path(name, 'restart')}?{query}")
-
-    async def pause(self, name: str) -> None:
-        """Pause the tasks; they still hold what they hold, such as a replication slot."""
-        await self._call("PUT", _path(name, "pause"))
 
     async def stop(self, name: str) -> None:
         """End the tasks and release what they hold; offsets can then be changed."""

@@ -8,15 +8,17 @@ have 10 s for a transaction, so one that is open for much longer hangs.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from streams.errors import StreamsError
 from streams.kafka.clients import protocol_client
 from streams.kafka.errors import BrokerUnavailable
 from streams.kafka.names import event_topic
@@ -26,6 +28,7 @@ from streams.topology import load
 
 OFFSETS_TOPIC = "noetl.connect.offsets"
 HANGS_AFTER_S = 40.0
+_INTERVAL_S = 10.0
 
 
 def written_topics() -> tuple[str, ...]:
@@ -145,3 +148,26 @@ def _in_transaction(answer: Any) -> Iterable[Hanging]:
                         producer_epoch=epoch,
                         coordinator_epoch=max(coordinator, 0),
                     )
+
+
+async def look_twice(bootstrap: str, before_waiting: Callable[[], None]) -> tuple[Hanging, ...]:
+    """Return what hangs; where a transaction is open, wait as long as one may be and look again."""
+    lookout = Lookout(bootstrap)
+    await lookout.look()
+    if not lookout.is_waiting:
+        return ()
+    before_waiting()
+    await asyncio.sleep(HANGS_AFTER_S)
+    return await lookout.look()
+
+
+async def keep_ending(bootstrap: str, report: Callable[[str], None]) -> None:
+    """End transactions that hang since Kafka was killed, until cancelled."""
+    lookout = Lookout(bootstrap)
+    while True:
+        await asyncio.sleep(_INTERVAL_S)
+        with suppress(StreamsError):  # Kafka is down: nothing can be ended before it is back
+            if found := await lookout.look():
+                await end_hanging(bootstrap, found)
+                for one in found:
+                    report(f"mirror: {one}; it was ended")
