@@ -11,7 +11,7 @@ from streams.payload.port import JSON
 
 
 def is_json(media_type: str) -> bool:
-    """Say whether a media type is JSON, whatever its parameters are."""
+    """Return whether a media type is JSON, whatever its parameters are."""
     kind, _ = kind_of(media_type)
     return kind == JSON or kind.endswith("+json")
 

@@ -82,7 +82,7 @@ class PayloadStore(Protocol):
         ...
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Say whether the object is there."""
+        """Return whether the object is there."""
         ...
 
     async def delete(self, ref: PayloadRef) -> None:

@@ -191,7 +191,7 @@ class ContentStore:
             raise PayloadCorrupt(ref.uri, f"the stored payload has the digest {found}")
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Say whether the object is there."""
+        """Return whether the object is there."""
         for place in _places(key_of(ref)):
             if await self._objects.stat(place) is not None:
                 return True
@@ -247,7 +247,7 @@ class ContentStore:
         return codec if byte_length >= PACKED_FROM_BYTES else "none"
 
     async def _has(self, key: str, byte_length: int) -> bool:
-        """Say whether an object of this length is there; another length may be half of one."""
+        """Return whether an object of this length is there; another length may be half of one."""
         found = await self._objects.stat(key)
         return found is not None and found.byte_length == byte_length
 

@@ -309,7 +309,7 @@ def _parent_events(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
         event: CommandCompleted | CommandFailed = attempt.completed(result, plan.output)
     else:
         why = f"playbook {plan.path} (execution {plan.execution_id}) ended {plan.status}"
-        event = attempt.failed(f"{why}: {plan.error or 'no reason was given'}", result)
+        event = attempt.failed(f"{why}: {plan.error or 'no reason given'}", result)
     return (
         NewEvent(
             root=execution_root(plan.parent_execution_id),

@@ -94,7 +94,7 @@ class Intake:
             _log.info("took over %d open executions", len(ours))
 
     def _is_absorbed(self, record: Record) -> bool:
-        """Say whether the planner has this event already; a record it cannot read has no say."""
+        """Return whether the planner has this event already; a record it cannot read has no say."""
         try:
             root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"])
         except (KeyError, ValueError):

@@ -43,7 +43,7 @@ def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
 
 
 def holds_of_earlier_lives(plan: Plan, lives: Mapping[str, str]) -> bool:
-    """Say whether anything open is held by a worker's earlier life."""
+    """Return whether anything open is held by a worker's earlier life."""
     leases = [command.lease for command in plan.commands.values()]
     for stage in plan.stages.values():
         leases += [frame.lease for frame in stage.frames.values()]

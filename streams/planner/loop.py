@@ -77,7 +77,7 @@ class Planner:
         return changed
 
     def has_absorbed(self, execution_id: int, seq: int) -> bool:
-        """Say whether the event at this place changes nothing any more."""
+        """Return whether the event at this place changes nothing any more."""
         plan = self.plans.get(execution_id)
         if plan is None:
             ended = seq <= self._ended.get(execution_id, 0)

@@ -190,7 +190,7 @@ def _stage(draft: Draft, stage_id: int) -> Stage:
 
 
 def _is_stopped(draft: Draft, stage: Stage) -> bool:
-    """Say whether no new window is begun: something failed that nobody said to pass over."""
+    """Return whether no new window is begun: something failed that nobody said to pass over."""
     if draft.plan.failure is not None:
         return True
     if draft.playbook.steps[stage.step].on_error == "continue":

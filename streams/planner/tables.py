@@ -121,5 +121,5 @@ class PlanTables:
             batch.put(key, _STAGES.dump_json(replace(after, frames={})))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._db.close()

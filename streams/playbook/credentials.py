@@ -14,7 +14,7 @@ def stored_name(playbook: Playbook, name: str) -> str:
 
 
 def may_use_credential(playbook: Playbook, step: str, name: str) -> bool:
-    """Say whether a task of the step names this credential, by its stored name.
+    """Return whether a task of the step names this credential, by its stored name.
 
     Where a template makes a name, any that the playbook declares may be meant.
     """

@@ -16,7 +16,7 @@ _ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | r
 
 
 def is_lone_insert(kind: str, config: Authored, rules: Sequence[Rule]) -> bool:
-    """Say whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
+    """Return whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
     if kind != "postgres" or any(rule.do is Do.RETRY for rule in rules):
         return False
     if any("outcome" in rule_names(rule) for rule in rules):

@@ -76,7 +76,7 @@ def sequence(templates: Sequence[Template]) -> Template:
 
 
 def is_text(template: Template) -> bool:
-    """Say whether it renders to a text whatever the scope, because it is one or has one around."""
+    """Return whether it renders to text in every scope: it is, or contains, literal text."""
     if isinstance(template, Constant):
         return isinstance(template.render({}), str)
     return isinstance(template, (_Text, _Program))

@@ -189,7 +189,7 @@ _next = Either(
 
 
 def is_flat(step: Authored) -> bool:
-    """Say whether a step names its tool by a word, so that the tool's keys are the step's."""
+    """Return whether a step names its tool by a word, so that the tool's keys are the step's."""
     named = isinstance(step.get("tool"), str) or "type" in step
     return named or ("action" in step and "tool" not in step)
 

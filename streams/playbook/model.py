@@ -173,7 +173,7 @@ class Step:
 
     @property
     def is_playbook(self) -> bool:
-        """Say whether the step is nothing but one call of another playbook.
+        """Return whether the step is nothing but one call of another playbook.
 
         The planner makes such a call itself. Rules and options are a worker's to follow.
         """

@@ -30,7 +30,7 @@ def secrets_in(fields: Mapping[str, str]) -> set[str]:
 
 
 def stands_out(text: str) -> bool:
-    """Say whether a text in somebody's data must be the secret, and no word or number of theirs."""
+    """Return whether a text in user data must be the secret, not an ordinary word or number."""
     if len(text) >= LONG:
         return True
     is_word = text.isalpha() and (text.islower() or text.isupper() or text.istitle())

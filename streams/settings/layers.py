@@ -76,7 +76,7 @@ class Layers:
 
 
 def lies_in(path: Path, sections: Iterable[Path]) -> bool:
-    """Say whether `path` is one of `sections` or below one."""
+    """Return whether `path` is one of `sections` or below one."""
     return any(path[: len(section)] == section for section in sections)
 
 

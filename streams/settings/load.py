@@ -105,7 +105,7 @@ def _validate(layers: Layers, problems: list[SettingsProblem]) -> Settings:
 
 
 def _follows_from(problems: list[SettingsProblem], other: SettingsProblem) -> bool:
-    """Say whether `other` only says again that a value below it could not be read."""
+    """Return whether `other` only says again that a value below it could not be read."""
     return any(problem.key.startswith(f"{other.key}.") for problem in problems)
 
 

@@ -24,7 +24,7 @@ _PASSWORD_WORD = re.compile(
 
 
 def is_secret(path: Path) -> bool:
-    """Say whether the value at `path` is a secret as a whole."""
+    """Return whether the value at `path` is a secret as a whole."""
     if path[:1] == ("credentials",):
         return len(path) > 1
     if path == ("credential_store", "key"):

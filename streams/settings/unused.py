@@ -14,5 +14,5 @@ NOT_USED_YET: tuple[Path, ...] = (
 
 
 def is_used(path: Path) -> bool:
-    """Say whether the setting at `path` has an effect."""
+    """Return whether the setting at `path` has an effect."""
     return not lies_in(path, NOT_USED_YET)

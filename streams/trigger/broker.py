@@ -22,7 +22,7 @@ class TriggerTopic:
         self._consumer = range_consumer(bootstrap, group=group)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         self._consumer.close()
 
     def limits(self) -> Mapping[int, Range]:

@@ -39,7 +39,7 @@ class ExecutionEnding:
 
     @property
     def is_well(self) -> bool:
-        """Say whether all of it was done."""
+        """Return whether all of it was done."""
         return self.status == "COMPLETED"
 
 

@@ -72,7 +72,7 @@ class ReconcileReport:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether every record was judged, or still will be."""
+        """Return whether every record was judged, or still will be."""
         return not (self.missing or self.beyond or self.expired)
 
 

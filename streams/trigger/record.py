@@ -169,7 +169,7 @@ def _fits(text: str, limit: int) -> bool:
 
 
 def _names(text: str) -> bool:
-    """Say whether a tenant or organization can own a payload, which is a folder of its name."""
+    """Return whether a tenant or organization can own a payload, which is a folder of its name."""
     try:
         place = str(Locator(text))
     except BadLocator:

@@ -1,4 +1,4 @@
-"""Waiting for executions to end: one question to the log for all that are waited for."""
+"""Waits for executions to end: one query to the log serves all waiters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Endings:
-    """Asks the log while somebody waits: often when there is news, less while there is none."""
+    """Polls the log while there are waiters, backing off while nothing ends."""
 
     def __init__(self, log: Families) -> None:
         self._log = log
@@ -26,9 +26,9 @@ class Endings:
         self._stirred = asyncio.Event()
 
     async def first_of(self, *execution_ids: int) -> Event:
-        """Wait until one of these has ended, and return the event that ended it.
+        """Wait until one of these executions ends, and return its last event.
 
-        Where several have, the first that is named counts.
+        If several have ended, the first argument wins.
         """
         waiter: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
         self._waiting[waiter] = execution_ids
@@ -41,14 +41,14 @@ class Endings:
             self._waiting.pop(waiter, None)
 
     async def _ask(self) -> None:
-        """Ask until nobody waits any more."""
+        """Poll until there are no waiters."""
         pause, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while self._waiting:
             self._stirred.clear()
             began = loop.time()
-            if await self._told():
+            if await self._notify():
                 pause = FIRST_PAUSE_S
-            # A log that is slow to answer is asked less often.
+            # A slow log is polled less often.
             rest = max(pause, 4 * (loop.time() - began))
             pause = min(LONGEST_PAUSE_S, pause * 1.5)
             try:
@@ -57,17 +57,17 @@ class Endings:
             except TimeoutError:
                 continue
             pause = FIRST_PAUSE_S
-            await asyncio.sleep(FIRST_PAUSE_S)  # others may come; and nothing ends that soon
+            await asyncio.sleep(FIRST_PAUSE_S)  # other waiters may join; nothing ends that soon
 
-    async def _told(self) -> bool:
-        """Ask once, and tell those whose execution has ended; say whether there were any."""
+    async def _notify(self) -> bool:
+        """Query once and wake the waiters of ended executions; return whether any had ended."""
         found: dict[int, Event] = {}
         wanted = iter({one for ids in self._waiting.values() for one in ids})
         try:
             while some := list(islice(wanted, ASKED_AT_ONCE)):
                 found.update(await self._log.endings(some))
         except Unavailable as error:
-            _log.warning("cannot see what has ended: %s; asking again", error)
+            _log.warning("cannot read which executions ended: %s; retrying", error)
         except Exception as error:  # noqa: BLE001 - it belongs to those who wait
             for waiter in self._waiting:
                 if not waiter.done():
@@ -80,7 +80,7 @@ class Endings:
         return bool(found)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

@@ -1,10 +1,10 @@
-"""Why a worker's tool, save or credential is refused.
+"""Errors of a worker's tools, saves and credentials.
 
 Refused
 ├── SaveFailed           the database refuses a frame's rows
-├── UnknownCredential    a task names a credential that is not there
-│   └── CredentialRefused    or that it is not given
-├── TooLargeAValue       a payload is too large to be handed to a task
+├── UnknownCredential    a task names a credential that does not exist
+│   └── CredentialRefused    or that it may not use
+├── ValueTooLarge        a payload is too large to pass to a task
 ├── UnknownTool          a task names a kind of tool that is not installed
 └── BadConfig            a task's configuration cannot be used
 Unavailable
@@ -20,14 +20,14 @@ from difflib import get_close_matches
 from streams.errors import Refused, Unavailable
 
 VALUE_BYTES = 256 << 20
-"""The largest payload that a task is handed as a value."""
+"""The largest payload passed to a task as a value."""
 
 
 class SaveFailed(Refused):
-    """The database refuses the rows of a batch; nothing of it was written.
+    """The database rejects rows of a batch; nothing was written.
 
-    `task` names the batch and `rows` are the indexes in it of the calls that are to blame, so
-    that a caller can drop those and save the others. Empty: the batch as a whole is.
+    `rows` are the indexes of the rejected calls in the batch `task`, so that a caller can drop
+    those and save the others. Empty: the whole batch is rejected.
     """
 
     def __init__(self, task: str, why: str, *, rows: Sequence[int] = (), code: str = "") -> None:
@@ -38,13 +38,13 @@ class SaveFailed(Refused):
 
 
 class UnknownCredential(Refused):
-    """There is no credential of that name."""
+    """The credential does not exist."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         super().__init__(
-            f"credential {name!r}: there is none; {hint}store it with `streams credential set`, "
+            f"credential {name!r} does not exist; {hint}store it with `streams credential set`, "
             "or add it to `credentials` in the settings or to the worker's environment as "
             f"NOETL_CREDENTIAL_{re.sub(r'[^A-Z0-9_]', '_', name.upper())}"
         )
@@ -52,7 +52,7 @@ class UnknownCredential(Refused):
 
 
 class CredentialRefused(UnknownCredential):
-    """It may be there, but this task is not given it; the reason says what to do."""
+    """This task may not use the credential; the reason says what to do."""
 
     def __init__(self, name: str, why: str) -> None:
         Refused.__init__(self, f"credential {name!r}: {why}")
@@ -60,28 +60,28 @@ class CredentialRefused(UnknownCredential):
 
 
 class UnknownTool(Refused):
-    """There is no tool of that kind."""
+    """The kind of tool does not exist."""
 
     def __init__(self, kind: str, known: Sequence[str]) -> None:
         close = get_close_matches(kind, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         super().__init__(
-            f"tool {kind!r}: there is none; {hint}known here: {', '.join(sorted(known))}; "
-            "more come as packages with an entry point in the group 'streams.tools'"
+            f"tool {kind!r} does not exist; {hint}available: {', '.join(sorted(known))}; "
+            "packages add tools through the entry point group 'streams.tools'"
         )
         self.kind = kind
 
 
 class BadConfig(Refused):
-    """A task's configuration, rendered, is not what its tool can use."""
+    """A task's rendered configuration is not valid for its tool."""
 
 
-class TooLargeAValue(Refused):
-    """A payload that is too large to be handed out as a value."""
+class ValueTooLarge(Refused):
+    """A payload is too large to pass as a value."""
 
-    def __init__(self, uri: str, found: int, most: int) -> None:
+    def __init__(self, uri: str, size: int, limit: int) -> None:
         super().__init__(
-            f"{uri} has {found} bytes, and at most {most} are handed to a task; pass its name on, "
+            f"{uri} has {size} bytes, and a task is passed at most {limit}; pass its name on, "
             "and fetch it with GET /api/result/resolve where it is used"
         )
 

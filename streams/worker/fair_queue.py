@@ -1,4 +1,4 @@
-"""Work that waits for its turn: fair between stages, each within its own bound."""
+"""Queue of work items: fair between stages, each within its own concurrency limit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ T = TypeVar("T")
 Stage = int | None
 
 
-class Waiting(Generic[T]):
-    """Gives out what may begin, one of each stage in turn, first come first served within."""
+class FairQueue(Generic[T]):
+    """Round robin over stages, FIFO within a stage."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -20,12 +20,12 @@ class Waiting(Generic[T]):
         self._in_flight = 0
 
     def add(self, one: T, stage: Stage, at_once: int) -> None:
-        """Let `one` wait; at most `at_once` of its stage run at the same time."""
+        """Enqueue `one`; at most `at_once` of its stage run at the same time."""
         self._queues.setdefault(stage, deque()).append(one)
         self._bounds[stage] = at_once
 
     def begin(self) -> T | None:
-        """Return the next that may begin, which then counts as running."""
+        """Return the next item that may start, and count it as running."""
         if self._in_flight >= self._slots:
             return None
         for stage, queue in self._queues.items():
@@ -41,7 +41,7 @@ class Waiting(Generic[T]):
         return None
 
     def end(self, stage: Stage) -> None:
-        """Say that one of `stage` no longer runs."""
+        """Count one item of `stage` as finished."""
         self._in_flight -= 1
         self._running[stage] -= 1
         if not self._running[stage]:
@@ -49,14 +49,14 @@ class Waiting(Generic[T]):
             if stage not in self._queues:
                 del self._bounds[stage]
 
-    def rest(self) -> None:
-        """Say that one of those that run only waits from now on, and needs no slot."""
+    def release_slot(self) -> None:
+        """Release the slot of a running item that only waits."""
         self._in_flight -= 1
 
-    def resume(self) -> None:
-        """Say that it runs again; for a while there may be more at work than slots."""
+    def retake_slot(self) -> None:
+        """Take the slot back; until others end, more may run than there are slots."""
         self._in_flight += 1
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop the queued items."""
         self._queues.clear()

@@ -14,7 +14,7 @@ from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
-from streams.worker.fair_queue import Waiting
+from streams.worker.fair_queue import FairQueue
 from streams.worker.options import Options, WorkerPorts
 
 REMEMBERED = 10_000
@@ -29,8 +29,8 @@ class _Job:
     item: WorkItem
     records: list[Record] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
-    resting: int = 0
-    """How many of its calls only wait."""
+    waiting_calls: int = 0
+    """How many of its calls are only waiting."""
 
     @property
     def key(self) -> _Key:
@@ -38,26 +38,26 @@ class _Job:
 
 
 class Worker:
-    """Runs what its feed brings.
+    """Runs the work items of its feed.
 
-    An item that comes again while it is run shares the fate of the first; one that comes
-    again after its end is acknowledged at once. An item that waits for its turn is not
-    claimed, so any other worker may still be given it after a crash.
+    An item redelivered while it runs is acknowledged with the first delivery; one redelivered
+    after its end is acknowledged at once. A queued item is not claimed, so after a crash any
+    other worker may take it.
     """
 
     def __init__(self, feed: Feed, ports: WorkerPorts, options: Options) -> None:
         self._feed, self._ports, self._options = feed, ports, options
         self._frames, self._commands = FrameRunner(ports, options), CommandRunner(ports, options)
         self._jobs: dict[_Key, _Job] = {}
-        self._waiting: Waiting[_Job] = Waiting(options.slots)
+        self._queue: FairQueue[_Job] = FairQueue(options.slots)
         self._ended: FIFOCache[_Key, None] = FIFOCache(REMEMBERED)
         self._failure: BaseException | None = None
         self._is_stopping = False
 
     async def take(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
-        """Begin with the items of a batch; returns before they have ended.
+        """Start the items of a batch without waiting for them.
 
-        Raises the error of an item that ended in a way nobody expected.
+        Raises the error of an item that failed unexpectedly.
         """
         self.check()
         for records in batch.values():
@@ -66,13 +66,13 @@ class Worker:
         self._begin()
 
     def check(self) -> None:
-        """Raise the error of an item that ended in a way nobody expected, if one did."""
+        """Raise the error of an item that failed unexpectedly, if any."""
         if self._failure is not None:
             raise self._failure
 
     @property
     def is_busy(self) -> bool:
-        """Say whether something is under way, however long it takes."""
+        """Return whether any item is running."""
         return any(job.task is not None for job in self._jobs.values())
 
     async def _take(self, record: Record) -> None:
@@ -89,62 +89,62 @@ class Worker:
             self._feed.acknowledge([record])
         else:
             self._jobs[job.key] = job
-            self._waiting.add(job, item.stage_id, _at_once(item))
+            self._queue.add(job, item.stage_id, _at_once(item))
 
     def _begin(self) -> None:
-        """Start what may start: within the slots, and within its stage's own bound."""
+        """Start queued items, within the slots and each stage's own limit."""
         if self._is_stopping or self._failure is not None:
             return
-        while (job := self._waiting.begin()) is not None:
+        while (job := self._queue.begin()) is not None:
             job.task = asyncio.ensure_future(self._work(job))
 
     async def _work(self, job: _Job) -> None:
         runner = self._frames if job.item.kind == "frame" else self._commands
         try:
-            await runner.run(job.item, lambda: self._aside(job))
+            await runner.run(job.item, lambda: self._released_slot(job))
         except asyncio.CancelledError:
-            # Not acknowledged: whether it was handed back or not, coming again is harmless.
-            self._waiting.end(job.item.stage_id)
+            # Not acknowledged: redelivery is harmless, whether it was handed back or not.
+            self._queue.end(job.item.stage_id)
             raise
         except BaseException as error:  # noqa: BLE001 - the process must end, not this task only
-            self._waiting.end(job.item.stage_id)
+            self._queue.end(job.item.stage_id)
             self._failure = self._failure or error
         else:
-            self._waiting.end(job.item.stage_id)
+            self._queue.end(job.item.stage_id)
             self._close(job)
             self._begin()
 
     @contextmanager
-    def _aside(self, job: _Job) -> Iterator[None]:
-        """Let others have the slot of a job that waits for them, perhaps.
+    def _released_slot(self, job: _Job) -> Iterator[None]:
+        """Release the slot of a job that waits, perhaps for other items.
 
-        Its records are acknowledged: the job is claimed, so its lease, not the feed, brings
-        it back should this process die; and a feed holds only so many records behind one
-        that is not acknowledged, among them what the job waits for.
+        Its records are acknowledged: the job is claimed, so after a crash its lease brings it
+        back; and a feed buffers only so many records behind an unacknowledged one, among them
+        what the job waits for.
         """
-        job.resting += 1
-        if job.resting == 1:
-            self._waiting.rest()
+        job.waiting_calls += 1
+        if job.waiting_calls == 1:
+            self._queue.release_slot()
             self._feed.acknowledge(job.records)
             job.records.clear()
             self._begin()
         try:
             yield
         finally:
-            job.resting -= 1
-            if not job.resting:
-                self._waiting.resume()
+            job.waiting_calls -= 1
+            if not job.waiting_calls:
+                self._queue.retake_slot()
 
     def _close(self, job: _Job) -> None:
-        """Let go of an item: the log says all there is to say about it."""
+        """Acknowledge and forget an item: the log has its outcome."""
         self._feed.acknowledge(job.records)
         self._jobs.pop(job.key, None)
         self._ended[job.key] = None
 
     async def stop(self) -> None:
-        """Finish within the grace period; hand back what does not."""
+        """Finish within the grace period; hand back the items that do not."""
         self._is_stopping = True
-        self._waiting.clear()
+        self._queue.clear()
         tasks = {job.task for job in self._jobs.values() if job.task is not None}
         if not tasks:
             return
@@ -152,7 +152,7 @@ class Worker:
         for task in late:
             task.cancel()
         if late:
-            _log.info("%s: hands back %d items", self._options.name, len(late))
+            _log.info("%s: handing back %d items", self._options.name, len(late))
             await asyncio.wait(late)
 
 

@@ -1,4 +1,4 @@
-"""What a worker is and may do, and what it does it with."""
+"""Dependencies and limits of a worker."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from streams.worker.port import Partitions, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One worker's name and bounds.
+    """One worker's name and limits.
 
-    `name` must differ between two lives of the same process, because a claim is this
-    worker's for as long as it lives and no longer.
+    `name` must differ between incarnations of a process, because a claim ends with the
+    process that made it.
     """
 
     name: str
     deployment: str = "local"
     slots: int = 4
-    """Frames and commands at once."""
+    """Concurrent frames and commands."""
     inline_bytes: int = INLINE_BYTES
-    """What an event carries of a result."""
+    """Most bytes of a result that an event carries."""
     large_store: str = LARGE
-    """What kind of store the payload store is, as large results name it."""
+    """Kind of the payload store, as references to large results name it."""
     row_concurrency: int = 16
-    """Rows of a frame at once, where its policy says nothing."""
+    """Concurrent rows of a frame whose policy sets no limit."""
     lease_s: int = 60
     beat_s: float = 20.0
     margin_s: float = 2.0
-    """How long before the end of its lease an owner that could not renew it stops."""
+    """How long before the end of a lease that cannot be renewed its owner stops."""
     longest_s: float = 4 * 3600.0
-    """How long an attempt may take; one that takes longer is given up as hung."""
+    """How long an attempt may take before it is abandoned as hung."""
     patience_s: float = 30.0
-    """How long a tool's own dependency may be down before the attempt is given up."""
+    """How long a tool's dependency may be down before the attempt is abandoned."""
     grace_s: float = 10.0
-    """How long a stopping worker lets its frames and commands finish."""
+    """How long a stopping worker waits for its frames and commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPorts:
-    """Everything a worker touches outside itself."""
+    """External dependencies of a worker."""
 
     log: EventStore
     payloads: PayloadStore
@@ -58,6 +58,6 @@ class WorkerPorts:
     clock: Clock
     dead_letters: DeadLetters
     partitions: Partitions | None = None
-    """None: this deployment has no broker to read ranges from."""
+    """None: this deployment has no broker."""
     copies: Copies = field(default_factory=Copies)
-    """The tiers that hold copies of results."""
+    """Tiers with copies of results."""

@@ -1,4 +1,4 @@
-"""What a worker needs from outside: tools, a saver with fences, credentials."""
+"""Ports of a worker: tools, fenced saves, credentials, playbooks, dead letters."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streams.events.model import Json, PayloadRef
 T = TypeVar("T")
 Config = Mapping[str, Json]
 """A task's configuration with every template rendered."""
-Aside = Callable[[], AbstractContextManager[None]]
-"""What a frame or command enters while it only waits."""
+ReleasedSlot = Callable[[], AbstractContextManager[None]]
+"""Context that a frame or command enters while it only waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one call of a tool came to; templates of `eval` read it as `outcome`.
+    """Outcome of one tool call; `eval` templates read it as `outcome`.
 
-    `error` has at least `kind` and `message`. `detail` holds what the tool adds under a name
-    of its own, such as {"http": {"status": 503, "headers": {...}}} or {"pg": {"code": "40001"}}.
+    `error` has at least `kind` and `message`. `detail` holds fields specific to the tool, such
+    as {"http": {"status": 503, "headers": {...}}} or {"pg": {"code": "40001"}}.
     """
 
     status: Literal["success", "error"]
@@ -30,12 +30,12 @@ class Outcome:
     error: Mapping[str, Json] | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     stored: PayloadRef | None = None
-    """A payload that the call stored, and `data` tells of: it becomes a result of its own."""
+    """A payload that the call stored and `data` describes: it becomes a separate result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who calls: names the attempt, so that a tool with effects can make them once."""
+    """Identity of a call, so that a tool can apply its effects once."""
 
     tenant_id: str
     organization_id: str
@@ -46,13 +46,13 @@ class Call:
     """frame_id or command_id"""
     attempt: int
     partition: str = ""
-    """Which call within the entity: row number and count of calls of this task, `17.2`."""
+    """Position of the call in the entity: row number and count of calls of this task, `17.2`."""
     stage_id: int | None = None
     timeout_s: float | None = None
     tries: int = 1
-    """Which try this is, where a rule said `retry`."""
-    aside: Aside = field(default=nullcontext, compare=False)
-    """Within it the call only waits for others, and its frame needs no slot of the worker."""
+    """Number of the try, where a rule retries."""
+    released_slot: ReleasedSlot = field(default=nullcontext, compare=False)
+    """Context in which the call only waits, and its frame needs no slot of the worker."""
 
 
 class Tool(Protocol):
@@ -62,18 +62,18 @@ class Tool(Protocol):
         """Run the task once.
 
         Raises:
-            Unavailable: what the tool itself needs is down, whatever the playbook does.
+            Unavailable: a dependency of the tool itself is down.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of sessions, pools and processes."""
+        """Release sessions, pools and processes."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Names one save for ever; its row is written in the same transaction as the rows."""
+    """Unique key of one save; its row is written in the same transaction as the rows."""
 
     deployment: str
     stage_id: int
@@ -81,13 +81,13 @@ class Fence:
     task: str
     partition: str = ""
     tenant_id: str = field(default="default", compare=False)
-    """With `organization_id`, whose credential opens the database; no part of the name."""
+    """With `organization_id`, the owner of the credential; not part of the key."""
     organization_id: str = field(default="default", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What a fence remembers: a later attempt that finds it adopts it and goes on from here."""
+    """Content of a fence: a later attempt that finds it adopts it and continues from here."""
 
     row_count: int
     cursor: Mapping[str, Any] | None = None
@@ -95,11 +95,11 @@ class Saved:
     """The output's payload reference, as JSON."""
 
 
-class Insist(Protocol):
-    """Repeats a call while something is down and the attempt's lease lasts."""
+class Retry(Protocol):
+    """Retries a call while a dependency is down and the attempt's lease lasts."""
 
     async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return what `call` returns."""
+        """Return the result of `call`."""
         ...
 
 
@@ -111,32 +111,32 @@ class Saver(Protocol):
         ...
 
     async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
-        """Return those of `fences` that are there already."""
+        """Return those of `fences` that exist already."""
         ...
 
     async def save(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
     ) -> Mapping[Fence, Saved]:
-        """Write all batches, which share a target, and their fences in ONE transaction.
+        """Write all batches, which share a target, and their fences in one transaction.
 
-        Batches whose fence is there already are not written; what their fence holds is
-        returned. The statements of a batch go as COPY or multi-row statements where they can.
+        Batches whose fence exists are not written; the content of their fence is returned.
+        The statements of a batch go as COPY or multi-row statements where possible.
 
         Raises:
-            SaveFailed: the database refuses the rows (says which and why); nothing was written.
-            Unavailable: the database is down; nothing is known to be written.
+            SaveFailed: the database rejects the rows (with which and why); nothing was written.
+            Unavailable: the database is down; the rows may or may not be written.
         """
         ...
 
 
 class Credentials(Protocol):
-    """Finds the secret a task names with `auth`."""
+    """Looks up the secret a task names with `auth`."""
 
     async def find(self, tenant_id: str, organization_id: str, name: str) -> Mapping[str, str]:
         """Return the credential's fields, for example {"dsn": ...}.
 
         Raises:
-            UnknownCredential: there is none of that name.
+            UnknownCredential: it does not exist.
         """
         ...
 
@@ -145,15 +145,15 @@ class Partitions(Protocol):
     """Reads ranges of a Kafka topic, for loops over offsets."""
 
     async def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """Return for each partition its first offset and the one after its last."""
+        """Return each partition's first offset and the one after its last."""
         ...
 
     async def read(
         self, topic: str, partition: int, start: int, end: int
     ) -> Sequence[Mapping[str, Json]]:
-        """Return the committed records from `start` up to `end`, which is not included.
+        """Return the committed records from `start` up to, excluding, `end`.
 
         Raises:
-            Unavailable: the broker cannot be reached, or does not deliver in time.
+            Unavailable: the broker cannot be reached, or times out.
         """
         ...

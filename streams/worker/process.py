@@ -10,7 +10,7 @@ from streams.worker.loop import Worker
 
 CHECK_S = 1.0
 INCARNATION_S = 5.0
-"""How often a worker makes sure that no other process has its name."""
+"""How often a worker checks that no other process has its name."""
 
 
 def attach_worker(
@@ -23,7 +23,7 @@ def attach_worker(
     set_aside: SetAside,
     stall_s: float = LIMIT_S,
 ) -> None:
-    """Have the process pass batches to the worker, and end when an item of it broke."""
+    """Pass batches to the worker, and end the process when an item failed unexpectedly."""
     watchdog = process.attach(feed, worker.take, set_aside=set_aside, stall_s=stall_s)
 
     async def check_items() -> None:

@@ -113,7 +113,7 @@ def _values(table: pa.Table) -> int:
 
 @lru_cache(1024)
 def _is_dense(kind: pa.DataType) -> bool:
-    """Say whether every value of a type takes bytes, which Arrow has compared with the length."""
+    """Return whether every value of a type takes bytes, so that Arrow has checked the length."""
     if pa.types.is_struct(kind):
         return kind.num_fields > 0 and all(
             _is_dense(kind.field(n).type) for n in range(kind.num_fields)
@@ -174,7 +174,7 @@ def _messages(source: pa.BufferReader, length: int) -> Iterator[pa.ipc.Message]:
 
 
 def _is_plain(messages: list[pa.ipc.Message]) -> bool:
-    """Say whether a stream is a schema and its batches, in the order of bytes that we have."""
+    """Return whether a stream is a schema and its batches, in the order of bytes that we have."""
     if not messages or messages[0].type != "schema":
         return False
     if any(message.type != "record batch" for message in messages[1:]):

@@ -143,12 +143,12 @@ def check_rows(table: pa.Table) -> None:
 
 
 def is_values(schema: pa.Schema) -> bool:
-    """Say whether the table holds bare values, not objects."""
+    """Return whether the table holds bare values, not objects."""
     return bool((schema.metadata or {}).get(ROWS) == b"values")
 
 
 def means_missing(field: pa.Field) -> bool:
-    """Say whether a null of the column means that the row does not have the key."""
+    """Return whether a null of the column means that the row does not have the key."""
     return bool((field.metadata or {}).get(NULL) == b"missing")
 
 

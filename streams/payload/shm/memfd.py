@@ -37,7 +37,7 @@ _PEER = struct.Struct("3i")
 
 
 def is_sealed(number: int) -> bool:
-    """Say whether what is open under `number` can neither be changed nor cut."""
+    """Return whether what is open under `number` can neither be changed nor cut."""
     try:
         return fcntl.fcntl(number, _GET_SEALS) & _SEALS == _SEALS
     except OSError:
@@ -73,7 +73,7 @@ class SealedRegions:
 
     @property
     def is_there(self) -> bool:
-        """Say whether a broker answers; one that does not is left alone for a while."""
+        """Return whether a broker answers; one that does not is left alone for a while."""
         if self._socket is not None:
             return True
         now = self._clock.monotonic()

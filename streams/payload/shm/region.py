@@ -137,7 +137,7 @@ def mapped(number: int, wanted: Header) -> pa.Buffer:
 
 
 def _has_holes(number: int, found: os.stat_result) -> bool:
-    """Say whether a part was never written; only where blocks are missing is it looked for."""
+    """Return whether a part was never written; only where blocks are missing is it looked for."""
     if found.st_blocks * 512 >= found.st_size:
         return False
     return os.lseek(number, 0, os.SEEK_HOLE) < found.st_size

@@ -27,7 +27,7 @@ def own_copy(ref: PayloadRef, found: bytes | pa.Buffer) -> bytes:
 
 
 def is_behind(ref: PayloadRef, found: pa.Buffer) -> bool:
-    """Say whether shared memory holds what its header says."""
+    """Return whether shared memory holds what its header says."""
     return sha256(found).hexdigest() == ref.sha256
 
 

@@ -174,7 +174,7 @@ class TieredPayloads:
         self._counts.read("3", ref.byte_length, own=own)
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Say whether the store has the object; copies do not count."""
+        """Return whether the store has the object; copies do not count."""
         return await self._durable.exists(ref)
 
     async def delete(self, ref: PayloadRef) -> None:

@@ -78,7 +78,7 @@ class DuckdbTier:
             await self._do(_ask, _SWEEP, _plain(self._clock.now()))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         with self._lock:
             if self._session is not None:
                 self._session.close()

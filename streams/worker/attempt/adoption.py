@@ -1,4 +1,4 @@
-"""Finds what an earlier attempt at a frame saved, before anything is done again."""
+"""Lookup of an earlier attempt's save of the same frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.worker.port import Config, Saved, Tool
 
 
 class _Unknown(dict[str, object]):
-    """Stands for a result that is not there yet; everything asked of it is the same."""
+    """Placeholder of a missing result; so are all its fields."""
 
     def __missing__(self, key: str) -> _Unknown:
         return _Unknown()
@@ -22,11 +22,11 @@ class _Unknown(dict[str, object]):
 async def find_saved(
     step: Step, scope: Mapping[str, object], deferral: Deferral, tools: Mapping[str, Tool]
 ) -> Saved | None:
-    """Return the last save of an earlier attempt, if it can be found now.
+    """Return the last save of an earlier attempt, if it can be looked up now.
 
-    This comes before the rows are read, because a claim that is asked again after its rows
-    were saved gives other rows. Where a task's database depends on what a row holds, None:
-    the save itself will find the fence then, and nothing is written twice either way.
+    This runs before the rows are read, because a claim repeated after its rows were saved
+    returns other rows. None where a task's database depends on the row: the save itself then
+    finds the fence, and nothing is written twice either way.
     """
     blank = {**scope, **dict.fromkeys(_names(step), _Unknown())}
     for task in step.tasks:
@@ -45,7 +45,7 @@ async def find_saved(
 
 
 def _names(step: Step) -> list[str]:
-    """Return the names that only a row gives a meaning to."""
+    """Return the names that are defined per row."""
     iterator = [step.loop.iterator] if step.loop is not None else []
     labels = [task.label for task in step.tasks]
     return [*labels, *iterator, "iter", "vars", "outcome", "_prev", "_loop", step.name]
@@ -53,5 +53,5 @@ def _names(step: Step) -> list[str]:
 
 def _config(config: Json) -> Config:
     if not isinstance(config, dict):
-        raise Refused("no configuration")
+        raise Refused("the configuration is not a mapping")
     return config

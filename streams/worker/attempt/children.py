@@ -1,4 +1,4 @@
-"""Starts executions that a task calls, once however often the task is run again."""
+"""Child executions that tasks start, once per call however often it is retried."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _PROBES = 100
 
 
 class Paths(Protocol):
-    """Finds what a path stands for in the catalog."""
+    """Resolves paths in the catalog."""
 
     async def resolve(
         self, tenant_id: str, organization_id: str, path: str, version: int | None = None
     ) -> tuple[int, int]:
-        """Return the catalog id and version of a path; without a version, the newest.
+        """Return the catalog id and version of a path; by default the newest version.
 
         Raises:
-            Refused: there is none.
-            Unavailable: the catalog cannot be read now.
+            Refused: the path or version does not exist.
+            Unavailable: the catalog cannot be reached.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The playbook a task calls, and what it gives along."""
+    """The playbook a task calls, and its inputs."""
 
     path: str
     version: int | None
@@ -51,11 +51,11 @@ class Called:
 
 
 class Children:
-    """Starts executions in the name of a call.
+    """Starts executions on behalf of a call.
 
-    A child's name is made of the frame or command, the task, the row, the try and what is
-    given along. So a second attempt at a frame finds the children of the first, and takes
-    no result for its own that was made from other values.
+    A child's name derives from the frame or command, the task, the row, the try and the inputs:
+    a second attempt at a frame finds the children of the first, but never the result of other
+    inputs.
     """
 
     def __init__(
@@ -71,17 +71,17 @@ class Children:
         self._inline_bytes = min(inline_bytes, INLINE_DOCUMENT_BYTES)
 
     async def start(self, call: Call, called: Called) -> int:
-        """Return the execution of this call: the one it has, or a new one.
+        """Return the execution of this call, starting it if there is none.
 
         Raises:
-            Refused: there is no such playbook, or its inputs cannot be an event.
-            Unavailable: the log, the catalog or the payload store is down; asking again is safe.
+            Refused: the playbook does not exist, or an event cannot carry its inputs.
+            Unavailable: the log, the catalog or the payload store is down; retrying is safe.
         """
         given = {"workload": called.workload}
         workload = orjson.dumps(given, default=str, option=orjson.OPT_SORT_KEYS)
         name = _name(call, called, workload)
         key = f"playbook.initialized/{name}"
-        # Ids of children have 22 bits of their own: another root may have taken one already.
+        # Ids of children have only 22 bits: another root may have the id already.
         for probe in range(_PROBES):
             child = Root("execution", derive_root_id(call.execution_id, probe, name))
             first = await self._first(child)
@@ -94,7 +94,7 @@ class Children:
         raise Refused(f"{call.task}: no free id for the execution of {called.path}")
 
     async def cancel(self, child: int, call: Call, reason: str) -> None:
-        """End a child that nobody waits for any more; one that has ended stays as it is."""
+        """Cancel a child, unless it has ended."""
         scope = Scope(call.tenant_id, call.organization_id)
         now = self._clock.now()
         try:
@@ -112,7 +112,7 @@ class Children:
     async def _begin(
         self, child: Root, key: str, call: Call, called: Called, workload: bytes
     ) -> bool:
-        """Append the child's first event; False where something has its id by now."""
+        """Append the child's first event; False if the id is taken by now."""
         catalog_id, version = await self._paths.resolve(
             call.tenant_id, call.organization_id, called.path, called.version
         )

@@ -1,4 +1,4 @@
-"""One command by the protocol: claim, run the pipeline once, say what came of it."""
+"""Execution of a command: claim, run the pipeline once, append the outcome."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.attempt.secrets import holding
 from streams.worker.options import Options, WorkerPorts
-from streams.worker.port import Aside
+from streams.worker.port import ReleasedSlot
 from streams.worker.rows.cursors import plan
 
 _log = logging.getLogger(__name__)
 
 
 class CommandRunner:
-    """Runs commands, each to its end or until it is somebody else's."""
+    """Runs commands, each until it ends or its lease is lost."""
 
     def __init__(self, ports: WorkerPorts, options: Options) -> None:
         self._ports, self._options = ports, options
 
-    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
-        """Run one attempt. What another worker has, or has ended, is silently dropped.
+    async def run(self, item: WorkItem, released_slot: ReleasedSlot = nullcontext) -> None:
+        """Run one attempt. A command that another worker holds, or that has ended, is dropped.
 
-        Cancelled, it hands the command back before it leaves.
+        When cancelled, it hands the command back.
         """
         lease = AttemptLease(item, self._ports, self._options)
         if not await lease.claim():
@@ -40,26 +40,26 @@ class CommandRunner:
         try:
             async with lease:
                 with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease, aside)
+                    await self._attempt(lease, released_slot)
         except LeaseLost as lost:
             _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
             await lease.hand_back()
             raise
 
-    async def _attempt(self, lease: AttemptLease, aside: Aside) -> None:
+    async def _attempt(self, lease: AttemptLease, released_slot: ReleasedSlot) -> None:
         try:
-            outcome = await _work(await begin(lease, self._ports, self._options, aside))
+            outcome = await _work(await begin(lease, self._ports, self._options, released_slot))
             await lease.end(_ending(lease, outcome))
         except LeaseLost:
             raise
         except Unavailable as error:
-            # Not the command's fault: its lease runs out, and somebody tries again.
-            _log.warning("command %s: given up for now: %s", lease.item.entity_id, error)
+            # Not the command's fault: its lease expires, and it is retried.
+            _log.warning("command %s: attempt abandoned: %s", lease.item.entity_id, error)
         except StreamsError as error:
             await lease.end(_ending(lease, failure("refused", str(error))))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
-            # A bug ends the command with its text; nobody is left waiting.
+            # A bug fails the command with its message, so that nothing waits for it.
             _log.exception("command %s failed", lease.item.entity_id)
             why = f"{type(error).__name__}: {error}"
             await lease.end(_ending(lease, failure("internal", why)))
@@ -84,16 +84,16 @@ async def _work(attempt: Attempt) -> CommandOutcome:
     else:
         ran = await attempt.pipeline().run(row)
     end = failed if ran.status == "error" else completed
-    return await attempt.insist(lambda: end(attempt, ran, row))
+    return await attempt.retry(lambda: end(attempt, ran, row))
 
 
 async def _plan(attempt: Attempt) -> RowOutcome:
-    """Find the frames of the step's cursor."""
+    """Plan the frames of the step's cursor."""
     loop = attempt.step.loop
     if loop is None or loop.cursor is None:
-        raise BadWorkItem(f"step {attempt.step.name} has no cursor whose frames could be found")
+        raise BadWorkItem(f"step {attempt.step.name} has no cursor to plan frames from")
     cursor, size = loop.cursor, max(1, int_of(attempt.document.get("size")) or 1)
-    data = await attempt.insist(
+    data = await attempt.retry(
         lambda: plan(attempt.item, cursor, size, attempt.scope, attempt.ports)
     )
     return RowOutcome("success", data, {})

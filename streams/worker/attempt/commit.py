@@ -1,4 +1,4 @@
-"""The outcome of a frame: the report its commit carries, and its copy behind the fence."""
+"""Outcome of a frame, as committed and as stored in the fence."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _RESULT = ("retries", "saved", "exhausted", "errors", "ctx", "ctx_elsewhere")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The outcome of a frame. Its cursor is where it ended, and where a continuation begins."""
+    """The outcome of a frame. Its cursor is where a continuation begins."""
 
     report: FrameReport
     continues: bool = False
 
     def saved(self) -> Saved:
-        """Return what a later attempt needs to commit this in our place."""
+        """Return the outcome as a fence stores it, for a later attempt to commit."""
         report = self.report
         result = {name: getattr(report, name) for name in _RESULT}
         output = {
@@ -33,7 +33,7 @@ class Commit:
 
 
 def adopt(saved: Saved) -> Commit:
-    """Return the commit that an earlier attempt saved and did not live to make."""
+    """Return the commit that an earlier attempt saved but did not append."""
     output = saved.output or {}
     result = fields_of(output.get("result"))
     ref = output.get("ref")

@@ -1,4 +1,4 @@
-"""The last event of a command: small results themselves, references to large ones."""
+"""Last event of a command: small results inline, references to large ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streams.worker.attempt.views import Placement
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """What the event that ends a command carries; with an `error` it is `command.failed`."""
+    """Content of the event that ends a command; with an `error` it is `command.failed`."""
 
     envelope: Envelope
     payload_ref: PayloadRef | None = None
@@ -31,7 +31,7 @@ class CommandOutcome:
 
 
 async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> CommandOutcome:
-    """Return the outcome of a command that is done; what it refers to is durable by then."""
+    """Return the outcome of a completed command; its payloads are durable."""
     envelope = Envelope({"status": "success", "meta": serialize_meta(ran.meta)})
     envelope = envelope.with_fields(**await serialize_ctx_changes(attempt, row.ctx))
     envelope, payload = await _with_results(attempt, ran, row, envelope)
@@ -39,7 +39,7 @@ async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> Comm
 
 
 async def failed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> CommandOutcome:
-    """Return the outcome of a command that failed: the error, and the tasks' results until then."""
+    """Return the outcome of a failed command: the error, and the tasks' results so far."""
     error = ran.error or {}
     outcome = failure(
         str(error.get("kind")), str(error.get("message")), str(error.get("task") or "")
@@ -48,12 +48,12 @@ async def failed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> Command
         envelope = outcome.envelope.with_fields(meta=serialize_meta(ran.meta))
         envelope, payload = await _with_results(attempt, ran, row, envelope)
     except Refused:
-        return outcome  # the error matters more than results that cannot be stored
+        return outcome  # report the error even if the results cannot be stored
     return replace(outcome, envelope=envelope, payload_ref=payload)
 
 
 def failure(kind: str, message: str, task: str = "") -> CommandOutcome:
-    """Return the outcome of a command where there is nothing but an error."""
+    """Return the outcome of a command that failed without results."""
     reason = fit(message)
     error: dict[str, Json] = {"kind": fit(kind, 100), "message": reason, "task": task}
     text = f"{task}: {error['kind']}: {reason}" if task else reason
@@ -64,7 +64,7 @@ def failure(kind: str, message: str, task: str = "") -> CommandOutcome:
 async def _with_results(
     attempt: Attempt, ran: RowOutcome, row: PipelineRow, envelope: Envelope
 ) -> tuple[Envelope, PayloadRef | None]:
-    """Return the envelope with the data and what other steps read of the tasks, and its payload."""
+    """Return the envelope with data and task results that other steps read, and its payload."""
     outcomes = row.outcomes or {}
     label = ran.task or attempt.item.tool
     last = outcomes.get(label)
@@ -87,10 +87,10 @@ def _room(envelope: Envelope) -> int:
 async def _task_envelopes(
     attempt: Attempt, outcomes: Mapping[str, TaskOutcome], last: str, own: Envelope
 ) -> dict[str, Envelope | None]:
-    """Return the results of the tasks that other steps read; None stands for the step's own.
+    """Return the task results that other steps read; None stands for the step's own result.
 
-    A step can succeed whose last task failed, where a rule continues all the same; and fail
-    where that task succeeded but its sink did not.
+    A step can succeed although its last task failed, if a rule continues; and fail although
+    that task succeeded, if its sink failed.
     """
     room = min(TASKS_BYTES, attempt.options.inline_bytes)
     found: dict[str, Envelope | None] = {}
@@ -116,7 +116,7 @@ async def _task_envelopes(
 async def _task_fields(
     attempt: Attempt, tasks: Mapping[str, Envelope | None], room: int
 ) -> dict[str, Json]:
-    """Return the fields of the event for the tasks' results; what does not fit is spilled."""
+    """Return the event's fields for the task results; those that do not fit are spilled."""
     whole: dict[str, Json] = {
         label: None if one is None else one.to_json() for label, one in tasks.items()
     }
@@ -137,24 +137,24 @@ async def _task_fields(
 async def _place(
     attempt: Attempt, label: str, data: Json, task: TaskOutcome | None, room: int
 ) -> Placement:
-    """Return where data is; what has no place yet goes into the event or the payload store."""
+    """Return where data is stored, storing it if it does not fit into the event."""
     placed = None if task is None else task.placed
     if placed is not None and placed.reference is not None:
         return placed
-    # Of what a tool stored the event has a few names, and one of them is that of the result.
+    # For a payload that a tool stored, the event has a few fields, the reference among them.
     is_named = task is not None and task.outcome.stored is not None and task.outcome.data is data
     if is_named or is_inline(encode_result(data), room):
         return placed or Placement({})
     policy = USUAL
     if task is not None and task.policy is not None:
         policy = task.policy.outside()
-        if task.outcome.status != "success":  # of what failed, nothing is selected
+        if task.outcome.status != "success":  # nothing is selected from a failed result
             policy = replace(policy, select=())
     return await attempt.results.store(label, policy, data, "end")
 
 
 def _data_envelope(data: Json, placed: Placement, task: TaskOutcome | None) -> Envelope:
-    """Return where the data is; `extracted` is there, if empty, where `spec.result` is."""
+    """Return the data's envelope; with `spec.result` it has `extracted`, even if empty."""
     fields: dict[str, Json]
     if placed.reference is None:
         fields = {"data": normalized(data)}
@@ -166,7 +166,7 @@ def _data_envelope(data: Json, placed: Placement, task: TaskOutcome | None) -> E
 
 
 def _permanent_payload(attempt: Attempt, placed: Placement) -> PayloadRef | None:
-    """Return the payload of a result that never expires; others are known by their event only."""
+    """Return the payload of a result that never expires; others are referenced by event only."""
     if placed.reference is None or not placed.reference.is_permanent:
         return None
     return placed.reference.payload(Scope(attempt.item.tenant_id, attempt.item.organization_id))

@@ -1,4 +1,4 @@
-"""Context of an attempt at a frame or a command: step, document, scope, results."""
+"""Context of an attempt at a frame or command: step, document, scope, results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.worker.attempt.result_writer import ResultWriter
 from streams.worker.attempt.secrets import name_credentials
 from streams.worker.attempt.task_call import Caller
 from streams.worker.options import Options, WorkerPorts
-from streams.worker.port import Aside
+from streams.worker.port import ReleasedSlot
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Attempt:
     step: Step
     document: Mapping[str, Json]
     scope: dict[str, object]
-    aside: Aside = nullcontext
+    released_slot: ReleasedSlot = nullcontext
     results: ResultWriter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Attempt:
             ports.copies,
             ports.log,
             ports.clock,
-            self.insist,
+            self.retry,
             self.options.inline_bytes,
             self.options.large_store,
         )
@@ -52,15 +52,15 @@ class Attempt:
 
     @property
     def item(self) -> WorkItem:
-        """What is attempted."""
+        """The work item."""
         return self.lease.item
 
-    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return what `call` returns, asking again while something is down and the lease lasts."""
+    async def retry(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `call`, retrying while a dependency is down and the lease lasts."""
         return await retry_until(call, clock=self.ports.clock, deadline=self.lease.last_moment)
 
     def pipeline(self, deferral: Deferral | None = None) -> Pipeline:
-        """Return the step's pipeline, in the name of this attempt."""
+        """Return the step's pipeline for this attempt."""
         item = self.item
         caller = Caller(
             tenant_id=item.tenant_id,
@@ -70,7 +70,7 @@ class Attempt:
             entity_id=item.entity_id,
             attempt=item.attempt,
             stage_id=item.stage_id,
-            aside=self.aside,
+            released_slot=self.released_slot,
         )
         return Pipeline(
             self.step.tasks,
@@ -84,13 +84,16 @@ class Attempt:
 
 
 async def begin(
-    lease: AttemptLease, ports: WorkerPorts, options: Options, aside: Aside = nullcontext
+    lease: AttemptLease,
+    ports: WorkerPorts,
+    options: Options,
+    released_slot: ReleasedSlot = nullcontext,
 ) -> Attempt:
-    """Read what the attempt needs.
+    """Load the attempt's playbook, document and scope.
 
     Raises:
-        Refused: the playbook, the step or the document is not what it should be.
-        Unavailable: the catalog or the payload store stayed down.
+        Refused: the playbook, the step or the document is not valid.
+        Unavailable: the catalog or the payload store stayed down until the lease ended.
     """
     item, documents = lease.item, ports.documents
 
@@ -100,7 +103,7 @@ async def begin(
         name_credentials(playbook.credentials)
         document = await documents.document(item)
         scope = await documents.scope(item, document, step.key_paths)
-        return Attempt(lease, ports, options, step, document, scope, aside)
+        return Attempt(lease, ports, options, step, document, scope, released_slot)
 
     return await retry_until(read, clock=ports.clock, deadline=lease.last_moment)
 

@@ -1,4 +1,4 @@
-"""Changes of `ctx` in the event of a frame or a command."""
+"""Serialized changes of `ctx` in the event of a frame or command."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class TooManyChanges(Refused):
     """Changes of `ctx` under more names than an event can carry."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"set_ctx: {count} names are too many; put them under one")
+        super().__init__(f"set_ctx: {count} names are too many; nest them under one")
 
 
 async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the fields of the event for the changes; what they refer to is durable by then.
+    """Return the event's fields for the changes; their payloads are durable.
 
     Raises:
-        TooManyChanges: not even their names fit.
+        TooManyChanges: even the names do not fit.
     """
     if not changes:
         return {}

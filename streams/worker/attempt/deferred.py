@@ -1,4 +1,4 @@
-"""Saves that nobody waits for: gathered over a frame, written once, behind a fence."""
+"""Deferred saves: collected over a frame, written once, behind a fence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.worker.port import Config, Fence, Saved, Saver
 
 
 class RowsRefused(StreamsError):
-    """A target refused some rows of the frame; the others can still be saved."""
+    """A target rejected some rows of the frame; the others can still be saved."""
 
     def __init__(self, rows: Iterable[int], task: str, why: str) -> None:
         super().__init__(why)
@@ -32,11 +32,11 @@ class Deferral:
     """The deferred calls of one frame. Rows are all or nothing: a failed row saves nothing."""
 
     def __init__(self, fence: Fence, order: Iterable[str]) -> None:
-        """Name the saves after `fence`; tasks are written in `order`, the pipeline's own."""
+        """Key the saves by `fence`; tasks are written in `order`, the pipeline's own."""
         self._fence, self._order = fence, tuple(order)
         self._targets: dict[tuple[str, str], _Target] = {}
         self.byte_count = 0
-        """About how much memory the calls take."""
+        """Approximate memory of the calls."""
 
     def add(self, row: int, task: Task, saver: Saver, config: Config) -> None:
         """Defer one call to the end of the frame."""
@@ -48,14 +48,14 @@ class Deferral:
         target.calls.setdefault(task.label, []).append((row, config))
 
     def drop(self, rows: frozenset[int]) -> None:
-        """Forget the calls of these rows."""
+        """Drop the calls of these rows."""
         for target in self._targets.values():
             for label, calls in target.calls.items():
                 target.calls[label] = [one for one in calls if one[0] not in rows]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows the calls of each task would write."""
+        """Rows that the calls of each task would write."""
         counts: dict[str, int] = {}
         for target in self._targets.values():
             for label, calls in target.calls.items():
@@ -65,12 +65,12 @@ class Deferral:
     async def save(self, saved: Saved) -> Saved | None:
         """Write everything, one transaction for each target.
 
-        Returns what an earlier attempt saved behind its last fence, if one got that far:
-        then that attempt's rows are the frame's.
+        Returns the content of the last fence of an earlier attempt, if it got that far: that
+        attempt's rows are then the frame's.
 
         Raises:
-            RowsRefused: drop these rows, make `saved` anew and save again.
-            Unavailable: a target is down; saving again is safe.
+            RowsRefused: drop these rows, rebuild `saved` and save again.
+            Unavailable: a target is down; retrying is safe.
         """
         waiting = [
             one for one in self._targets.values() if not one.is_saved and any(one.calls.values())
@@ -102,12 +102,12 @@ class Deferral:
             raise RowsRefused(rows, refused.task, f"{refused.task}: {refused.why}") from refused
 
     def fence(self, label: str) -> Fence:
-        """Return the name of a task's save in this frame."""
+        """Return the fence of a task's save in this frame."""
         return replace(self._fence, task=label)
 
 
 def mark(saved: Saved) -> Saved:
-    """Mark the frame as wholly saved with this save."""
+    """Mark this save as the frame's last."""
     return replace(saved, output={**(saved.output or {}), "final": True})
 
 
@@ -122,7 +122,7 @@ def last_of(found: Mapping[Fence, Saved]) -> Saved | None:
 def _size(config: Config) -> int:
     try:
         return len(orjson.dumps(config, default=str))
-    except TypeError:  # it is for the target to refuse such a value
+    except TypeError:  # the target rejects such a value
         return len(repr(config))
 
 

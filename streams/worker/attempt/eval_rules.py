@@ -1,4 +1,4 @@
-"""Which rule of `eval` is followed, and how long a retry waits."""
+"""Matching of `eval` rules, and retry delays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_DELAY_S = 60.0
 
 
 def matching(task: Task, scope: Mapping[str, object]) -> Rule | None:
-    """Return the first rule that holds in `scope`; None: the usual course.
+    """Return the first rule that matches in `scope`; None: the default applies.
 
     Raises:
         Refused: a rule's expression cannot be rendered.
@@ -22,12 +22,12 @@ def matching(task: Task, scope: Mapping[str, object]) -> Rule | None:
 
 
 def usual(status: str) -> Do:
-    """Return what follows an outcome that no rule matches."""
+    """Return the default action for an outcome that no rule matches."""
     return Do.CONTINUE if status == "success" else Do.FAIL
 
 
 def delay(rule: Rule, tries: int) -> float:
-    """Return the seconds to wait after `tries` tries; no jitter, so that runs repeat."""
+    """Return the seconds to wait after `tries` tries, without jitter so that runs repeat."""
     if rule.backoff == "exponential":
         return min(MAX_DELAY_S, rule.delay_s * 2.0 ** min(tries - 1, 32))
     if rule.backoff == "linear":

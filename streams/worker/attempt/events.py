@@ -1,4 +1,4 @@
-"""The events a worker writes, each with the key that makes it happen once."""
+"""Events of a worker and their idempotency keys."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def attempt_of(item: WorkItem, worker: str) -> FrameAttempt | CommandAttempt:
 def attempt_event(
     item: WorkItem, event: AttemptEvent, *, version: int, turn: int, at: datetime
 ) -> NewEvent:
-    """Return an event of an attempt to append while the item's stream has `version`.
+    """Return an event of an attempt, to append at `version` of the item's stream.
 
-    The version and the worker's turn are part of the key, and neither repeats: an event sent
-    twice is stored once, and is never taken for that of another attempt.
+    Version and worker's turn are part of the idempotency key, and neither repeats: an event
+    sent twice is stored once, and never mistaken for that of another attempt.
     """
     attempt = f"{item.entity_id}/{item.attempt}/{event.worker}/{version}.{turn}"
     return NewEvent(
@@ -68,5 +68,5 @@ def _concealed(columns: EventColumns) -> EventColumns:
 
 
 def fit(text: str, limit: int = ERROR_CHARS) -> str:
-    """Return an error text as an event can carry it."""
-    return shortened(text or "no reason was given", limit)
+    """Return an error message shortened to what an event can carry."""
+    return shortened(text or "no reason given", limit)

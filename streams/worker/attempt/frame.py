@@ -1,4 +1,4 @@
-"""One frame by the protocol: claim, rows, output, save behind the fence, commit."""
+"""Execution of a frame: claim, rows, output, fenced save, commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.output import store_rows
 from streams.worker.attempt.secrets import concealed, holding
 from streams.worker.options import Options, WorkerPorts
-from streams.worker.port import Aside, Fence
+from streams.worker.port import Fence, ReleasedSlot
 from streams.worker.rows.cursors import read_rows
 from streams.worker.rows.window import Bounds, WindowRun
 
@@ -27,15 +27,15 @@ _log = logging.getLogger(__name__)
 
 
 class FrameRunner:
-    """Runs frames, each to its end or until it is somebody else's."""
+    """Runs frames, each until it ends or its lease is lost."""
 
     def __init__(self, ports: WorkerPorts, options: Options) -> None:
         self._ports, self._options = ports, options
 
-    async def run(self, item: WorkItem, aside: Aside = nullcontext) -> None:
-        """Run one attempt. What another worker has, or has ended, is silently dropped.
+    async def run(self, item: WorkItem, released_slot: ReleasedSlot = nullcontext) -> None:
+        """Run one attempt. A frame that another worker holds, or that has ended, is dropped.
 
-        Cancelled, it hands the frame back before it leaves.
+        When cancelled, it hands the frame back.
         """
         lease = AttemptLease(item, self._ports, self._options)
         if not await lease.claim():
@@ -43,17 +43,17 @@ class FrameRunner:
         try:
             async with lease:
                 with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease, aside)
+                    await self._attempt(lease, released_slot)
         except LeaseLost as lost:
             _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
         except asyncio.CancelledError:
             await lease.hand_back()
             raise
 
-    async def _attempt(self, lease: AttemptLease, aside: Aside) -> None:
-        """Commit the frame, or say why this attempt could not."""
+    async def _attempt(self, lease: AttemptLease, released_slot: ReleasedSlot) -> None:
+        """Commit the frame, or append why the attempt failed."""
         try:
-            commit = await _work(await begin(lease, self._ports, self._options, aside))
+            commit = await _work(await begin(lease, self._ports, self._options, released_slot))
             attempt = _attempt_of(lease)
             await lease.end(attempt.committed(commit.report, continues=commit.continues))
         except LeaseLost:
@@ -61,22 +61,22 @@ class FrameRunner:
         except StreamsError as error:
             await _fail(lease, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
-            # A bug ends the attempt with its text; nobody is left waiting for a lease to end.
+            # A bug fails the attempt with its message, so that nothing waits for the lease.
             _log.exception("frame %s: attempt %s failed", lease.item.entity_id, lease.item.attempt)
             await _fail(lease, f"{type(error).__name__}: {error}")
 
 
 async def _work(attempt: Attempt) -> Commit:
-    """Do the frame's rows; everything is durable when this returns, but not yet said."""
+    """Run the frame's rows; output and saves are durable on return, but not committed."""
     item, step, ports = attempt.item, attempt.step, attempt.ports
     deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
     if item.version > 1:
-        # Somebody was here before, and may have saved what nobody committed.
-        saved = await attempt.insist(lambda: find_saved(step, attempt.scope, deferral, ports.tools))
+        # An earlier attempt may have saved without committing.
+        saved = await attempt.retry(lambda: find_saved(step, attempt.scope, deferral, ports.tools))
         if saved is not None:
             return adopt(saved)
     cursor = step.loop.cursor if step.loop is not None else None
-    rows = await attempt.insist(
+    rows = await attempt.retry(
         lambda: read_rows(item, cursor, attempt.document, attempt.scope, ports, attempt.options)
     )
     bounds = Bounds.of(item, attempt.options)
@@ -86,24 +86,24 @@ async def _work(attempt: Attempt) -> Commit:
 
 
 async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
-    """Make output and saves durable; rows that a target refuses fail, the others stay."""
+    """Make output and saves durable; only the rows that a target rejects fail."""
     while True:
         run.drop_failed()
         rows = run.outputs
-        output = await attempt.insist(
+        output = await attempt.retry(
             lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
         )
         try:
             changes = await serialize_ctx_changes(attempt, run.changes)
         except Refused as refused:
-            # No other attempt would fare better, and its rows' effects would be there twice.
+            # Another attempt would fail too, and repeat the effects of its rows.
             run.fail(run.changing, "set_ctx", str(refused))
             continue
         await attempt.results.publish()
         commit = run.commit(output, changes)
         saved = commit.saved()
         try:
-            adopted = await attempt.insist(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]
+            adopted = await attempt.retry(lambda saved=saved: deferral.save(saved))  # type: ignore[misc]
         except RowsRefused as refused:
             run.fail(refused.rows, refused.task, concealed(str(refused)))
         else:

@@ -1,4 +1,4 @@
-"""The scope of a worker's templates, made of the document of a frame or command."""
+"""Scope of a worker's templates, from the document of a frame or command."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ReadPayloads = dict[tuple[PayloadRef, frozenset[int] | None], Json]
 
 
 class Documents:
-    """Reads payloads as values and caches the last ones: the frames of a stage share theirs.
+    """Reads payloads as values, with a cache: the frames of a stage share theirs.
 
-    What it returns is shared; nobody may change it.
+    Returned values are shared and must not be modified.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Documents:
     async def read(
         self, ref: PayloadRef, store: str = "object", places: frozenset[int] | None = None
     ) -> Json:
-        """Return the value behind `ref`, from its tier's copy where there is one.
+        """Return the value behind `ref`, from its tier's copy if there is one.
 
-        Of a loop's rows only those at `places` need be there.
+        Of a loop's rows only those at `places` are needed.
 
         Raises:
-            TooLargeAValue: it has more bytes than a task is handed.
-            PayloadMissing: there is no such object.
+            ValueTooLarge: it has more bytes than a task may be passed.
+            PayloadMissing: the object does not exist.
             PayloadUnavailable: the store is down.
         """
         name = f"{ref.media_type} {ref.uri}"
@@ -78,7 +78,7 @@ class Documents:
             self._cached[name] = (value, size)
 
     async def document(self, item: WorkItem) -> Mapping[str, Json]:
-        """Return the document of a work item, wherever it is.
+        """Return the document of a work item, inline or from its payload.
 
         Raises:
             BadWorkItem: it has none.
@@ -89,17 +89,16 @@ class Documents:
             return {}
         document = await self.read(item.document_ref)
         if not isinstance(document, dict):
-            raise BadWorkItem(f"{item.document_ref.uri}: is no document of a work item")
+            raise BadWorkItem(f"{item.document_ref.uri} is not the document of a work item")
         return document
 
     async def scope(
         self, item: WorkItem, document: Mapping[str, Json], ways: Collection[Sequence[str]]
     ) -> dict[str, object]:
-        """Return the names that all rows of the item share.
+        """Return the scope that all rows of the item share.
 
-        Results of earlier steps that are in payloads are read here, where a template of the
-        step goes into their data (`ways`), so that they look as if they had always been at
-        hand. Of the others nothing is fetched.
+        Payloads of earlier results are read only if a template of the step accesses their data
+        (`ways`).
         """
         given = fields_of(document.get("input"))
         owner = Scope(item.tenant_id, item.organization_id)
@@ -130,7 +129,7 @@ class Documents:
         return scope
 
     async def _resolved(self, resolving: Resolving[T], known: _ReadPayloads | None = None) -> T:
-        """Return what `resolving` comes to; what is in `known` is not read again."""
+        """Return the result of `resolving`; payloads in `known` are not read again."""
         found = {} if known is None else known
 
         async def read(need: NeededPayload) -> Json:
@@ -143,7 +142,7 @@ class Documents:
 
 
 class _Counted:
-    """A source that looks into a tier first, and counts the bytes it gave."""
+    """A source that tries a tier first, and counts the bytes read."""
 
     def __init__(self, payloads: PayloadStore, copies: Copies, store: str) -> None:
         self._payloads, self._copies, self._store = payloads, copies, store

@@ -1,4 +1,4 @@
-"""Holding a frame or a command: claimed by compare-and-swap, kept by heartbeats, ended once."""
+"""Lease on a frame or command: claimed by compare-and-swap, renewed by heartbeats, ended once."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _turns = count(1)
 
 
 class LeaseLost(StreamsError):
-    """Somebody else may hold it now: nothing more may be done or said about it here."""
+    """Another worker may hold it now: this attempt must have no further effect."""
 
 
 class AttemptLease:
-    """One attempt's ownership. As a context, it ends its body when it is lost.
+    """One attempt's ownership. As a context manager, it cancels its body when the lease is lost.
 
-    Times are monotonic and counted from before the log was asked, so the owner's view of
-    the end comes before the log's.
+    Times are monotonic and start before the request to the log, so the lease ends for its
+    owner before it ends for the log.
     """
 
     def __init__(self, item: WorkItem, ports: WorkerPorts, options: Options) -> None:
         self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
         self.attempt = attempt_of(item, options.name)
         self.version = item.version
-        # An item that comes to this process again is another turn, and loses to the first.
+        # An item redelivered to this process is another turn, and loses to the first.
         self._turn = next(_turns)
         self.expires_at = self._claimed_at = 0.0
         self._owner: asyncio.Task[object] | None = None
@@ -49,7 +49,7 @@ class AttemptLease:
         self._is_held = False
 
     async def claim(self) -> bool:
-        """Say whether the item is ours now; False: somebody else has it, or it is over."""
+        """Claim the item; False: another worker holds it, or it has ended."""
         sent: list[float] = []
 
         async def ask() -> AppendOutcome:
@@ -60,7 +60,7 @@ class AttemptLease:
             outcome = await retry_until(ask, clock=self._clock, deadline=_FOREVER)
         except _LOST:
             return False
-        # A duplicate was stored by an earlier try of ours, and its lease began with that one.
+        # A duplicate was stored by our earlier try, and the lease began with that.
         began = sent[0] if outcome is AppendOutcome.DUPLICATE else sent[-1]
         self._claimed_at, self.expires_at = began, began + self._options.lease_s
         return self._clock.monotonic() < self.last_moment
@@ -89,7 +89,7 @@ class AttemptLease:
         """Append the event that ends the attempt.
 
         Raises:
-            LeaseLost: somebody else has it, or the log stayed down until the lease was over.
+            LeaseLost: another worker holds it, or the log stayed down until the lease expired.
         """
         await self._rest()
         if self._lost is not None:
@@ -103,10 +103,10 @@ class AttemptLease:
         except _LOST as error:
             raise LeaseLost(str(error)) from error
         except Unavailable as error:
-            raise LeaseLost(f"the log stayed down until the lease was over: {error}") from error
+            raise LeaseLost(f"the log stayed down until the lease expired: {error}") from error
 
     async def hand_back(self) -> None:
-        """Let somebody else have it at once; what cannot be handed back runs out by itself."""
+        """Release the lease early; if that fails, it expires."""
         try:
             await self.end(self.attempt.released())
         except LeaseLost as lost:
@@ -135,7 +135,7 @@ class AttemptLease:
     async def _renew(self) -> None:
         sent = self._clock.monotonic()
         if sent - self._claimed_at >= self._options.longest_s:
-            self._lose(f"not done within {self._options.longest_s:.0f} s, so it must be hung")
+            self._lose(f"not done within {self._options.longest_s:.0f} s, assumed hung")
             return
         try:
             await self._append(self.attempt.heartbeat(self._options.lease_s))
@@ -149,7 +149,7 @@ class AttemptLease:
             self._arm()
 
     def _expire(self) -> None:
-        self._lose("the lease is over and could not be renewed")
+        self._lose("the lease expired and could not be renewed")
 
     def _lose(self, why: str) -> None:
         if self._lost is None:
@@ -158,7 +158,7 @@ class AttemptLease:
                 self._owner.cancel()
 
     async def _rest(self) -> None:
-        """Stop renewing; a heartbeat on its way is waited for, because it moves the version."""
+        """Stop renewing; await a heartbeat in flight, because it changes the version."""
         self._is_held = False
         for timer in self._timers.values():
             timer.cancel()

@@ -12,10 +12,12 @@ from streams.payload.port import ARROW, PayloadStore, Scope
 async def store_rows(
     payloads: PayloadStore, item: WorkItem, rows: Sequence[Json]
 ) -> PayloadRef | None:
-    """Store one Arrow row for each row of the frame; None where no row gave anything."""
+    """Store one Arrow row for each row of the frame; None if no row has output."""
     if all(row is None for row in rows):
         return None
-    from streams.payload.arrow.rows import encode_rows  # a worker of commands does without
+    from streams.payload.arrow.rows import (
+        encode_rows,  # a worker that runs only commands does not need it
+    )
 
     encoded = encode_rows(rows)
     return await payloads.put(

@@ -1,4 +1,4 @@
-"""The pipeline of a step: tasks one after the other for one row, steered by `eval`."""
+"""Pipeline of a step: its tasks in sequence for one row, controlled by `eval`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.worker.attempt.views import Placement, outcome_view, task_view
 from streams.worker.port import Outcome, Tool
 
 MAX_JUMPS = 100_000
-"""More jumps than this for one row are taken for an endless loop."""
+"""More jumps than this for one row are treated as an endless loop."""
 _JUMPS_PER_YIELD = 256
 
 
@@ -29,7 +29,7 @@ class _Stuck(Refused):
 
 
 class Pipeline:
-    """Runs the tasks of one step. Reused for all rows of a frame; has no state of a row."""
+    """Runs the tasks of one step. Shared by all rows of a frame; has no state of a row."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class Pipeline:
                 self._sinks.setdefault(task.sink.of, []).append(place)
 
     async def run(self, row: PipelineRow) -> RowOutcome:
-        """Run the pipeline once, its sinks included.
+        """Run the pipeline once, including its sinks.
 
         Raises:
-            Unavailable: what a tool itself needs stayed down; the row is neither done nor failed.
+            Unavailable: a tool's dependency stayed down; the row is neither done nor failed.
         """
         if None not in self._sinks:
             return await self._run(row)
@@ -100,9 +100,9 @@ class Pipeline:
         return RowOutcome("success", outcome.data, outcome.meta, task=label)
 
     async def _persist(self, of: str | None, row: PipelineRow, ran: RowOutcome) -> RowOutcome:
-        """Run the sinks of a task, or of the step, and return how that ended.
+        """Run the sinks of a task, or of the step, and return the outcome.
 
-        A reference goes to `meta.sink`; where nothing but the sink ran, it is the data.
+        A reference goes to `meta.sink`; if only the sink ran, it is the data.
         """
         for place in self._sinks[of]:
             task = self._tasks[place]
@@ -127,7 +127,7 @@ class Pipeline:
     async def _sink(
         self, place: int, sink: Sink, row: PipelineRow, ran: RowOutcome
     ) -> RowOutcome | None:
-        """Run one sink for the outcome of a task or of the step; None: it has nothing to do."""
+        """Run one sink for the outcome of a task or of the step; None: it does not apply."""
         envelope = envelope_for(sink, row.scope, ran.envelope)
         if envelope is None:
             return None
@@ -143,18 +143,18 @@ class Pipeline:
         return RowOutcome("error", ran.data, ran.meta, error, ran.task)
 
     async def _jump(self, rule: Rule, row: PipelineRow) -> int:
-        """Return the place to continue from; yield to other tasks now and then."""
+        """Return the place to continue from; yield to the event loop now and then."""
         row.jumps += 1
         if row.jumps > MAX_JUMPS:
             raise _Stuck(f"{MAX_JUMPS} jumps for one row; the rule that ends them never holds")
         if row.jumps % _JUMPS_PER_YIELD == 0:
             await asyncio.sleep(0)
         if (place := self._labels.get(rule.to or "")) is None:
-            raise _Stuck(f"there is no task {rule.to!r} to jump to")
+            raise _Stuck(f"jump to unknown task {rule.to!r}")
         return place
 
     async def _task(self, place: int, row: PipelineRow) -> tuple[Outcome, Rule | None]:
-        """Call one task, again where a rule retries it, and return the rule to follow."""
+        """Call one task, with retries, and return its outcome and the rule to follow."""
         task, scope = self._tasks[place], row.scope
         count = row.calls[task.label] = row.calls.get(task.label, 0) + 1
         tries = 0
@@ -195,7 +195,7 @@ class Pipeline:
     def _registered(
         self, task: Task, outcome: Outcome, stored: PayloadRef, partition: str
     ) -> Outcome:
-        """Return an outcome with the name under which its payload can be requested."""
+        """Return an outcome with the reference of its payload."""
         if self._results is None or not isinstance(outcome.data, dict):
             return outcome
         ref = self._results.register(task, stored, partition)
@@ -217,31 +217,31 @@ def _apply(rule: Rule, row: PipelineRow) -> None:
 def _mapping(template: Template, scope: Mapping[str, object], name: str) -> dict[str, Json]:
     value = template.render(scope)
     if not isinstance(value, dict):
-        raise Refused(f"{name}: is {type(value).__name__}, not a mapping of names to values")
+        raise Refused(f"{name} is {type(value).__name__}, not a mapping of names to values")
     return value
 
 
 def _error_of(outcome: Outcome) -> Mapping[str, Json]:
-    return outcome.error or {"kind": "fail", "message": "the playbook said fail"}
+    return outcome.error or {"kind": "fail", "message": "failed by a rule of the playbook"}
 
 
 def _both_failed(ran: RowOutcome, sink: RowOutcome) -> RowOutcome:
-    """Return the first failure, which is the one that matters, with that of its sink."""
+    """Return the first failure, with the message of its sink's."""
     first, then = dict(ran.error or {}), sink.error or {}
     message = f"{first.get('message')}; and {then.get('task')} failed: {then.get('message')}"
     return replace(ran, error={**first, "message": message})
 
 
 def _passed(sink: Sink, row: PipelineRow) -> RowOutcome:
-    """Return the outcome of a step that passes on what its sink persists."""
+    """Return the outcome of a step whose data is what its sink persists."""
     envelope: object = sink.subject.render(row.scope) if sink.subject is not None else None
     whole = envelope if isinstance(envelope, Mapping) else {}
     return RowOutcome("success", whole.get("data"), whole.get("meta") or {})
 
 
 def _given_up(outcome: Outcome, tries: int) -> Outcome:
-    """Return the outcome of the last try as a failure, whatever the rule retried for."""
-    error: dict[str, Json] = dict(outcome.error or {"kind": "retry", "message": "not as wanted"})
+    """Return the outcome of the last try as a failure."""
+    error: dict[str, Json] = dict(outcome.error or {"kind": "retry", "message": "a rule retried"})
     error["message"] = f"{error.get('message')} (after {tries} tries)"
     return Outcome(
         status="error", data=outcome.data, meta=outcome.meta, error=error, detail=outcome.detail

@@ -1,4 +1,4 @@
-"""Reads payloads as values, up to the size a task may be given."""
+"""Payloads read as values, up to the size a task may be passed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.results.reading import (
     read_some,
     read_value,
 )
-from streams.worker.errors import VALUE_BYTES, TooLargeAValue
+from streams.worker.errors import VALUE_BYTES, ValueTooLarge
 
 
 async def handed(
@@ -26,11 +26,11 @@ async def handed(
     """Return the value behind `ref`, as `read_value` does; or some rows, as `read_some` does.
 
     Raises:
-        TooLargeAValue: with all that it is made of, it has more than `most` bytes.
+        ValueTooLarge: with its parts, it has more than `most` bytes.
     """
     try:
         if places is not None and ref.media_type == MANIFEST:
             return await read_some(source, ref, places, most)
         return await read_value(source, ref, most, check)
     except TooLargeToRead as error:
-        raise TooLargeAValue(ref.uri, error.found, most) from error
+        raise ValueTooLarge(ref.uri, error.found, most) from error

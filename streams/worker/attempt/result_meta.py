@@ -1,4 +1,4 @@
-"""The `meta` of a result as an event carries it: valid text, of limited size."""
+"""`meta` of a result in an event: valid text, of limited size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT_CHARS = 1_000
 
 
 def serialize_meta(meta: Mapping[str, Json]) -> dict[str, Json]:
-    """Return `meta` as an event can carry it; of values that are too large, the beginning."""
+    """Return `meta` as an event can carry it; large values are truncated."""
     if not meta:
         return {}
     clean = fields_of(normalized(_clean(dict(meta))))
@@ -36,7 +36,7 @@ def _encoded(values: Mapping[str, Json]) -> dict[str, bytes]:
 def _beginning(value: Json, encoded: bytes) -> Json:
     if isinstance(value, str):
         return f"{value[:TEXT_CHARS]}… ({len(value)} characters)"
-    return f"… ({len(encoded)} bytes, more than an event tells)"
+    return f"… ({len(encoded)} bytes, too large for an event)"
 
 
 def _clean(value: object) -> object:

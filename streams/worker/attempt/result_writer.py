@@ -1,4 +1,4 @@
-"""Writes the results of one attempt: payloads, copies in their tiers, `result.stored` events."""
+"""Writer of one attempt's results: payloads, copies in tiers, `result.stored` events."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from streams.results.preview import preview_of
 from streams.results.reference import ResultRef, result_uri
 from streams.results.spill import Group, encode_result, group_of, is_event_json, is_inline
 from streams.worker.attempt.views import Placement
-from streams.worker.port import Config, Insist
+from streams.worker.port import Config, Retry
 
 _log = logging.getLogger(__name__)
 IN_A_THREAD_BYTES = 1 << 20
-"""From here on, following paths into a result would delay leases and other rows."""
+"""Above this size, selecting fields would delay heartbeats and other rows."""
 _SCOPES: dict[str, ResultStoredScope] = {one: one for one in get_args(ResultStoredScope)}
 _BATCH = 256
 _IDS = re.compile(rb"[0-9]+")
@@ -41,16 +41,15 @@ _READERS, _KEY = ("artifact", "result"), "/payloads/sha256/"
 
 
 class NotInEvents(Refused):
-    """Selected fields of a result that an event cannot carry."""
+    """An event cannot carry the selected fields of a result."""
 
 
 class ResultWriter:
-    """Stores results: the payload store first, always, then a copy in the requested tier.
+    """Stores results: always in the payload store first, then a copy in the requested tier.
 
-    Events are collected until `publish`, before the one that ends the attempt or a task that
-    is given one of their names: a reference in a committed result, or in anybody's hands, can
-    always be resolved. Those of a lost attempt are never published, or stay as history; their
-    ids are this attempt's own.
+    Events are buffered until `publish`, which precedes the attempt's last event and any task
+    that gets one of their names, so that a visible reference can always be resolved. Events of a
+    lost attempt are harmless: their ids are unique to the attempt.
     """
 
     def __init__(
@@ -60,24 +59,24 @@ class ResultWriter:
         copies: Copies,
         log: EventStore,
         clock: Clock,
-        insist: Insist,
+        retry: Retry,
         inline_bytes: int = INLINE_BYTES,
         large: str = LARGE,
     ) -> None:
         self._item, self._payloads, self._copies = item, payloads, copies
-        self._log, self._clock, self._insist = log, clock, insist
+        self._log, self._clock, self._retry = log, clock, retry
         self._inline_bytes, self._large = inline_bytes, large
         self._scope = Scope(item.tenant_id, item.organization_id)
         self._unpublished: dict[str, NewEvent] = {}
         self._publishing = asyncio.Lock()
 
     async def place(self, task: Task, data: Json, partition: str) -> Placement:
-        """Do with a result what the task's `spec.result` asks for."""
+        """Store a result as the task's `spec.result` asks for."""
         assert task.result is not None
         return await self.store(task.label, task.result, data, partition)
 
     async def store(self, task: str, policy: ResultPolicy, data: Json, partition: str) -> Placement:
-        """Store a result where its policy asks for it, or where it does not fit its event.
+        """Store a result if its policy asks for it, or if it does not fit into its event.
 
         Raises:
             NotInEvents: an event cannot carry its selected fields.
@@ -91,8 +90,8 @@ class ResultWriter:
             kind = "object"
         elif policy.kind == "kv" and kind != "kv":
             details = (self._item.step, task, len(encoded), kind)
-            _log.info("%s.%s: %s bytes are too large for kv and go to %s", *details)
-        payload = await self._insist(
+            _log.info("%s.%s: %s bytes are too large for kv, stored in %s", *details)
+        payload = await self._retry(
             lambda: self._payloads.put(
                 self._scope, encoded, media_type=JSON, compression=policy.compression
             )
@@ -110,7 +109,7 @@ class ResultWriter:
         )
         self._unpublished[str(result_id)] = self._event(result_id, task, ref, payload)
         if kind == "db":
-            await self.publish()  # its rows are deleted by its events: none may be without one
+            await self.publish()  # kv rows are deleted through their event: each needs one
         await self._copies.put(
             kind,
             Copy(
@@ -126,17 +125,17 @@ class ResultWriter:
         return Placement(extracted, ref)
 
     async def spill(self, name: str, values: Mapping[str, Json]) -> Group:
-        """Store values that their event cannot carry as one result, and return where they are."""
-        # Stored again after some of it was dropped, it is another result: its content names it.
+        """Store values that do not fit into their event as one result, and return its group."""
+        # Named by content: stored again after some values were dropped, it is another result.
         partition = f"{name}/{sha256(encode_result(values)).hexdigest()}"
         placed = await self.store(name, USUAL, dict(values), partition)
         assert placed.reference is not None
         return group_of(values, placed.reference.payload(self._scope))
 
     def register(self, task: Task, payload: PayloadRef, partition: str) -> ResultRef:
-        """Make a result of a payload that a tool has stored; its data is in no copy and no event.
+        """Register a payload that a tool has stored as a result; it has no copy and no inline data.
 
-        It is retained as the task's `spec.result` asks for.
+        Its retention is that of the task's `spec.result`.
         """
         policy = task.result or USUAL
         result_id, uri = self._name(task.label, partition)
@@ -151,32 +150,32 @@ class ResultWriter:
         return ref
 
     async def publish(self) -> None:
-        """Append the events of results stored since the last time."""
+        """Append the buffered events."""
         async with self._publishing:  # rows of a frame may publish at the same time
             while self._unpublished:
                 ids = list(islice(self._unpublished, _BATCH))
                 batch = [self._unpublished[one] for one in ids]
-                await self._insist(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
+                await self._retry(lambda batch=batch: self._log.append(batch))  # type: ignore[misc]
                 for one in ids:
                     del self._unpublished[one]
 
     async def publish_before(self, kind: str, config: Config) -> None:
-        """Publish if a task of this kind could read a stored result: by its name, or by listing.
+        """Publish if the task could read a stored result, by its name or by listing.
 
-        Most tasks do neither, and thousands of rows publish their results in one batch.
+        Most tasks cannot, so thousands of rows publish their results in one batch.
         """
         if self._unpublished and (_reads_results(kind, config) or self._names_unpublished(config)):
             await self.publish()
 
     def _names_unpublished(self, config: Config) -> bool:
-        """Whether the name of an unpublished result is in there, quoted or not."""
+        """Return whether the configuration holds the name of an unpublished result."""
         text = _text(config)
         if str(self._item.execution_id).encode() not in text:
             return False
         return any(one.decode() in self._unpublished for one in _IDS.findall(text))
 
     def _name(self, task: str, partition: str) -> tuple[int, str]:
-        """Return a result's id, which is this attempt's own, and its name."""
+        """Return a result's id, unique to this attempt, and its name."""
         item = self._item
         result_id = derive_id(item.entity_id, item.attempt, f"result/{task}/{partition}")
         return result_id, result_uri(item.execution_id, item.step, task, result_id)
@@ -209,12 +208,12 @@ class ResultWriter:
 def _text(config: Config) -> bytes:
     try:
         return orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # it is for the tool to refuse such a value
+    except TypeError:  # the tool rejects such a value
         return repr(config).encode(errors="replace")
 
 
 def _reads_results(kind: str, config: Config) -> bool:
-    """Whether a task finds results without their names: it lists them, or has a key."""
+    """Return whether a task reads results without their names: it lists them, or has a key."""
     if kind not in _READERS:
         return False
     inner = config.get("args")

@@ -24,18 +24,18 @@ class TaskOutcome:
 
 @dataclass(slots=True)
 class PipelineRow:
-    """One pass through a pipeline: its names, and what it has changed so far."""
+    """One pass through a pipeline: its scope, and its changes so far."""
 
     number: int
     scope: dict[str, object]
-    """This row's own mapping; it must hold the mappings `iter`, `vars` and `ctx`."""
+    """This row's scope; it must hold the mappings `iter`, `vars` and `ctx`."""
     ctx: dict[str, Json] = field(default_factory=dict)
-    """What `set_ctx` changed."""
+    """Changes by `set_ctx`."""
     retries: int = 0
     jumps: int = 0
     calls: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, TaskOutcome] | None = None
-    """Outcomes of tasks by their labels; None: none that anybody reads."""
+    """Outcomes of tasks by label; None: nothing reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class RowOutcome:
 
 
 def extend(scope: dict[str, object], name: str, changes: Mapping[str, Json]) -> None:
-    """Put changes into a mapping of the scope.
+    """Apply changes to a mapping of the scope.
 
-    That becomes another mapping: rows share `ctx`, and deferred calls use what they saw.
+    The mapping is replaced, not modified: rows share `ctx`, and deferred calls hold the old one.
     """
     before = scope[name]
     if not isinstance(before, Mapping):

@@ -1,4 +1,4 @@
-"""Asking the API for a secret, in the name of an attempt."""
+"""Client of the API's secrets, on behalf of an attempt."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streams.worker.attempt.secrets import AttemptSecrets
 from streams.worker.errors import CredentialRefused, UnknownCredential
 
 TIMEOUT_S = 20.0
-# Not held: the lease has just ended, and says so itself; the task is not to blame.
+# Not held: the lease has just ended, which it reports itself; the task is not at fault.
 _PASSING = frozenset((409, 429, 500, 502, 503, 504))
 ROUTE = "/api/credentials/resolve"
 
 
 class SecretsUnavailable(Unavailable):
-    """No API answers."""
+    """The API cannot be reached."""
 
 
 class ApiSecrets:
     """A client of POST /api/credentials/resolve.
 
-    `where` finds the API's address anew each time, since a restart may change it.
+    `where` returns the API's current address, since a restart may change it.
     """
 
     def __init__(self, where: Callable[[], str | None], token: str | None) -> None:
@@ -37,18 +37,18 @@ class ApiSecrets:
         if self._token is None:
             raise CredentialRefused(
                 name,
-                "this worker has no token to ask the API with; set "
+                "this worker has no token for the API; set "
                 "credential_store.worker_token_file, the same for workers and API",
             )
         if (url := self._where()) is None:
             raise SecretsUnavailable(
-                f"credential {name!r}: no API runs beside this worker; start one "
-                "(`streams run api`), or say where it is with api.url"
+                f"credential {name!r}: no API found; start one "
+                "(`streams run api`), or set its address with api.url"
             )
         status, body = await self._post(url, _asked(held, name))
         if status == 200:
             return {one: str(value) for one, value in fields_of(body["fields"]).items()}
-        why = str(body.get("detail") or f"the API answers {status}")
+        why = str(body.get("detail") or f"the API answered {status}")
         if status == 404:
             raise UnknownCredential(name, ())
         if status in _PASSING:
@@ -56,7 +56,7 @@ class ApiSecrets:
         raise CredentialRefused(name, why)
 
     async def aclose(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         if self._session is not None:
             await self._session.close()
 

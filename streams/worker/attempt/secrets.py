@@ -1,4 +1,4 @@
-"""What an attempt may ask for, and what it has been given: secrets end with their lease."""
+"""Secrets of an attempt, cached until its lease ends."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _Key = tuple[int, str, str]
 class AttemptSecrets:
     """One attempt, while its lease lasts.
 
-    `aliases` are the playbook's own names for credentials; `until` returns, on the monotonic
-    clock, when the lease ends unless it is renewed.
+    `aliases` are the playbook's own names for credentials; `until` returns when the lease
+    expires, on the monotonic clock.
     """
 
     item: WorkItem
@@ -33,7 +33,7 @@ class AttemptSecrets:
     secrets: InUse
     aliases: dict[str, str] = field(default_factory=dict)
     refused: dict[str, Refused] = field(default_factory=dict)
-    """Names that the server does not give this attempt; it is not asked for every row."""
+    """Names that the server refused; cached so that not every row asks."""
 
 
 _current: ContextVar[AttemptSecrets | None] = ContextVar("holding", default=None)
@@ -41,7 +41,7 @@ _current: ContextVar[AttemptSecrets | None] = ContextVar("holding", default=None
 
 @contextmanager
 def holding(item: WorkItem, worker: str, until: Callable[[], float]) -> Iterator[AttemptSecrets]:
-    """Work in the name of an attempt; tasks started meanwhile do, too."""
+    """Set the current attempt, also for asyncio tasks started within."""
     with in_use() as secrets:
         made = AttemptSecrets(item=item, worker=worker, until=until, secrets=secrets)
         token = _current.set(made)
@@ -52,28 +52,28 @@ def holding(item: WorkItem, worker: str, until: Callable[[], float]) -> Iterator
 
 
 def name_credentials(aliases: Mapping[str, str]) -> None:
-    """Let the current attempt use its playbook's own names for credentials."""
+    """Set the playbook's own names for credentials in the current attempt."""
     if (now := _current.get()) is not None:
         now.aliases.update(aliases)
 
 
 def concealed(text: str) -> str:
-    """Return a message as it may leave this attempt: without its secrets.
+    """Return a message without the attempt's secrets.
 
-    Whoever shortens a message does so afterwards: half a secret would not be found.
+    Shorten a message only afterwards: half a secret would not be found.
     """
     now = _current.get()
     return text if now is None else now.secrets.text(text)
 
 
 def concealed_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what failed, and why, as it may leave this attempt."""
+    """Return an error without the attempt's secrets."""
     now = _current.get()
     return dict(error) if now is None else now.secrets.error(error)
 
 
 def concealed_value(value: Any) -> Any:
-    """Return a JSON value as it may leave this attempt: without secrets that stand out in it."""
+    """Return a JSON value without the attempt's secrets that are recognizable in it."""
     now = _current.get()
     return value if now is None else now.secrets.value(value)
 
@@ -85,9 +85,9 @@ class SecretServer(Protocol):
         """Return the fields.
 
         Raises:
-            UnknownCredential: there is none of that name.
-            Refused: the attempt may not have it, or it cannot be opened.
-            Unavailable: nobody answers; asking again is safe.
+            UnknownCredential: it does not exist.
+            Refused: the attempt may not use it, or it cannot be decrypted.
+            Unavailable: the server cannot be reached; retrying is safe.
         """
         ...
 
@@ -99,10 +99,10 @@ class _CachedAnswer:
 
 
 class LeasedCredentials:
-    """Finds a credential among the deployment's own, else asks the server for the attempt.
+    """Looks up a credential in the deployment's own, else requests it from the server.
 
-    An answer is cached for the step of the execution it was given for, so that rows and frames
-    that follow ask nobody, and is dropped when the lease it was given under would have ended.
+    An answer is cached for the step of the execution, so that later rows and frames need no
+    request, and dropped when the lease it was requested under would have expired.
     """
 
     def __init__(self, own: Credentials, server: SecretServer, clock: Clock) -> None:
@@ -113,9 +113,9 @@ class LeasedCredentials:
         """Return the credential's fields, by the playbook's alias or by its own name.
 
         Raises:
-            UnknownCredential: there is none of that name.
-            Refused: the attempt may not have it, or it cannot be opened.
-            Unavailable: the server of secrets does not answer.
+            UnknownCredential: it does not exist.
+            Refused: the attempt may not use it, or it cannot be decrypted.
+            Unavailable: the server cannot be reached.
         """
         now = _current.get()
         real = name if now is None else now.aliases.get(name, name)
@@ -133,14 +133,14 @@ class LeasedCredentials:
         return fields
 
     def _ready(self, now: AttemptSecrets, name: str) -> Mapping[str, str] | None:
-        """Return what is cached; the deployment's own never is."""
+        """Return the cached fields; the deployment's own credentials are never cached."""
         cached = self._cached.get((now.item.execution_id, now.item.step, name))
         if cached is None or not cached.answer.done() or cached.answer.exception() is not None:
             return None
         return cached.answer.result()
 
     async def _given(self, now: AttemptSecrets, name: str) -> Mapping[str, str]:
-        """Return what is cached, or request it; concurrent callers share one request."""
+        """Return the cached fields, or request them; concurrent callers share one request."""
         if (refused := now.refused.get(name)) is not None:
             raise refused
         key = (now.item.execution_id, now.item.step, name)
@@ -157,7 +157,7 @@ class LeasedCredentials:
         return await asyncio.shield(asking)
 
     def _settle(self, key: _Key, cached: _CachedAnswer) -> None:
-        """Cache an answer until its lease ends; remember a refusal for as long as the attempt."""
+        """Cache an answer until its lease expires, a refusal until the attempt ends."""
         now, done = cached.asked_by, cached.answer
         error = None if done.cancelled() else done.exception()
         if isinstance(error, Refused):

@@ -1,4 +1,4 @@
-"""The scope of a sink's templates, and the reference to what it wrote."""
+"""Scope of a sink's templates, and the reference to what it wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.playbook.model import Sink
 def envelope_for(
     sink: Sink, scope: Mapping[str, object], ran: Mapping[str, object]
 ) -> Mapping[str, object] | None:
-    """Return the envelope to persist; None: the sink has nothing to do with this one.
+    """Return the envelope to persist; None: the sink does not apply.
 
     Raises:
         Refused: the sink's `when` cannot be rendered.
@@ -28,7 +28,7 @@ def envelope_for(
 
 
 def sink_scope(scope: Mapping[str, object], envelope: Mapping[str, object]) -> dict[str, object]:
-    """Return the names of a sink's templates: `result` and `data` unwrapped, `this` whole.
+    """Return the scope of a sink's templates: `result` and `data` unwrapped, `this` whole.
 
     An error without data is not unwrapped: there `result.error` is the reason.
     """

@@ -19,14 +19,14 @@ from streams.worker.attempt.secrets import concealed, concealed_error, concealed
 from streams.worker.attempt.sink_scope import reference_in
 from streams.worker.attempt.views import Placement
 from streams.worker.errors import UnknownTool
-from streams.worker.port import Aside, Call, Config, Outcome, Saver, Tool
+from streams.worker.port import Call, Config, Outcome, ReleasedSlot, Saver, Tool
 
 DEFERRED = Outcome(status="success", meta={"deferred": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whose pipeline it is; with the task and the row it makes a Call."""
+    """Owner of a pipeline; with the task and the row it makes a Call."""
 
     tenant_id: str
     organization_id: str
@@ -35,14 +35,14 @@ class Caller:
     entity_id: int
     attempt: int
     stage_id: int | None = None
-    aside: Aside = nullcontext
+    released_slot: ReleasedSlot = nullcontext
 
 
 class TaskResults(Protocol):
     """Stores the results of tasks as their `spec.result` asks for."""
 
     async def place(self, task: Task, data: Json, partition: str) -> Placement:
-        """Store the result where it must be stored, and return where it is.
+        """Store the result if necessary, and return where it is.
 
         Raises:
             Refused: an event cannot carry its selected fields.
@@ -51,16 +51,16 @@ class TaskResults(Protocol):
         ...
 
     def register(self, task: Task, payload: PayloadRef, partition: str) -> ResultRef:
-        """Make a result of a payload that a tool has stored, and return its reference."""
+        """Register a payload that a tool has stored as a result, and return its reference."""
         ...
 
     async def publish_before(self, kind: str, config: Config) -> None:
-        """Make stored results visible if a task of this kind could read them."""
+        """Publish stored results if a task of this kind could read them."""
         ...
 
 
 class TaskCalls:
-    """Calls the tasks of one step. Reused for all rows of a frame."""
+    """Calls the tasks of one step. Shared by all rows of a frame."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class TaskCalls:
         except Refused as error:
             return _error("expression" if task.sink is None else "sink", str(error))
         if not isinstance(config, dict):
-            return _error("config", f"the configuration of {task.label} is no mapping")
+            return _error("config", f"the configuration of {task.label} is not a mapping")
         if self._results is not None and self._savers[place] is None:
             await self._results.publish_before(task.kind, config)
         call = self._name(task, f"{row.number}.{count}", tries)
@@ -115,7 +115,7 @@ class TaskCalls:
         return _concealed(outcome, config)
 
     async def _run(self, tool: Tool, config: Config, call: Call) -> Outcome:
-        """Run a tool, and for a while again where what it needs is down."""
+        """Run a tool, retrying for a while if its dependency is down."""
         try:
             return await tool.run(config, call)
         except Unavailable:
@@ -137,12 +137,12 @@ class TaskCalls:
             stage_id=caller.stage_id,
             timeout_s=float(timeout) if isinstance(timeout, (int, float)) else None,
             tries=tries,
-            aside=caller.aside,
+            released_slot=caller.released_slot,
         )
 
 
 def saver_of(task: Task, tools: Mapping[str, Tool]) -> Saver | None:
-    """Return the tool that saves a task's calls as one batch, if it may and can."""
+    """Return the tool that saves a task's calls as one batch, if it is deferrable."""
     tool = tools.get(task.kind)
     return tool if task.deferrable and _can_save(tool) else None
 
@@ -156,7 +156,7 @@ def _error(kind: str, message: str) -> Outcome:
 
 
 def _concealed(outcome: Outcome, config: Config) -> Outcome:
-    """Return an outcome without secrets: of every error, and of calls with a login."""
+    """Return an outcome without secrets: in every error, and in data of calls with a login."""
     if outcome.error is not None:
         message = str(outcome.error.get("message", ""))
         error = concealed_error({**outcome.error, "message": message})

@@ -1,4 +1,4 @@
-"""What templates and rules of a pipeline see of its tasks' outcomes."""
+"""Views of task outcomes for templates and rules of a pipeline."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from streams.worker.port import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where `spec.result` puts an outcome's data, and the fields it selects."""
+    """Where an outcome's data is stored, and its selected fields."""
 
     extracted: Mapping[str, Json]
     reference: ResultRef | None = None
-    """None: the data stays in its event."""
+    """None: the data is inline in its event."""
 
     def view(self) -> dict[str, object]:
-        """Return the names of the reference, as templates see them."""
+        """Return the reference's fields as templates see them."""
         return reference_view(None if self.reference is None else self.reference.fields)
 
 
 def task_view(outcome: Outcome, placed: Placement | None) -> dict[str, object]:
     """Return what later templates see under a task's label, and as `_prev`."""
-    # A plain mapping, not an Envelope: this is done for every task of every row.
+    # A plain mapping, not an Envelope: this runs for every task of every row.
     envelope: dict[str, object] = {
         "status": outcome.status,
         "data": outcome.data,
@@ -63,7 +63,7 @@ def outcome_view(
     return view
 
 
-# A rule may ask for a status even of a call that got no answer at all.
+# A rule may read a status even of a call that got no response.
 _BLANK: Mapping[str, Mapping[str, object]] = {
     "http": {"http": {"status": None, "headers": {}}},
     "playbook": {"playbook": {"execution_id": None, "status": None}},

@@ -1,1 +1,1 @@
-"""Rows of a frame: where they are read from, and the window that runs them."""
+"""Rows of a frame: their sources, and the window that runs them."""

@@ -1,4 +1,4 @@
-"""The rows of a frame, whatever they are read from, and where a continuation would begin."""
+"""Rows of a frame, by kind of cursor, and the cursor of its continuation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streams.worker.rows import offsets, sql
 
 
 class BadCursor(Refused):
-    """A cursor that names no rows this worker can find."""
+    """A cursor that this worker cannot read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
     """A frame's rows.
 
-    `first` is the number of the first one in its collection. `rest(n)` is the cursor of what
-    is left after n rows; None: its rows are this frame's own and cannot be left to another.
-    `keys` are those that order them, where two rows of one key must not be parted.
+    `first` is the number of the first row in its collection. `rest(n)` is the cursor of the
+    rows after the first n; None: the rows belong to this frame and cannot be continued by
+    another. `keys` order the rows where rows of one key must stay in one frame.
     """
 
     items: Sequence[Json]
@@ -35,7 +35,7 @@ class Rows:
     exhausted: bool | None = None
 
     def may_part(self, number: int) -> bool:
-        """Say whether the frame may end before its row `number`."""
+        """Return whether the frame may end before its row `number`."""
         if self.rest is None or number == 0:
             return False
         return self.keys is None or self.keys[number] != self.keys[number - 1]
@@ -52,8 +52,8 @@ async def read_rows(
     """Return the rows that the item's cursor names.
 
     Raises:
-        Refused: the cursor cannot be read, whoever tries.
-        Unavailable: what it reads from is down.
+        Refused: the cursor is not valid.
+        Unavailable: its source is down.
     """
     given = item.cursor or {}
     kind = given.get("kind", "list")
@@ -68,19 +68,19 @@ async def read_rows(
         return await _of_claim(item, given, cursor, config, ports, options)
     if kind == "offsets":
         return await _of_offsets(given, config, ports)
-    raise BadCursor(f"frame {item.entity_id}: there is no cursor of kind {kind!r}")
+    raise BadCursor(f"frame {item.entity_id}: unknown kind of cursor {kind!r}")
 
 
 async def plan(
     item: WorkItem, cursor: Cursor, size: int, scope: Mapping[str, object], ports: WorkerPorts
 ) -> dict[str, Json]:
-    """Find the frames of a cursor: the boundaries of a keyset, or the ranges of a topic."""
+    """Return the frames of a cursor: the boundaries of a keyset, or the ranges of a topic."""
     config = _config(cursor, scope)
     if cursor.form == "keyset":
         return await sql.boundaries(sql.asker(item, cursor.kind, ports), config, size)
     if cursor.form == "offsets":
         return offsets.split(await offsets.of(ports).ranges(_topic(config)), size)
-    raise BadCursor(f"step {item.step}: a {cursor.form} cursor has no frames to find beforehand")
+    raise BadCursor(f"step {item.step}: the frames of a {cursor.form} cursor cannot be planned")
 
 
 def _of_list(given: Mapping[str, Json], document: Mapping[str, Json]) -> Rows:
@@ -147,7 +147,7 @@ async def _of_offsets(
 def _config(cursor: Cursor, scope: Mapping[str, object]) -> dict[str, Json]:
     config = cursor.config.render(scope)
     if not isinstance(config, dict):
-        raise BadCursor("the configuration of the cursor is no mapping")
+        raise BadCursor("the configuration of the cursor is not a mapping")
     return config
 
 

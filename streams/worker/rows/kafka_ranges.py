@@ -1,4 +1,4 @@
-"""Ranges of Kafka topics, read once and without a group."""
+"""Ranges of Kafka topics, read without a consumer group."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _FETCH_WAIT_MS = 50
 
 
 class TopicUnavailable(Unavailable):
-    """A topic that a loop reads does not deliver."""
+    """A topic that a loop reads cannot be reached."""
 
 
 class NoSuchTopic(Refused):
-    """A loop over a topic that is not there."""
+    """A loop reads a topic that does not exist."""
 
 
 class KafkaPartitions:
-    """Reads committed records by their offsets; nothing is committed, nobody is disturbed."""
+    """Reads committed records by offset, without committing offsets."""
 
     def __init__(self, bootstrap: str, clock: Clock, *, patience_s: float = 15.0) -> None:
         self._bootstrap, self._clock, self._patience_s = bootstrap, clock, patience_s
 
     async def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """Return for each partition its first offset and the one after its last."""
+        """Return each partition's first offset and the one after its last."""
         places = [TopicPartition(topic, number) for number in await self._numbers(topic)]
         async with self._reader(topic) as consumer:
             first = await consumer.beginning_offsets(places)
@@ -43,7 +43,7 @@ class KafkaPartitions:
     async def read(
         self, topic: str, partition: int, start: int, end: int
     ) -> Sequence[Mapping[str, Json]]:
-        """Return the committed records from `start` up to `end`, which is not included."""
+        """Return the committed records from `start` up to, excluding, `end`."""
         place = TopicPartition(topic, partition)
         rows: list[Mapping[str, Json]] = []
         async with self._reader(topic) as consumer:
@@ -60,11 +60,11 @@ class KafkaPartitions:
                 if await consumer.position(place) > at:
                     last = self._clock.monotonic()
                 elif self._clock.monotonic() - last > self._patience_s:
-                    raise TopicUnavailable(f"{topic}/{partition}: nothing came after offset {at}")
+                    raise TopicUnavailable(f"{topic}/{partition}: no records after offset {at}")
         return rows
 
     async def _numbers(self, topic: str) -> list[int]:
-        """Return the numbers of the partitions; a consumer would wait for a missing topic."""
+        """Return the partition numbers; a consumer would wait for a missing topic."""
         admin = async_admin(self._bootstrap)
         try:
             await admin.start()
@@ -74,7 +74,7 @@ class KafkaPartitions:
         finally:
             await admin.close()
         if found["error_code"] == UnknownTopicOrPartitionError.errno:
-            raise NoSuchTopic(f"topic {topic!r}: there is none; create it, or mend the name")
+            raise NoSuchTopic(f"topic {topic!r} does not exist; create it, or correct the name")
         return sorted(one["partition"] for one in found["partitions"])
 
     @asynccontextmanager

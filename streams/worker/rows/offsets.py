@@ -1,4 +1,4 @@
-"""Rows from a Kafka topic: ranges of offsets of its partitions."""
+"""Rows from a Kafka topic, as ranges of offsets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from streams.worker.port import Partitions
 
 
 class NoBroker(Refused):
-    """A loop over offsets where no broker is configured."""
+    """A loop reads a topic but no broker is configured."""
 
 
 def of(ports: WorkerPorts) -> Partitions:
-    """Return what reads ranges."""
+    """Return the reader of ranges."""
     if ports.partitions is None:
-        raise NoBroker("a loop over a topic: this worker was given no broker to read from")
+        raise NoBroker("a loop over a topic: this worker has no broker configured")
     return ports.partitions
 
 
 def split(ranges: Mapping[int, tuple[int, int]], size: int) -> dict[str, Json]:
-    """Cut every partition into ranges of at most `size` offsets.
+    """Split every partition into ranges of at most `size` offsets.
 
-    `rows` counts offsets: transaction markers and aborted records have one, too.
+    `rows` counts offsets, including transaction markers and aborted records.
     """
     windows: list[Json] = []
     total = 0
@@ -44,7 +44,7 @@ def row_of(
     headers: Mapping[str, bytes],
     timestamp_ms: int,
 ) -> dict[str, Json]:
-    """Return a record as a row. Objects and lists of JSON are read, other values stay text."""
+    """Return a record as a row. JSON objects and lists are parsed, other values stay text."""
     return {
         "partition": partition,
         "offset": offset,

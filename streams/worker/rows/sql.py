@@ -1,13 +1,13 @@
-"""Rows from a database, asked through the tool of its kind: keyset windows and claims.
+"""Rows from a database, through its tool: keyset windows and claims.
 
 A keyset cursor has a `query` and the `key` column that orders its rows; a frame reads the
-window of keys after one boundary and through another. Keys of one value stay together, and
-a key that is NULL is refused, because no window would ever hold its row.
+window of keys after one boundary and through another. Rows of equal keys stay together, and
+a NULL key is rejected, because no window would contain its row.
 
-A claim cursor has a statement of the author's own, `claim`, that stamps rows with the frame
-and returns them. `:frame_id`, `:size` and `:worker` are bound where it names them. A later
-attempt at the same frame must be given what an earlier one stamped, first and in the same
-order, so the statement takes rows that are free OR its own:
+A claim cursor has a statement, `claim`, that stamps rows with the frame and returns them.
+`:frame_id`, `:size` and `:worker` are bound where it names them. A later attempt at the same
+frame must get the rows an earlier one stamped, first and in the same order, so the statement
+takes rows that are free OR its own:
 
     WITH mine AS (
       SELECT id FROM jobs
@@ -15,8 +15,8 @@ order, so the statement takes rows that are free OR its own:
       ORDER BY claimed_by IS NULL, id LIMIT :size FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET claimed_by = :frame_id FROM mine WHERE jobs.id = mine.id RETURNING jobs.*
 
-The database that a pipeline's saves go to must not depend on the row then: a later attempt
-looks there for what an earlier one saved before it claims anything.
+The target database of the pipeline's saves must then not depend on the row: a later attempt
+looks for an earlier save there before it claims anything.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from streams.worker.options import WorkerPorts
 from streams.worker.port import Call, Config
 
 Ask = Callable[[Config, str, Mapping[str, Json]], Awaitable[list[dict[str, Json]]]]
-"""Runs a statement with its parameters, in the database that the configuration names."""
+"""Runs a statement with its parameters in the configured database."""
 
 _KEY = "_noetl_key"
-# Connection, rollback by conflict, resources, operator: the same statement may succeed later.
+# Connection, serialization, resources, operator: the same statement may succeed later.
 _PASSING = ("pg.timeout", "pg.08", "pg.40", "pg.53", "pg.57")
 _TYPE = re.compile(r'[A-Za-z_][\w ."()\[\],]*')
 
 
 class CursorFailed(Refused):
-    """The database refuses the statement of a cursor."""
+    """The database rejects the statement of a cursor."""
 
 
 class CursorUnavailable(Unavailable):
-    """The database has no time, room or connection for a cursor just now."""
+    """The database cannot serve a cursor now: connections, resources or conflicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Keys after one and through another, as text; None: no bound. `type` is the keys' own."""
+    """Keys after `after` and through `through`, as text; None: no bound. `type` is their type."""
 
     after: str | None
     through: str | None
@@ -60,7 +60,7 @@ class Window:
 
 
 def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
-    """Return a way to ask the database of a cursor, in the name of `item`."""
+    """Return a function that queries the database of the cursor of `item`."""
     tool = ports.tools.get(kind)
     if tool is None:
         raise UnknownTool(kind, tuple(ports.tools))
@@ -79,7 +79,7 @@ def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
         config: Config, statement: str, params: Mapping[str, Json]
     ) -> list[dict[str, Json]]:
         where = {name: config[name] for name in ("auth", "dsn") if name in config}
-        # Not fenced: a claim must be asked anew at every attempt, its stamp is what lasts.
+        # Not fenced: every attempt must claim again; the stamp is what persists.
         asked = {**where, "command": statement, "params": dict(params), "fence": False}
         outcome = await tool.run(asked, call)
         if outcome.status == "error":
@@ -93,9 +93,9 @@ def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
 
 
 def _failure(step: str, error: Mapping[str, Json]) -> StreamsError:
-    kind, why = str(error.get("kind")), error.get("message", "no reason was given")
-    said = f"the cursor of step {step}: {kind}: {why}"
-    return CursorUnavailable(said) if kind.startswith(_PASSING) else CursorFailed(said)
+    kind, why = str(error.get("kind")), error.get("message", "no reason given")
+    message = f"the cursor of step {step}: {kind}: {why}"
+    return CursorUnavailable(message) if kind.startswith(_PASSING) else CursorFailed(message)
 
 
 async def boundaries(ask: Ask, config: Config, size: int) -> dict[str, Json]:
@@ -165,9 +165,9 @@ def _count(row: Mapping[str, Json], name: str) -> int:
 
 
 def _typed(name: str, kind: str | None) -> str:
-    """Return a parameter that Postgres reads as text and takes for a key."""
+    """Return a parameter that is bound as text and cast to the key's type."""
     if kind is None:
         return f":{name}"
     if not _TYPE.fullmatch(kind):
-        raise CursorFailed(f"{kind!r} is no SQL type")
+        raise CursorFailed(f"{kind!r} is not a SQL type")
     return f"CAST(CAST(:{name} AS text) AS {kind})"

@@ -1,4 +1,4 @@
-"""The rows of one frame run side by side, up to its bounds, and what they came to."""
+"""Concurrent rows of one frame, up to its limits, and their outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ITEM_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long and how large a frame may get, and how many rows it runs at once."""
+    """Limits of a frame: duration, size and concurrent rows."""
 
     duration_s: float | None
     memory_bytes: int | None
@@ -48,7 +48,7 @@ class Bounds:
 
 
 class WindowRun:
-    """One frame's rows. Rows begin in order, so those that were begun are the first n."""
+    """One frame's rows. Rows start in order, so the started ones are the first n."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class WindowRun:
         self._done: dict[int, Json] = {}
 
     def scope_of(self, number: int) -> dict[str, object]:
-        """Return the names that row `number` can see."""
+        """Return the template scope of row `number`."""
         item, index = self._rows.items[number], self._rows.first + number
         scope = self._scope.copy()
         loop = self._step.loop
@@ -81,7 +81,7 @@ class WindowRun:
         return scope
 
     async def go(self, pipeline: Pipeline) -> None:
-        """Run rows until all are done or a bound is reached."""
+        """Run rows until all are done or a limit is reached."""
         width = min(self._bounds.rows_at_once, len(self._rows.items))
         if width <= 1:
             await self._lane(pipeline)
@@ -132,28 +132,28 @@ class WindowRun:
         self._bytes += _size(data)
         if row.ctx:
             self._changes[row.number] = row.ctx
-            # Rows that begin later see it; in a loop one row at a time, all that follow.
+            # Rows that start later see it; in a sequential loop, all that follow.
             extend(self._scope, "ctx", row.ctx)
 
     def fail(self, rows: Iterable[int], task: str, why: str) -> None:
-        """Say that these rows failed after all: their saves were refused."""
+        """Mark rows as failed because their saves were rejected."""
         for number in rows:
             self._failed[number] = (task, why)
             self._done.pop(number, None)
             self._changes.pop(number, None)
 
     def drop_failed(self) -> None:
-        """Let failed rows save nothing."""
+        """Drop the saves of failed rows."""
         if self._failed:
             self._deferral.drop(frozenset(self._failed))
 
     @property
     def outputs(self) -> list[Json]:
-        """One value for each row that was begun; null for those that failed."""
+        """One value for each started row; null for those that failed."""
         return [self._done.get(number) for number in range(self._next)]
 
     def commit(self, output: PayloadRef | None, changes: Mapping[str, Json]) -> Commit:
-        """Return what the frame came to; `changes` tells those of `ctx`."""
+        """Return the frame's outcome; `changes` are the serialized changes of `ctx`."""
         rows, count = self._rows, self._next
         continues = count < len(rows.items) and rows.rest is not None
         cursor = rows.rest(count) if continues and rows.rest is not None else rows.end
@@ -173,12 +173,12 @@ class WindowRun:
 
     @property
     def changing(self) -> list[int]:
-        """The rows that changed something of `ctx`."""
+        """The rows that changed `ctx`."""
         return list(self._changes)
 
     @property
     def changes(self) -> dict[str, Json]:
-        """What all rows changed of `ctx`, later rows over earlier ones."""
+        """The changes of all rows to `ctx`, later rows over earlier ones."""
         changes: dict[str, Json] = {}
         for number in sorted(self._changes):
             changes |= self._changes[number]
@@ -198,7 +198,7 @@ class WindowRun:
 
 
 def _output(outcomes: Mapping[str, TaskOutcome], ran: RowOutcome) -> Json:
-    """Return a row's output: the reference of a last result that is stored on its own."""
+    """Return a row's output: the reference if its last result is stored, else the data."""
     last = outcomes.get(ran.task)
     if last is None or last.placed is None or last.placed.reference is None:
         return ran.data

@@ -1,1 +1,1 @@
-"""Where sinks write to, beside Postgres: one driver for each storage."""
+"""Sink drivers, one for each storage other than Postgres."""

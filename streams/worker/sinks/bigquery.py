@@ -1,6 +1,6 @@
-"""Tables in BigQuery, by its own client: every write is a job with a name of its own.
+"""BigQuery tables: every write is a job whose name derives from the write.
 
-A job that was made cannot be made again, so an attempt that comes again finds the first one's.
+BigQuery rejects a second job of the same name, so a retried attempt finds the first one's job.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from streams.worker.sinks.tables import (
 from streams.worker.tools.postgres.statement import statements
 
 MOST_PARAMETERS = 10_000
-"""BigQuery takes no more in one query."""
+"""BigQuery's limit for one query."""
 TRIES = 5
-"""How often a job that failed gets another name, and with it another chance."""
+"""How often a failed job is retried under another name."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class _StartedJob(Protocol):
-    """A job of BigQuery, whatever it does."""
+    """A BigQuery job."""
 
     @property
     def error_result(self) -> Mapping[str, object] | None: ...
@@ -56,7 +56,7 @@ class _StartedJob(Protocol):
 
 
 _Begin: TypeAlias = Callable[[str], _StartedJob]
-"""Starts a job under this name."""
+"""Starts a job under the given name."""
 
 
 class BigqueryDriver:
@@ -66,13 +66,13 @@ class BigqueryDriver:
         self._clients = Clients[bigquery.Client](_close)
 
     async def write(self, job: SinkJob) -> SinkReference:
-        """Write the rows, or run the statement, and wait until that is done."""
+        """Write the rows or run the statement, and wait for it."""
         rows = None if job.statement is not None else table_rows(job)
         try:
             async with self._clients.use(_login(job), lambda: _opened(job)) as client:
                 await asyncio.to_thread(_write, client, job, rows)
         except (ServerError, RetryError, TransportError, ConnectionError) as error:
-            raise TargetUnavailable(f"bigquery: {error}; it is asked again") from error
+            raise TargetUnavailable(f"bigquery: {error}; retrying") from error
         except GoogleAPICallError as error:
             raise SinkRefused(str(error.code or "refused"), str(error.message)) from error
         except GoogleAuthError as error:
@@ -89,7 +89,7 @@ async def _close(client: bigquery.Client) -> None:
 
 
 def _login(job: SinkJob) -> tuple[str | None, ...]:
-    """Return what a client is made of: project, endpoint, location and the account's key."""
+    """Return project, endpoint, location and the account's key."""
     key = job.setting("service_account_key", "service_account", "credentials_json")
     return (*(job.setting(name) for name in ("project", "endpoint", "location")), key)
 
@@ -115,7 +115,7 @@ def _account(key: str) -> Credentials:
         found: Credentials = read(json.loads(key))  # type: ignore[no-untyped-call]
         return found
     except ValueError:
-        # Without the parser's words: they would show a piece of the secret.
+        # The parser's message would show a part of the secret.
         raise BadConfig("the service account's key cannot be read") from None
 
 
@@ -127,7 +127,7 @@ def _write(client: bigquery.Client, job: SinkJob, rows: TableRows | None) -> Non
 
 
 def _once(client: bigquery.Client, name: str, begin: _Begin) -> None:
-    """Do a job unless an earlier attempt has done it, and wait until it is done."""
+    """Run a job unless an earlier attempt has run it, and wait for it."""
     for number in range(TRIES):
         job_id = name if number == 0 else f"{name}-{number}"
         try:
@@ -141,7 +141,7 @@ def _once(client: bigquery.Client, name: str, begin: _Begin) -> None:
 
 
 def _jobs(client: bigquery.Client, job: SinkJob, rows: TableRows | None) -> Iterator[_Begin]:
-    """Return the jobs of a write, one after the other, each as what begins it under a name."""
+    """Yield the jobs of a write, each as a function that starts it under a name."""
     if rows is None:
         yield partial(_query, client, *_command(job))
         return

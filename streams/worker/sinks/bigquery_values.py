@@ -1,4 +1,4 @@
-"""Values of rows as BigQuery takes them: parameters of queries, and rows of load jobs."""
+"""BigQuery values: query parameters and rows of load jobs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from streams.worker.errors import BadConfig
 from streams.worker.sinks.tables import text_of_json
 
 _KINDS = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL"}
-"""What the API calls a column's type -> what a parameter calls it."""
+"""Type of a column in the API -> type of a parameter."""
 _TEXTS = ("STRING", "NUMERIC", "BIGNUMERIC")
-"""Types whose values go as text, numbers as well."""
+"""Types whose values are sent as text, including numbers."""
 Parameter: TypeAlias = bigquery.ScalarQueryParameter | bigquery.ArrayQueryParameter
-"""A value that a query binds by name."""
+"""A named parameter of a query."""
 
 
 def scalar_parameter(name: str, value: Json) -> Parameter:
-    """Bind a value whose type nothing but the value shows."""
+    """Bind a value, with its type inferred."""
     kinds = ((bool, "BOOL"), (int, "INT64"), (float, "FLOAT64"), (datetime, "TIMESTAMP"))
     kind = next((known for cls, known in (*kinds, (date, "DATE")) if isinstance(value, cls)), "")
     return bigquery.ScalarQueryParameter(name, kind or "STRING", text_of_json(value))
 
 
 def field_of(schema: Sequence[bigquery.SchemaField], table: str, name: str) -> bigquery.SchemaField:
-    """Return the table's column of this name, which may be written in any case."""
+    """Return the table's column of this name, case-insensitively."""
     known = {field.name.lower(): field for field in schema}
     if (found := known.get(name.lower())) is None:
         there = ", ".join(field.name for field in schema)
-        raise BadConfig(f"{table} has no column {name!r}; there are {there}")
+        raise BadConfig(f"{table} has no column {name!r}; it has {there}")
     if found.field_type in ("RECORD", "STRUCT"):
         raise BadConfig(
             f"column {name!r} is a RECORD: use mode append or overwrite, or a statement"
@@ -42,7 +42,7 @@ def field_of(schema: Sequence[bigquery.SchemaField], table: str, name: str) -> b
 
 
 def column_parameter(name: str, field: bigquery.SchemaField, value: Json) -> Parameter:
-    """Bind a value as its column's type: a NULL, or a number for a NUMERIC, has no other."""
+    """Bind a value as its column's type: that of a NULL or a NUMERIC cannot be inferred."""
     kind = _KINDS.get(field.field_type, field.field_type)
     if field.mode == "REPEATED":
         if not isinstance(value, (list, type(None))):
@@ -59,7 +59,7 @@ def _bound(kind: str, value: Json) -> Json:
 
 
 def loadable(value: Json, field: bigquery.SchemaField | None) -> Json:
-    """Return a value as a load job reads it; objects for a column of text become JSON text."""
+    """Return a value for a load job; objects for a text column become JSON text."""
     if field is not None and field.field_type == "STRING":
         if field.mode == "REPEATED" and isinstance(value, list):
             return [_bound("STRING", one) for one in value]

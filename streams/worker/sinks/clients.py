@@ -1,4 +1,4 @@
-"""Clients of storages: one for each login that sinks name, for as long as they do."""
+"""Cache of storage clients, one for each login."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class _Open(Generic[Client]):
 
 
 class Clients(Generic[Client]):
-    """Opens a client when a sink first names its login, and keeps it while sinks do.
+    """Opens a client when a sink first uses its login, and reuses it.
 
-    One that nobody has used for a while is closed by the next write of its storage, and its
-    login forgotten: a password may have been changed, or the tenant may be gone.
+    An idle client is closed by the next write to its storage: its password may have changed, or
+    the tenant may be gone.
     """
 
     def __init__(self, close: Callable[[Client], Awaitable[None]]) -> None:
@@ -34,7 +34,7 @@ class Clients(Generic[Client]):
     async def use(
         self, login: tuple[object, ...], make: Callable[[], Client]
     ) -> AsyncIterator[Client]:
-        """Lend the client of a login, which `make` opens where there is none."""
+        """Yield the client of a login, opened by `make` if there is none."""
         await self._close_unused()
         key = sha256(repr(login).encode()).digest()  # not the login: it is a secret
         if (found := self._open.get(key)) is None:
@@ -47,7 +47,7 @@ class Clients(Generic[Client]):
             found.used_at = _now()
 
     async def close(self) -> None:
-        """Close them all."""
+        """Close all clients."""
         while self._open:
             _, last = self._open.popitem()
             await self._close(last.client)

@@ -19,7 +19,7 @@ from streams.worker.sinks.tables import TableRows, groups, reference, table_rows
 from streams.worker.tools.duckdb import bound
 from streams.worker.tools.postgres.statement import statements
 
-_ALONE = "SET enable_external_access = false"  # a statement reaches no file but its own
+_ALONE = "SET enable_external_access = false"  # a statement may access no other file
 _MAKE = """
 CREATE TABLE IF NOT EXISTS noetl_fence (
   deployment TEXT, name TEXT, created_at TIMESTAMPTZ DEFAULT now(), PRIMARY KEY (deployment, name));
@@ -31,10 +31,10 @@ _LOCKED = "Could not set lock"
 
 
 class DuckdbDriver:
-    """Writes rows and a fence in one transaction: an attempt that comes again writes nothing.
+    """Writes rows and a fence in one transaction: a retried attempt writes nothing.
 
     `spec.database` (or `path`) is a file below the folder of sinks; one that the credential
-    names may be anywhere. One process at a time can have a file open, so writers take turns.
+    names may be anywhere. Only one process can have a file open, so writers take turns.
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -61,7 +61,7 @@ class DuckdbDriver:
                 raise SinkRefused(code, str(error)) from error
 
     async def close(self) -> None:
-        """Hold nothing between writes."""
+        """Do nothing: no connection stays open."""
 
     def _place(self, job: SinkJob) -> Path:
         named = job.spec.get("database") or job.spec.get("path")
@@ -93,7 +93,7 @@ def _write(place: Path, job: SinkJob) -> SinkReference:
 
 
 def _do(session: duckdb.DuckDBPyConnection, job: SinkJob, rows: TableRows | None) -> int | None:
-    """Return how many rows an update found, which nobody else can tell."""
+    """Write, and return how many rows an update matched."""
     if rows is None:
         params: dict[str, Json] = {name: text_of_json(value) for name, value in job.params.items()}
         for command in statements(job.statement or ""):

@@ -1,7 +1,7 @@
-"""Rows for a table of DuckDB in one statement: it reads them as an Arrow table.
+"""Rows for a DuckDB table, written as an Arrow table in one statement.
 
-A value is cast to the type of its column from what it is. A column may hold a number in one row
-and a text in the next, so each kind of value has an Arrow column of its own.
+A value is cast from its own type to that of its column. A column may hold a number in one row
+and text in the next, so each kind of value gets its own Arrow column.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _PLACE = "noetl_place"
 def write(
     session: duckdb.DuckDBPyConnection, rows: TableRows, mode: str, key: Sequence[str]
 ) -> int:
-    """Append, update or upsert the rows, of one key the last; return how many were written.
+    """Append, update or upsert the rows (the last of each key); return how many were written.
 
     Raises:
         BadSink: an update has nothing to set.
-        duckdb.Error: the engine refuses them.
+        duckdb.Error: the engine rejects them.
     """
     columns, keys = tuple(map(column, rows.columns)), tuple(map(column, key))
     rest = [name for name in columns if name not in keys]
@@ -76,11 +76,11 @@ def _source(rows: TableRows, columns: Sequence[str], types: Sequence[str]) -> tu
 def _array(values: list[Json]) -> pa.Array:
     try:
         return pa.array(values)
-    except (OverflowError, pa.ArrowException):  # integers beyond 64 bits: DuckDB has larger ones
+    except (OverflowError, pa.ArrowException):  # integers beyond 64 bits, which DuckDB supports
         return pa.array([None if value is None else str(value) for value in values])
 
 
 def _is_last(keys: Sequence[str]) -> str:
-    """Return the condition that holds for the last row of each key; NULL is never the same."""
+    """Return the condition for the last row of each key; NULLs are distinct."""
     of_key = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {_PLACE} DESC) = 1"
     return " OR ".join([of_key, *(f"{name} IS NULL" for name in keys)])

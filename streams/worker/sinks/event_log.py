@@ -1,4 +1,4 @@
-"""The storage that writes nothing more: what is in the log anyway."""
+"""Sink that refers to the step's event, or records `data` in it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MOST_BYTES = 16 * 1024
 
 
 class EventLogDriver:
-    """Names the step's own event; what the author wants recorded beside goes into it."""
+    """Returns a reference to the step's event; `data` of the sink is recorded in that event."""
 
     def __init__(self, around: SinkEnvironment) -> None:
         pass
 
     async def write(self, job: SinkJob) -> SinkReference:
-        """Return a reference to the event, with `data` in it where the author gave any."""
+        """Return a reference to the event, with the sink's `data` if given."""
         call = job.call
         made: SinkReference = {
             "store": "event_log",
@@ -29,10 +29,10 @@ class EventLogDriver:
         size = len(orjson.dumps(job.data, default=str))
         if size > MOST_BYTES:
             raise BadConfig(
-                f"`data` has {size} bytes and an event takes {MOST_BYTES} of a sink; "
-                "leave `data` out (the result is in the log anyway), or choose a storage"
+                f"`data` has {size} bytes, more than the {MOST_BYTES} of a sink in an event; "
+                "omit `data` (the result is in the log anyway), or use another storage"
             )
         return {**made, "data": job.data}
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: nothing is open."""

@@ -1,4 +1,4 @@
-"""Files below one folder of the deployment's own."""
+"""Files below the deployment's sink folder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from streams.worker.sinks.sink_folder import below
 
 
 class FileDriver:
-    """Writes a file whole and puts it in its place at once; `append` adds lines to it.
+    """Replaces a file atomically; `append` adds lines to it.
 
-    What a killed attempt left beside the file is removed by the attempt that follows it, and a
-    line that it left unfinished is ended, so that the next one is whole.
+    The next attempt removes the temporary file of a killed one, and ends an unfinished line.
 
-    `spec.path` is below the folder of the setting `sinks.folder`; without one the file is
-    named after the execution, the step and the write.
+    `spec.path` is relative to the setting `sinks.folder`; by default the file is named after
+    the execution, the step and the write.
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -30,7 +29,7 @@ class FileDriver:
         self._appending = asyncio.Lock()
 
     async def write(self, job: SinkJob) -> SinkReference:
-        """Write the value as a file, a list with `chunk_size` as several."""
+        """Write the value to a file, a list with `chunk_size` to several."""
         name = str(job.spec.get("path") or f"{job.name}.{job.format}")
         place = below(self._folder, name)
         try:
@@ -45,7 +44,7 @@ class FileDriver:
         return {"store": "file", "key": name, "range": span(made)}
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: nothing is open."""
 
 
 def _replace(
@@ -54,27 +53,27 @@ def _replace(
     for number, data in made:
         place = below(folder, numbered(name, number))
         place.parent.mkdir(parents=True, exist_ok=True)
-        aside = _aside(place, job, job.call.attempt)
+        temporary = _temporary(place, job, job.call.attempt)
         for earlier in range(1, job.call.attempt):
-            _aside(place, job, earlier).unlink(missing_ok=True)
+            _temporary(place, job, earlier).unlink(missing_ok=True)
         try:
-            with aside.open("wb") as file:
+            with temporary.open("wb") as file:
                 file.write(encoded(data, job.format))
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(place)
+            temporary.replace(place)
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     if (first := surplus(job, made)) is not None:
         end = first
         while below(folder, numbered(name, end)).exists():
             end += 1
-        for number in reversed(range(first, end)):  # so that a kill leaves no gap to stop at
+        for number in reversed(range(first, end)):  # in reverse: the search for them stops at a gap
             below(folder, numbered(name, number)).unlink(missing_ok=True)
 
 
-def _aside(place: Path, job: SinkJob, attempt: int) -> Path:
-    """Return where an attempt writes the file before it is whole."""
+def _temporary(place: Path, job: SinkJob, attempt: int) -> Path:
+    """Return the temporary file of an attempt."""
     name = sha256(job.name.encode()).hexdigest()[:16]
     return place.with_name(f".{place.name}.{name}.{attempt}")
 

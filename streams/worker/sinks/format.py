@@ -1,4 +1,4 @@
-"""Values as files: JSON, CSV, Parquet; and lists in parts."""
+"""File formats: JSON, CSV, Parquet; and lists split into parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def encoded(data: Json, format: str) -> bytes:
     """Return the value in this format.
 
     Raises:
-        BadConfig: it cannot be written so.
+        BadConfig: the format cannot represent it.
     """
     if format == "csv":
         return _csv(rows_in(data, format))
@@ -37,10 +37,10 @@ def encoded(data: Json, format: str) -> bytes:
 
 
 def lines(data: Json, format: str, file: BinaryIO) -> bytes:
-    """Return the value as lines to add to a file, one for each row.
+    """Return the value as lines to append to a file, one for each row.
 
     Raises:
-        BadConfig: nothing can be added to a file of this format, or not these columns.
+        BadConfig: the format cannot be appended to, or the columns differ.
     """
     if format == "csv":
         file.seek(0)
@@ -49,7 +49,7 @@ def lines(data: Json, format: str, file: BinaryIO) -> bytes:
     if format == "json":
         each = data if isinstance(data, list) else [data]
         return b"".join(orjson.dumps(one, default=str) + b"\n" for one in each)
-    raise BadConfig(f"nothing can be appended to a {format} file; use mode overwrite")
+    raise BadConfig(f"a {format} file cannot be appended to; use mode overwrite")
 
 
 def rows_in(data: Json, what: str) -> list[Mapping[str, Json]]:
@@ -66,26 +66,26 @@ def rows_in(data: Json, what: str) -> list[Mapping[str, Json]]:
 
 
 def columns_of(rows: Sequence[Mapping[str, Json]]) -> list[str]:
-    """Return the columns of all rows, in the order they are first seen."""
+    """Return the columns of all rows, in order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def parts(job: SinkJob) -> list[tuple[int | None, Json]]:
-    """Return what is written at once: a list in chunks, each with its number, else all of it."""
+    """Return the numbered chunks of a list, or the whole value without a number."""
     if job.chunk_size is None or not isinstance(job.data, list):
         return [(None, job.data)]
     return list(enumerate(_chunks(job.data, job.chunk_size))) or [(0, [])]
 
 
 def surplus(job: SinkJob, made: Sequence[tuple[int | None, Json]]) -> int | None:
-    """Return the number of the first part that a longer list may have left; None: there is none."""
+    """Return the number of the first part that may be left of a longer list, if any."""
     if job.chunk_size is None or job.mode == "append":
         return None
     return sum(number is not None for number, _ in made)
 
 
 def span(made: Sequence[tuple[int | None, Json]]) -> str:
-    """Say in how many parts a value was written; nothing, if under its own name."""
+    """Return the range of parts of a value; empty if it was written whole."""
     return "" if made[0][0] is None else f"parts:{len(made)}"
 
 
@@ -103,7 +103,7 @@ def _chunks(items: list[Json], size: int) -> Iterator[list[Json]]:
 
 
 def _csv(rows: Sequence[Mapping[str, Json]], *, head: Sequence[str] = ()) -> bytes:
-    """Return the rows in the columns of a file that has them already, else in their own."""
+    """Return the rows as CSV, in the columns of `head` if given."""
     columns, text = list(head) or columns_of(rows), io.StringIO(newline="")
     if strange := [name for name in columns_of(rows) if name not in columns]:
         raise BadConfig(f"the file has no column {strange[0]!r}; it has {', '.join(columns)}")

@@ -1,4 +1,4 @@
-"""Cypher statements in an embedded graph, one file below the folder of sinks."""
+"""Cypher statements in an embedded graph, a file below the sink folder."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FILES = re.compile(
     re.IGNORECASE,
 )
 _SPACES = str.maketrans("\u180e\ufeff", "  ")
-"""Spaces of the engine's that are none of Python's."""
+"""Characters that are spaces for the engine but not for Python."""
 
 
 class LadybugDriver:
-    """Runs the statement in the graph of `spec.path`; its node tables must be there.
+    """Runs the statement in the graph of `spec.path`; its node tables must exist.
 
-    One process at a time can have a graph open, so writers take turns. A statement reaches no
-    other file: those that read or write files are refused.
+    Only one process can have a graph open, so writers take turns. Statements that read or write
+    other files are refused.
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -46,11 +46,11 @@ class LadybugDriver:
             raise BadConfig("a graph sink with ladybug needs a file: spec: {path: …}")
         place = below(self._folder, str(named)) if named is not None else Path(str(known))
         if (word := _reaching(job.statement or "")) is not None:
-            raise BadConfig(f"{word} is refused: a statement for ladybug reaches no other file")
+            raise BadConfig(f"{word} is refused: a ladybug statement may not access other files")
         async with self._turns[place]:
             try:
                 await asyncio.to_thread(_run, place, job)
-            except RuntimeError as error:  # the engine has no other
+            except RuntimeError as error:  # the engine raises no other
                 if _LOCKED in str(error):
                     raise TargetUnavailable(f"{place.name}: another process has it open") from error
                 raise SinkRefused(_code(str(error)), str(error)) from error
@@ -60,11 +60,11 @@ class LadybugDriver:
         return {"store": "graph", "key": "statement", "range": ""}
 
     async def close(self) -> None:
-        """Hold nothing between writes."""
+        """Do nothing: no connection stays open."""
 
 
 def _reaching(statement: str) -> str | None:
-    """Return the word by which a statement would reach other files or fetch code."""
+    """Return the keyword by which a statement would access other files or fetch code."""
     found = _FILES.search(_QUOTED.sub(" ", statement).translate(_SPACES))
     return None if found is None else " ".join(str(found[1] or found[2]).upper().split())
 

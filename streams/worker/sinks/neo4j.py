@@ -1,4 +1,4 @@
-"""Cypher statements in Neo4j, or what speaks its protocol."""
+"""Cypher statements in Neo4j, or any server of its protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, S
 class Neo4jDriver:
     """Runs the statement in one transaction; values are parameters like `$name`.
 
-    There is no fence: a statement that can be repeated (MERGE) leaves the same.
+    There is no fence: use idempotent statements (MERGE).
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -37,7 +37,7 @@ class Neo4jDriver:
                     database_=job.setting("database"),
                 )
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
-            raise TargetUnavailable(f"the graph: {error}; it is asked again") from error
+            raise TargetUnavailable(f"the graph: {error}; retrying") from error
         except Neo4jError as error:
             code = (error.code or "refused").rsplit(".", 1)[-1].lower()
             raise SinkRefused(code, str(error)) from error
@@ -71,5 +71,5 @@ def _opened(url: str, user: str, password: str) -> AsyncDriver:
     except ConfigurationError as error:
         raise BadConfig(f"the address of the graph cannot be used: {error}") from error
     except ValueError:
-        # Without the parser's words: they could show a piece of a password.
+        # The parser's message could show a part of a password.
         raise BadConfig("the address of the graph cannot be used; it is bolt://host:port") from None

@@ -1,4 +1,4 @@
-"""Objects in S3, or what speaks it, and in Google Cloud Storage."""
+"""Objects in S3-compatible stores and in Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streams.worker.sinks.clients import Clients
 from streams.worker.sinks.format import MEDIA_TYPES, encoded, numbered, parts, span, surplus
 from streams.worker.sinks.port import SinkEnvironment, SinkJob, SinkReference, SinkRefused
 
-if TYPE_CHECKING:  # obstore has these for type checkers only
+if TYPE_CHECKING:  # obstore defines these for type checkers only
     from obstore.store import ClientConfig, RetryConfig
 
 _Store: TypeAlias = S3Store | GCSStore
@@ -33,10 +33,10 @@ _PATIENCE: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=1
 
 
 class _Objects:
-    """Puts each value as an object under a name that every attempt has.
+    """Puts each value as an object whose name is the same in every attempt.
 
     `spec.key` (or `path`) is the object's name; with mode append it is a prefix, and every
-    write has an object of its own below it.
+    write adds an object below it.
     """
 
     scheme = ""
@@ -46,7 +46,7 @@ class _Objects:
         self._stores = Clients[_Store](_release)
 
     async def write(self, job: SinkJob) -> SinkReference:
-        """Put the value, a list with `chunk_size` as several objects."""
+        """Put the value; a list with `chunk_size` becomes several objects."""
         bucket, key = _bucket(job), _key(job)
         made, config = parts(job), self._config(job)
         login = (bucket, *sorted(config.items()))
@@ -66,12 +66,12 @@ class _Objects:
                 if (first := surplus(job, made)) is not None:
                     await _remove(store, key, first)
         except FileNotFoundError as error:
-            why = f"there is no bucket {bucket!r}; make it, or name another in `spec`"
+            why = f"bucket {bucket!r} does not exist; create it, or name another in `spec`"
             raise SinkRefused("notfound", why) from error
         except _REFUSED as error:
             raise SinkRefused(_code(error), f"{bucket}/{key}: {_first_line(error)}") from error
         except BaseError as error:
-            raise TargetUnavailable(f"{bucket}: {_first_line(error)}; it is asked again") from error
+            raise TargetUnavailable(f"{bucket}: {_first_line(error)}; retrying") from error
         return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": span(made)}
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class _Objects:
             raise BadConfig(f"{bucket}: {_first_line(error)}") from error
 
     def _config(self, job: SinkJob) -> dict[str, str]:
-        """Return what the store is made of, the login included."""
+        """Return the store's configuration, including the login."""
         raise NotImplementedError
 
 
@@ -112,8 +112,8 @@ class S3Driver(_Objects):
 class GcsDriver(_Objects):
     """Google Cloud Storage, with the `service_account_key` (JSON) of the credential.
 
-    Without one the machine's own identity is asked for; `none` asks for nothing at all, as
-    servers that stand in for Google's want it.
+    Without one the machine's identity is used; `none` sends no credentials, as emulators
+    require.
     """
 
     scheme, _kind = "gs", GCSStore
@@ -133,11 +133,11 @@ class GcsDriver(_Objects):
 
 
 async def _release(_store: _Store) -> None:
-    """Do nothing: a store ends with its last reference."""
+    """Do nothing: a store is closed with its last reference."""
 
 
 async def _remove(store: _Store, key: str, first: int) -> None:
-    """Remove the parts from `first` on that a longer list left, the last one first."""
+    """Remove the parts from `first` on that a longer list left behind, in reverse."""
     end = first
     while await _is_there(store, numbered(key, end)):
         end += 1
@@ -148,7 +148,7 @@ async def _remove(store: _Store, key: str, first: int) -> None:
 async def _is_there(store: _Store, key: str) -> bool:
     try:
         await obstore.head_async(store, key)
-    except (FileNotFoundError, PermissionDeniedError):  # who may only write may not look, either
+    except (FileNotFoundError, PermissionDeniedError):  # write-only access
         return False
     return True
 

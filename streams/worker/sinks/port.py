@@ -1,4 +1,4 @@
-"""What a sink asks of a driver: persist one value, and say where it is."""
+"""Port of sink drivers: persist one value, and return a reference to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from streams.events.model import Json
 from streams.worker.port import Call, Credentials
 
 SinkReference = dict[str, Json]
-"""{store, key, range}: enough to find again what was written."""
+"""{store, key, range}: locates what was written."""
 
 
 class SinkRefused(Refused):
-    """The storage refuses what a sink writes; `code` says what kind of refusal it is."""
+    """The storage rejects a write; `code` is the kind of error."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(why)
@@ -25,7 +25,7 @@ class SinkRefused(Refused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkJob:
-    """One write. `secret` holds the fields of the credential that the sink names."""
+    """One write. `secret` holds the fields of the sink's credential."""
 
     storage: str
     mode: str
@@ -33,7 +33,7 @@ class SinkJob:
     deployment: str = ""
     data: Json = None
     is_given: bool = True
-    """Whether the author said what to persist; else it is the result as it was."""
+    """Whether the sink has `data`; otherwise the result is persisted."""
     table: str | None = None
     key: tuple[str, ...] = ()
     statement: str | None = None
@@ -46,13 +46,13 @@ class SinkJob:
 
     @property
     def name(self) -> str:
-        """A name that every attempt at this write has, and no other write."""
+        """A unique name of this write, the same in every attempt."""
         call = self.call
         place = f"-{call.partition}" if call.partition else ""
         return f"{call.execution_id}/{call.step}/{call.task}-{call.entity_id}{place}"
 
     def setting(self, *names: str) -> str | None:
-        """Return what `spec` or the credential says under one of these names."""
+        """Return the first of these fields in `spec` or the credential."""
         for holder in (self.spec, self.secret):
             for name in names:
                 if holder.get(name) not in (None, ""):
@@ -64,25 +64,25 @@ class Driver(Protocol):
     """Writes to one kind of storage."""
 
     async def write(self, job: SinkJob) -> SinkReference:
-        """Persist what the job holds, and return once it is durable.
+        """Persist the job's value, and return once it is durable.
 
         Raises:
-            BadConfig: the job lacks something, or it has not the form this storage needs.
-            SinkRefused: the storage refuses it.
-            TargetUnavailable: the storage cannot be reached; writing again is safe.
+            BadConfig: the job is incomplete or not valid for this storage.
+            SinkRefused: the storage rejects it.
+            TargetUnavailable: the storage cannot be reached; retrying is safe.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Release connections."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkEnvironment:
-    """What a driver may need of the deployment around it."""
+    """Deployment settings and services that drivers use."""
 
     credentials: Credentials
     deployment: str
     folder: Path | None
-    """The folder that files are written below; None: there is none here."""
+    """The folder for files; None: files are not allowed."""

@@ -1,4 +1,4 @@
-"""Keys and values in Redis, or what speaks its protocol."""
+"""Keys and values in Redis, or any server of its protocol."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Pair = tuple[str, bytes, int | None]
 
 
 class RedisDriver:
-    """Sets `key` to `value`, for `ttl` seconds where that is given; `data` may be a list of them.
+    """Sets `key` to `value`, with `ttl` in seconds if given; `data` may be a list of them.
 
-    A text is kept as it is, anything else as JSON. With mode update only keys that are there
-    are set; with append the value is added to the list at the key.
+    Text is stored as is, anything else as JSON. Mode update sets existing keys only; append
+    adds the value to the list at the key.
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -48,7 +48,7 @@ class RedisDriver:
         except (AuthenticationError, AuthorizationError) as error:
             raise SinkRefused("auth", str(error)) from error
         except (ConnectionError, TimeoutError, OSError) as error:
-            raise TargetUnavailable(f"the kv store: {error}; it is asked again") from error
+            raise TargetUnavailable(f"the kv store: {error}; retrying") from error
         except RedisError as error:
             raise SinkRefused("refused", str(error)) from error
         keys = [key for key, _, _ in pairs]
@@ -61,10 +61,10 @@ class RedisDriver:
 
 
 async def _send_all(client: redis.Redis, job: SinkJob, pairs: Sequence[Pair]) -> None:
-    """Send the chunks, as many at the same time as the job wants, those with one key in order.
+    """Send the chunks with the job's concurrency; those that share a key stay in order.
 
-    When one fails the rest are ended and waited for: what still went on would write after the
-    attempt that comes next.
+    When one fails the rest are cancelled and awaited, so that none writes after the next
+    attempt.
     """
     at_once, size = asyncio.Semaphore(job.concurrency), job.chunk_size or CHUNK
 
@@ -92,7 +92,7 @@ async def _send_all(client: redis.Redis, job: SinkJob, pairs: Sequence[Pair]) ->
 
 def _opened(url: str) -> redis.Redis:
     try:
-        # One that waits its turn: writes may be more than there are connections.
+        # A blocking pool: there may be more writes than connections.
         pool = redis.BlockingConnectionPool.from_url(
             url,
             socket_connect_timeout=5,
@@ -101,7 +101,7 @@ def _opened(url: str) -> redis.Redis:
             timeout=30,
         )
     except ValueError:
-        # Without the parser's words: they would show a piece of the secret.
+        # The parser's message would show a part of the secret.
         how = "write redis://user:password@host:6379/0, each part percent-encoded"
         raise BadConfig(f"the address of the kv store cannot be read; {how}") from None
     return redis.Redis.from_pool(pool)
@@ -121,7 +121,7 @@ def _url(secret: Mapping[str, str]) -> str:
 
 def _pair(row: Mapping[str, Json], job: SinkJob) -> Pair:
     if not {"key", "value"} <= row.keys():
-        raise BadConfig(f"a kv sink takes `key` and `value`: there is {', '.join(row)}")
+        raise BadConfig(f"a kv sink takes `key` and `value`, not {', '.join(row)}")
     if unknown := row.keys() - {"key", "value", "ttl"}:
         raise BadConfig(f"a kv sink takes `key`, `value` and `ttl`, not {min(unknown)!r}")
     namespace = str(job.spec.get("namespace") or "")

@@ -1,4 +1,4 @@
-"""Tables in Snowflake, by its own client."""
+"""Snowflake tables."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _PLACE = ("database", "schema")
 
 
 class SnowflakeDriver:
-    """Writes in one transaction. It has no fence: with mode append an attempt that comes again
-    adds its rows again; the other modes leave the same.
+    """Writes in one transaction, without a fence: with mode append a retried attempt adds its
+    rows again; the other modes are idempotent.
     """
 
     def __init__(self, around: SinkEnvironment) -> None:
@@ -50,7 +50,7 @@ class SnowflakeDriver:
         except ProgrammingError as error:
             raise SinkRefused("sql", str(error)) from error
         except (OperationalError, InterfaceError) as error:
-            raise TargetUnavailable(f"snowflake: {error}; it is asked again") from error
+            raise TargetUnavailable(f"snowflake: {error}; retrying") from error
         except DatabaseError as error:
             raise SinkRefused("refused", str(error)) from error
         except Error as error:
@@ -58,7 +58,7 @@ class SnowflakeDriver:
         return reference(job, rows)
 
     async def close(self) -> None:
-        """Hold nothing between writes."""
+        """Do nothing: no connection stays open."""
 
 
 def _write(job: SinkJob, rows: TableRows | None) -> None:
@@ -84,7 +84,7 @@ def _do(cursor: SnowflakeCursor, job: SinkJob, rows: TableRows | None) -> None:
             if absent := [name for name in names if name not in job.params]:
                 raise BadConfig(f"no value for the placeholder :{absent[0]} in 'params'")
             bound = {name: text_of_json(job.params[name]) for name in names}
-            if bound:  # then the client reads a % of the author's as a placeholder
+            if bound:  # the client then reads a % as a placeholder
                 command = replace(command, parts=tuple(map(_doubled, command.parts)))  # noqa: PLW2901
             cursor.execute(command.sql([f"%({name})s" for name in names]), bound or None)
         return
@@ -108,7 +108,7 @@ def _sql(job: SinkJob, rows: TableRows) -> str:
 
 
 def _quote(name: str) -> str:
-    """Return a column's name, for a statement with values; a plain one is folded to upper case."""
+    """Return a column's name for a statement with parameters; plain names become upper case."""
     if QUOTED.fullmatch(name):
         return _doubled(name)
     folded = name.upper() if name.isidentifier() else name

@@ -1,4 +1,4 @@
-"""Rows for the table engines: what is written, by which statement."""
+"""Rows and MERGE statements for the table engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Scalar = bool | int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of a job, and all columns that they have."""
+    """The rows of a job, and the union of their columns."""
 
     table: str
     columns: tuple[str, ...]
@@ -31,7 +31,7 @@ def table_rows(job: SinkJob) -> TableRows:
     """Return the rows of a declarative job.
 
     Raises:
-        BadConfig: there is no table, or a row is no mapping.
+        BadConfig: there is no table, or a row is not a mapping.
     """
     if job.table is None:
         raise BadConfig(f"a {job.storage} sink needs a table")
@@ -43,10 +43,10 @@ def table_rows(job: SinkJob) -> TableRows:
 
 
 def groups(job: SinkJob, rows: TableRows) -> list[TableRows]:
-    """Return the rows as those that one statement can write: of the same columns, if it sets them.
+    """Return the rows in groups that one statement can write: an update needs equal columns.
 
     Raises:
-        BadConfig: a row has no value for its key.
+        BadConfig: a row has no value for the key.
     """
     if job.mode not in ("update", "upsert") or not rows.rows:
         return [rows] if rows.rows else []
@@ -58,7 +58,7 @@ def groups(job: SinkJob, rows: TableRows) -> list[TableRows]:
 
 
 def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
-    """Return the last row of each key, for engines that want one; NULL is never the same."""
+    """Return the last row of each key; NULLs are distinct."""
     last: dict[int | tuple[str | None, ...], Row] = {}
     for place, row in enumerate(rows):
         values = tuple(None if row[name] is None else str(row[name]) for name in key)
@@ -67,7 +67,7 @@ def last_of_key(rows: Sequence[Row], key: Sequence[str]) -> list[Row]:
 
 
 def reference(job: SinkJob, rows: TableRows | None, count: int | None = None) -> SinkReference:
-    """Return where the rows are; `count` tells how many there were, where only the storage can."""
+    """Return the reference to the rows; `count` overrides their number if the storage counted."""
     if rows is None:
         return {"store": job.storage, "key": "statement", "range": ""}
     span = range_of(rows.rows, job.key) if count is None else f"rows:{count}"
@@ -75,7 +75,7 @@ def reference(job: SinkJob, rows: TableRows | None, count: int | None = None) ->
 
 
 def text_of_json(value: Json) -> Scalar:
-    """Return objects and lists as JSON text, everything else as it is."""
+    """Return objects and lists as JSON text, other values unchanged."""
     if isinstance(value, (dict, list)):
         return orjson.dumps(value, default=str).decode()
     return value

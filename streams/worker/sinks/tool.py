@@ -1,4 +1,4 @@
-"""The tool that runs `sink:` blocks: finds the credential and the driver, and writes."""
+"""The tool of `sink:` blocks: resolves credential and driver, and writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SinkTool:
         storage = str(config.get("storage"))
         try:
             job = await self._job(storage, config, call)
-            driver = self._driver(storage, _named(job, str(config.get("driver") or "")))
+            driver = self._driver(storage, _driver_name(job, str(config.get("driver") or "")))
             async with asyncio.timeout(seconds(job.spec, call, None)):
                 reference = await driver.write(job)
         except (BadConfig, UnknownCredential) as error:
@@ -53,7 +53,7 @@ class SinkTool:
         except SinkRefused as error:
             return failed(f"{storage}.{error.code}", str(error))
         except TimeoutError:
-            return failed(f"{storage}.timeout", "the storage did not answer in time")
+            return failed(f"{storage}.timeout", "the storage timed out")
         except OSError as error:
             return failed(f"{storage}.os", str(error))
         except (ValueError, TypeError, ArithmeticError, NotImplementedError) as error:
@@ -69,7 +69,7 @@ class SinkTool:
     def _driver(self, storage: str, driver: str) -> Driver:
         name = f"{storage}.{driver}" if driver and driver != storage else storage
         if (found := self._drivers.get(name)) is None:
-            found = self._drivers[name] = _made(storage, driver, name)(self._around)
+            found = self._drivers[name] = _factory(storage, driver, name)(self._around)
         return found
 
     async def _job(self, storage: str, config: Config, call: Call) -> SinkJob:
@@ -97,18 +97,18 @@ class SinkTool:
         )
 
 
-def _named(job: SinkJob, usual: str) -> str:
-    """Return the driver's name: as the block says, else as the credential does."""
+def _driver_name(job: SinkJob, usual: str) -> str:
+    """Return the driver's name, from the block or else from the credential."""
     if "driver" in job.spec or "driver" not in STORAGES[job.storage].spec:
         return usual
     return job.secret.get("driver") or usual
 
 
-def _made(storage: str, driver: str, name: str) -> Make:
-    """Return what makes a driver.
+def _factory(storage: str, driver: str, name: str) -> Make:
+    """Return the driver's factory.
 
     Raises:
-        BadConfig: it, or the package it needs, is not installed here.
+        BadConfig: the driver, or a package it needs, is not installed.
     """
     for entry in entry_points(group=DRIVERS):
         if entry.name == f"{storage}.{driver}":
@@ -117,7 +117,7 @@ def _made(storage: str, driver: str, name: str) -> Make:
     if (why := missing(storage, driver)) is not None:
         raise BadConfig(why)
     if name not in _OURS:
-        raise BadConfig(f"there is no storage {name!r}; there are {', '.join(_OURS)}")
+        raise BadConfig(f"unknown storage {name!r}; known are {', '.join(_OURS)}")
     module, _, kind = _OURS[name].partition(":")
     driver_class: Make = getattr(import_module(f"streams.worker.sinks.{module}"), kind)
     return driver_class

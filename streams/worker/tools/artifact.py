@@ -1,4 +1,4 @@
-"""The tool that puts a value into the payload store, and gets one by its name or reference."""
+"""The tool that puts, gets and lists payloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult, Results
 from streams.results.reading import MANIFEST, RowCheck, TooManyRows
 from streams.worker.attempt.reading import handed
-from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue, UnknownCredential
+from streams.worker.errors import VALUE_BYTES, BadConfig, UnknownCredential, ValueTooLarge
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.artifact_config import (
     codec_of,
@@ -40,7 +40,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (UnknownCredential, "artifact.config"),
     (BadLocator, "artifact.config"),
     (SourceUnavailable, "artifact.source"),
-    (TooLargeAValue, "artifact.too_large"),
+    (ValueTooLarge, "artifact.too_large"),
     (TooManyRows, "artifact.too_large"),
     (NoSuchResult, "artifact.missing"),
     (PayloadMissing, "artifact.missing"),
@@ -52,13 +52,13 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
 
 
 class ArtifactTool:
-    """`get` wants a `ref`, `put` stores bytes, `list` names an execution's stored results.
+    """`get` reads a `ref`, `put` stores bytes, `list` returns an execution's stored results.
 
-    What is put is `data`, or comes from a `url` or a `file` below the folder of sinks without
-    ever being in memory as a whole. A `ref` is the name of a result (`_ref`), a result
-    reference, what a put answered, or the `key` in it, of the same execution; one of another
-    tenant or organization is refused. With `range` some of its bytes are got. Bytes that are no
-    text come as base64, and `meta.encoding` says so. Keys may be given below `args`, too.
+    `put` stores `data`, or streams a `url` or a `file` below the sink folder. A `ref` is the
+    name of a result (`_ref`), a result reference, the answer of a put, or the `key` in it, of
+    the same execution; one of another tenant or organization is refused. `range` selects some
+    of its bytes. Bytes that are not text are base64, and `meta.encoding` says so. Fields may
+    also be given in `args`.
     """
 
     def __init__(
@@ -98,24 +98,24 @@ class ArtifactTool:
             return failed(kind, str(error))
 
     async def close(self) -> None:
-        """Close the client, and leave the store open: it is not this tool's own."""
+        """Close the client, but not the store, which is shared."""
         if self._downloads is not None:
             await self._downloads.close()
 
     @property
     def _results(self) -> Results:
         if self._known is None:
-            raise BadConfig("names of results cannot be looked up here: there is no log")
+            raise BadConfig("results cannot be looked up by name: there is no log")
         return self._known
 
     async def _put(self, given: Mapping[str, Json], scope: Scope, call: Call) -> Outcome:
         named = [name for name in SOURCES if name in given]
         if len(named) != 1:
-            raise BadConfig(f"'put' wants one of {', '.join(map(repr, SOURCES))}, not {named}")
+            raise BadConfig(f"'put' needs one of {', '.join(map(repr, SOURCES))}, not {named}")
         kind, codec = content_type_of(given), codec_of(given)
         if named == ["url"]:
             if self._downloads is None:
-                raise BadConfig("'url' cannot be asked for here")
+                raise BadConfig("'url' is not supported here")
             config = {name: given[name] for name in _REQUEST if name in given}
             async with self._downloads.open(config, call) as source:
                 ref = await self._store(scope, source, kind, codec)
@@ -127,7 +127,7 @@ class ArtifactTool:
             ref = await self._payloads.put(
                 scope, encoded(value, kind), media_type=kind, compression=codec
             )
-        # As a sink's answer, it says where the data is.
+        # As a sink's answer, it locates the data.
         data: dict[str, Json] = {"store": "object", "key": ref.uri, "ref": reference_json(ref)}
         return Outcome(status="success", data=data, stored=ref)
 
@@ -143,7 +143,7 @@ class ArtifactTool:
         meta: dict[str, Json] = {"media_type": ref.media_type, "byte_length": ref.byte_length}
         if asked is not None:
             if ref.media_type == MANIFEST:
-                raise BadConfig("'range' counts bytes, and a loop has rows; get it without")
+                raise BadConfig("'range' counts bytes, and a loop has rows; omit it")
             first, last = parse_range(asked, ref.byte_length)
             part = await read_range(self._payloads, ref, first, last, self._value_bytes)
             value, notes = text_of(part, ref.media_type)
@@ -153,7 +153,7 @@ class ArtifactTool:
             data = await handed(self._payloads, ref, self._value_bytes, check=check)
             return Outcome(status="success", data=data, meta=meta)
         if ref.byte_length > self._value_bytes:
-            raise TooLargeAValue(ref.uri, ref.byte_length, self._value_bytes)
+            raise ValueTooLarge(ref.uri, ref.byte_length, self._value_bytes)
         value, notes = text_of(await self._payloads.get(ref), ref.media_type)
         return Outcome(status="success", data=value, meta={**meta, **notes})
 

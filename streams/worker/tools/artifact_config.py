@@ -1,4 +1,4 @@
-"""Reads the configuration of `artifact`: content types, codecs, data, references."""
+"""Configuration of `artifact`: content types, codecs, data, references."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(;[ -~]{1,50})?", re.ASC
 
 
 def content_type_of(given: Mapping[str, Json]) -> str | None:
-    """Return the content type that the author gives, if any.
+    """Return the given content type, if any.
 
     Raises:
-        BadConfig: it is none.
+        BadConfig: it is not valid.
     """
     kind = given.get("content_type")
     if kind is None or (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
@@ -35,27 +35,27 @@ def content_type_of(given: Mapping[str, Json]) -> str | None:
 
 
 def plain_type(kind: str) -> str:
-    """Return what a server says about its answer, where that can stand in a reference."""
+    """Return a server's content type if a reference can carry it."""
     return kind if _MEDIA_TYPE.fullmatch(kind) else OCTETS
 
 
 def codec_of(given: Mapping[str, Json]) -> Compression | None:
-    """Return how the author wants it packed, if that is said.
+    """Return the given compression, if any.
 
     Raises:
-        BadConfig: no such way is known.
+        BadConfig: it is unknown.
     """
     codec = given.get("compression")
     if codec is not None and codec not in CODECS:
-        raise BadConfig(f"'compression' is {codec!r}, none of {', '.join(CODECS)}")
+        raise BadConfig(f"'compression' is {codec!r}, not one of {', '.join(CODECS)}")
     return cast("Compression | None", codec)
 
 
 def encoded(value: Json, media_type: str) -> bytes:
-    """Return what is put, as its media type will be read: text as it is, anything else as JSON.
+    """Return `value` encoded for its media type: text as is, anything else as JSON.
 
     Raises:
-        BadConfig: it is neither, or not what the media type says.
+        BadConfig: it is neither, or does not match the media type.
     """
     if media_type == ARROW:
         raise BadConfig("'data' is not an Arrow stream; put one from a 'url' or a 'file'")
@@ -65,7 +65,7 @@ def encoded(value: Json, media_type: str) -> bytes:
         text = _checked_json(value, media_type)
     else:
         text = value
-    # JSON is read as UTF-8, whatever its parameters say.
+    # JSON is always read as UTF-8.
     charset = "utf-8" if is_json(media_type) else kind_of(media_type)[1]
     try:
         return text.encode(charset)
@@ -84,17 +84,17 @@ def _json_text(value: Json) -> str:
 
 
 def _checked_json(text: str, media_type: str) -> str:
-    """Return text that is put as JSON, which nobody could get if it were none."""
+    """Return text that is put as JSON; it must be valid to be read back."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
         why = f"'data' is text that is not JSON, and 'content_type' is {media_type}: {error}"
-        raise BadConfig(f"{why}; write it with `| tojson`, or leave 'content_type' out") from error
+        raise BadConfig(f"{why}; write it with `| tojson`, or omit 'content_type'") from error
     return text
 
 
 def execution_id_of(value: Json) -> int:
-    """Return an execution's number, which the log keeps in 64 bits.
+    """Return an execution id, which must fit into 64 bits.
 
     Raises:
         BadConfig: it is none.
@@ -102,20 +102,19 @@ def execution_id_of(value: Json) -> int:
     text = str(value)
     if _DIGITS.fullmatch(text) and (number := int(text)) < 2**63:
         return number
-    raise BadConfig(f"'execution_id' is {text[:80]!r}, not the number of an execution")
+    raise BadConfig(f"'execution_id' is {text[:80]!r}, not an execution id")
 
 
 def with_args(config: Config) -> dict[str, Json]:
-    """Return a task's keys, with those below `args`."""
+    """Return a task's fields merged with those of `args`."""
     inner = config.get("args")
     return {**(inner if isinstance(inner, dict) else {}), **config}
 
 
 def find_reference(ref: Json) -> Json:
-    """Return the name, or the payload's reference, in whatever tells of a result.
+    """Return the name or payload reference within `ref`.
 
-    That is a name, either kind of reference, what a put answered, or all that templates see of
-    a task.
+    That is a name, either kind of reference, the answer of a put, or a task's whole view.
     """
     if not isinstance(ref, dict):
         return ref
@@ -128,16 +127,16 @@ def find_reference(ref: Json) -> Json:
 
 
 def reference_of(fields: Mapping[str, Json], scope: Scope) -> PayloadRef:
-    """Return the payload that a put answered with, which must be the scope's own.
+    """Return the payload reference of a put's answer, which must belong to the scope.
 
     Raises:
-        BadConfig, BadLocator: it names none.
-        PayloadForeign: it is somebody else's.
+        BadConfig, BadLocator: it is not valid.
+        PayloadForeign: it belongs to another tenant or organization.
     """
     names = ("uri", "sha256", "media_type", "byte_length")
     if missing := [name for name in names if name not in fields]:
         raise BadConfig(
-            f"'ref' has no {missing[0]!r}; give the whole reference that a put answered"
+            f"'ref' has no {missing[0]!r}; give the whole reference that a put returned"
         )
     uri, digest, media_type, size = (fields[name] for name in names)
     refused = "'ref' is not a reference: three texts and a number of bytes; give it whole"

@@ -1,4 +1,4 @@
-"""A part of a payload that need not be in memory as a whole."""
+"""Byte ranges of payloads, read without the whole payload in memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 
 from streams.events.model import Json, PayloadRef
 from streams.payload.port import PayloadStore
-from streams.worker.errors import BadConfig, TooLargeAValue
+from streams.worker.errors import BadConfig, ValueTooLarge
 
 _RANGE = re.compile(r"([0-9]{0,18})-([0-9]{0,18})")
 
 
 def parse_range(asked: Json, size: int) -> tuple[int, int]:
-    """Return where a range such as `0-99`, `100-` or `-7` begins and ends; both ends are in it.
+    """Return the first and last byte of a range such as `0-99`, `100-` or `-7`, inclusive.
 
     Raises:
-        BadConfig: it is none, or lies outside.
+        BadConfig: it is not valid, or out of bounds.
     """
     found = _RANGE.fullmatch(asked) if isinstance(asked, str) else None
     if found is None or not (found[1] or found[2]):
@@ -33,14 +33,14 @@ def parse_range(asked: Json, size: int) -> tuple[int, int]:
 async def read_range(
     payloads: PayloadStore, ref: PayloadRef, first: int, last: int, most: int
 ) -> bytes:
-    """Return bytes of a payload. All of it is read, so that its digest is checked.
+    """Return a range of a payload. All of it is read, to verify its digest.
 
     Raises:
-        TooLargeAValue: the part has more than `most` bytes.
-        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+        ValueTooLarge: the part has more than `most` bytes.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be read.
     """
     if last - first >= most:
-        raise TooLargeAValue(ref.uri, last - first + 1, most)
+        raise ValueTooLarge(ref.uri, last - first + 1, most)
     part, at = bytearray(), 0
     async for piece in payloads.fetch(ref):
         part += piece[max(0, first - at) : max(0, last + 1 - at)]

@@ -16,10 +16,10 @@ PREFIX = "NOETL_CREDENTIAL_"
 
 
 class ConfiguredCredentials:
-    """Finds a credential in `NOETL_CREDENTIAL_<NAME>`, else in the settings.
+    """Looks up a credential in `NOETL_CREDENTIAL_<NAME>`, else in the settings.
 
     The variable holds a connection string, or a JSON object of fields. These credentials
-    belong to the deployment: every tenant may name them.
+    belong to the deployment: every tenant may use them.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ConfiguredCredentials:
         """Return the credential's fields, for example {"dsn": ...}.
 
         Raises:
-            UnknownCredential: there is none of that name.
+            UnknownCredential: it does not exist.
             BadConfig: the variable cannot be read.
         """
         variable = PREFIX + re.sub(r"\W", "_", name).upper()
@@ -53,13 +53,13 @@ def _fields(variable: str, value: str) -> Mapping[str, str]:
     try:
         fields = orjson.loads(value)
     except orjson.JSONDecodeError:
-        # Without the parser's words: they would show a piece of the secret.
+        # The parser's message would show a part of the secret.
         raise BadConfig(f"{variable} begins like a JSON object but cannot be read as one") from None
-    # A truth value, such as that of `tls`, is taken for its word: here it always was.
-    words = {
+    # A boolean, such as `tls`, is accepted as text for compatibility.
+    texts = {
         name: str(one).lower() if isinstance(one, bool) else one for name, one in fields.items()
     }
     try:
-        return check_fields(words)
+        return check_fields(texts)
     except BadCredential as error:
         raise BadConfig(f"{variable}: {error}") from error

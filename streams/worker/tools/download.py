@@ -1,4 +1,4 @@
-"""Where `artifact put` gets bytes from that no event could carry: an address, or a file."""
+"""Sources of `artifact put`: URLs and files."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from streams.worker.tools.task_config import mapping, request_name, seconds, tex
 
 OCTETS = "application/octet-stream"
 MOST_BYTES = 16 << 30
-"""What one task may put: it goes through a file of the worker's machine."""
+"""The most one task may put: it is buffered in a file on the worker's machine."""
 DOWNLOAD_S, CONNECT_S, SILENCE_S = 3600.0, 30.0, 120.0
 _PIECE_BYTES = 1 << 18
 
 
 class SourceUnavailable(Refused):
-    """The address or the file does not give what it should."""
+    """The URL or the file cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteSource:
-    """Bytes as they come, and what their giver says they are."""
+    """A stream of bytes, and its content type."""
 
     pieces: AsyncIterator[bytes]
     media_type: str
 
 
 class Downloads:
-    """Asks for addresses with the client that the payload store uses anyway, which is small."""
+    """Downloads URLs, with the HTTP client that the payload store uses anyway."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -47,11 +47,11 @@ class Downloads:
 
     @asynccontextmanager
     async def open(self, config: Config, call: Call) -> AsyncIterator[ByteSource]:
-        """Ask for `url` and give the answer's body as it comes.
+        """Request `url` and stream the response's body.
 
         Raises:
-            NoSource: there is no answer, it is an error, or it breaks off.
-            BadConfig, UnknownCredential: the task describes no request.
+            SourceUnavailable: there is no response, it is an error, or it is cut off.
+            BadConfig, UnknownCredential: the configuration is not valid.
         """
         name, url = request_name(config), _address(config)
         headers = {name: str(value) for name, value in mapping(config, "headers").items()}
@@ -71,7 +71,7 @@ class Downloads:
                 pieces = _bounded(answer.content.iter_chunked(_PIECE_BYTES), name)
                 yield ByteSource(pieces, answer.headers.get("Content-Type", OCTETS))
         except TimeoutError as error:
-            why = "not done in time; give it a longer `timeout`"
+            why = "timed out; set a longer `timeout`"
             raise SourceUnavailable(f"{name}: {why}; nothing was stored") from error
         except (aiohttp.InvalidURL, ValueError) as error:
             raise BadConfig(f"{name}: {error}") from error
@@ -87,7 +87,7 @@ class Downloads:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # No cookies: rows must not see each other's.
+            # No cookies: rows must not share them.
             self._session = aiohttp.ClientSession(
                 cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": "noetl-streams"}
             )
@@ -95,7 +95,7 @@ class Downloads:
 
 
 def _staying(secret: Collection[str]) -> aiohttp.ClientMiddlewareType:
-    """Return what drops these headers once a redirect has led to another origin."""
+    """Return middleware that drops these headers after a redirect to another origin."""
     origins = set()
 
     async def drop(
@@ -117,20 +117,20 @@ def _address(config: Config) -> URL:
     except ValueError as error:
         raise BadConfig(f"'url': {error}") from error
     if found.scheme not in ("http", "https") or not found.host:
-        raise BadConfig(f"'url' is no address that begins with http:// or https://: {url[:80]!r}")
+        raise BadConfig(f"'url' must begin with http:// or https://: {url[:80]!r}")
     return found
 
 
 def from_file(folder: Path | None, config: Config) -> ByteSource:
-    """Give a file that lies below the deployment's folder for files.
+    """Stream a file below the sink folder.
 
     Raises:
-        BadConfig: its name leads elsewhere, or there is no such file.
+        BadConfig: its name leads out of the folder, or it does not exist.
     """
     name = text(config, "file")
     place = below(folder, name)
     if not place.is_file():
-        raise BadConfig(f"{name!r}: there is no such file below the folder of sinks")
+        raise BadConfig(f"{name!r} does not exist below the sink folder")
 
     async def pieces() -> AsyncIterator[bytes]:
         try:

@@ -22,10 +22,9 @@ MEMORY = "512MB"
 class DuckdbTool:
     """Runs `command` (or `query`, `sql`, `statement`) in `database`, a file, else in memory.
 
-    Every call has a database session of its own; one in memory begins empty. `params` is a
-    mapping for :name or a list for `?`. The answer is {"rows": [...], "row_count": n}, as the
-    postgres tool's, and of a write also {"store", "key", "range"}. There is no fence: a file
-    written by a retried attempt is written twice.
+    Every call has its own session; one in memory starts empty. `params` is a mapping for :name
+    or a list for `?`. The answer is {"rows": [...], "row_count": n}, as the postgres tool's,
+    with {"store", "key", "range"} of a write. There is no fence: a retried attempt writes again.
     """
 
     def __init__(self, *, memory: str = MEMORY) -> None:
@@ -33,7 +32,7 @@ class DuckdbTool:
         self._settings["threads"] = 1
 
     async def run(self, config: Config, call: Call) -> Outcome:
-        """Run the statements of the task; the last one's answer counts."""
+        """Run the statements of the task and return the last one's answer."""
         try:
             commands = statements(text(config, "command", "query", "sql", "statement"))
             limit = seconds(config, call, None)
@@ -60,7 +59,7 @@ class DuckdbTool:
         return Outcome(status="success", data=data)
 
     async def close(self) -> None:
-        """Hold nothing between calls, let go of nothing."""
+        """Do nothing: no connection stays open."""
 
 
 def _execute(
@@ -72,7 +71,7 @@ def _execute(
         answer = session.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
         found = answer.fetchall() if names else []
-        if command.returns is False:  # DuckDB answers a change with one row that counts
+        if command.returns is False:  # DuckDB answers a change with one row, the count
             result = SqlAnswer([], int(found[0][0]) if found else 0)
         else:
             rows: list[Json] = [dict(zip(names, map(jsonable, row), strict=True)) for row in found]
@@ -82,7 +81,7 @@ def _execute(
 
 
 def bound(command: Statement, params: Json) -> tuple[str, Json]:
-    """Return a statement as DuckDB reads it, and the values of its parameters.
+    """Return a statement in DuckDB's syntax, and its parameters.
 
     Raises:
         BadConfig: a parameter has no value.

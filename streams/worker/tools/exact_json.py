@@ -1,7 +1,7 @@
-"""Reads JSON without changing its numbers.
+"""JSON parser that preserves large integers.
 
-The fast reader makes a float of an integer beyond 64 bits, which is then another number. Such an
-integer comes as text, as a decimal does: nothing behind us could carry it as a number.
+orjson reads an integer beyond 64 bits as a float, which loses digits. Such an integer is
+returned as text, like a decimal, because nothing downstream can carry it as a number.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _MOST_DIGITS = 20
 
 
 def loads(data: bytes | str) -> Json:
-    """Read JSON.
+    """Parse JSON.
 
     Raises:
-        orjson.JSONDecodeError: it is none, or nested too deep.
+        orjson.JSONDecodeError: it is not JSON, or nested too deep.
     """
     value: Json = orjson.loads(data)
     text = data.encode() if isinstance(data, str) else data
-    # Looking for digits in a row like this takes a fraction of what reading took.
+    # This search takes a fraction of the time of parsing.
     is_long = _LONG in text.translate(_ZEROS)
     if not is_long:
         return value

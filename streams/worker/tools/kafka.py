@@ -1,4 +1,4 @@
-"""The tool that produces records to Kafka; never to the topics of the system itself."""
+"""The tool that produces records to Kafka, except to the system's own topics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ TIMEOUT_S = 10.0
 class KafkaTool:
     """Sends one record (`key`, `value`, `headers`), or each of `records`, to `topic`.
 
-    Text goes as it is, other values as JSON, null as a tombstone. The answer tells partition
-    and offset once all replicas have it. Kafka keeps no fence: an attempt that is repeated
-    sends again, so readers should look at the key.
+    Text is sent as is, other values as JSON, null as a tombstone. The result has partition and
+    offset, once all replicas have the record. There is no fence: a retried attempt sends again,
+    so consumers should deduplicate by key.
     """
 
     def __init__(self, bootstrap: str) -> None:
@@ -36,7 +36,7 @@ class KafkaTool:
         """Send the task's records and wait until they are durable.
 
         Raises:
-            TargetUnavailable: no broker answers.
+            TargetUnavailable: no broker can be reached.
         """
         try:
             topic = _allowed(text(config, "topic"))
@@ -47,7 +47,7 @@ class KafkaTool:
                 sent = [await producer.send(topic, **_record(one)) for one in records]
                 placed = await asyncio.gather(*sent)
         except TimeoutError:
-            why = f"{topic}: no broker took it within {limit} s; is the topic there?"
+            why = f"{topic}: not acknowledged within {limit} s; does the topic exist?"
             return failed("kafka.timeout", why)
         except BadConfig as error:
             return failed("kafka.config", str(error))
@@ -61,7 +61,7 @@ class KafkaTool:
         return Outcome(status="success", data=data)
 
     async def close(self) -> None:
-        """Let go of the producer."""
+        """Close the producer."""
         if self._producer is not None:
             await self._producer.stop()
             self._producer = None

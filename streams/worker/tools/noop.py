@@ -1,4 +1,4 @@
-"""The tool that does nothing: its task is there for the sake of its `eval`."""
+"""The tool that does nothing, for tasks that only have an `eval`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _NOTHING = Outcome(status="success")
 
 
 class NoopTool:
-    """Answers with the task's `data`, if it has any."""
+    """Returns the task's `data`, if any."""
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Do nothing."""
         return Outcome(status="success", data=config["data"]) if "data" in config else _NOTHING
 
     async def close(self) -> None:
-        """Hold nothing, let go of nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The tool that calls another playbook and waits for what it returns."""
+"""The tool that runs another playbook and waits for its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.results.envelope import Envelope
 from streams.worker.attempt.children import Called, Children
 from streams.worker.attempt.reading import handed
 from streams.worker.await_executions import Endings
-from streams.worker.errors import VALUE_BYTES, BadConfig, TooLargeAValue
+from streams.worker.errors import VALUE_BYTES, BadConfig, ValueTooLarge
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.task_config import failed, mapping, text, whole
 
@@ -22,9 +22,8 @@ _WELL = ("COMPLETED", "PARTIAL")
 class PlaybookTool:
     """Runs the playbook at `path` (its `version`, or the newest) with `workload` or `args`.
 
-    While it waits, its frame does not count against the worker's slots: the child may need
-    them. A call whose own execution ends, or that takes longer than its `spec.timeout_s`,
-    cancels the child.
+    While it waits, its frame uses no slot of the worker: the child may need it. The child is
+    cancelled if the calling execution ends, or after `spec.timeout_s`.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class PlaybookTool:
         self._value_bytes = value_bytes
 
     async def run(self, config: Config, call: Call) -> Outcome:
-        """Run it to its end.
+        """Start the playbook and wait for its end.
 
         Raises:
             Unavailable: the log, the catalog or the payload store is down.
@@ -52,15 +51,15 @@ class PlaybookTool:
             child = await self._children.start(call, called)
         except Refused as error:
             return failed("playbook.start", str(error))
-        with call.aside():
+        with call.released_slot():
             try:
                 async with asyncio.timeout(call.timeout_s):
                     end = await self._endings.first_of(child, call.execution_id)
             except TimeoutError:
                 why = f"it took longer than {call.timeout_s:g} s"
                 await self._children.cancel(child, call, why)
-                said = f"{_named(called, child)} is cancelled: {why}"
-                return failed("playbook.timeout", said, detail=_detail(child, "CANCELLED"))
+                message = f"{_described(called, child)} is cancelled: {why}"
+                return failed("playbook.timeout", message, detail=_detail(child, "CANCELLED"))
         if end.root.id != child:
             why = f"execution {call.execution_id}, which called it, ended {end.status}"
             await self._children.cancel(child, call, why)
@@ -68,13 +67,13 @@ class PlaybookTool:
         return await self._outcome(called, end)
 
     async def close(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for executions."""
         await self._endings.close()
 
     async def _outcome(self, called: Called, end: Event) -> Outcome:
         child, status = end.root.id, str(end.status)
         if status not in _WELL:
-            why = f"{_named(called, child)} ended {status}: {end.error or 'no reason was given'}"
+            why = f"{_described(called, child)} ended {status}: {end.error or 'no reason given'}"
             return failed(f"playbook.{status.lower()}", why, detail=_detail(child, status))
         result = Envelope.parse(end.result)
         data = result.data
@@ -82,7 +81,7 @@ class PlaybookTool:
         if ref is not None:
             try:
                 data = await handed(self._payloads, ref, self._value_bytes)
-            except (PayloadMissing, PayloadCorrupt, TooLargeAValue) as error:
+            except (PayloadMissing, PayloadCorrupt, ValueTooLarge) as error:
                 return failed("playbook.result", str(error), detail=_detail(child, status))
         meta: dict[str, Json] = {"execution_id": str(child), "status": status}
         return Outcome(status="success", data=data, meta=meta, detail=_detail(child, status))
@@ -93,7 +92,7 @@ def _called(config: Config) -> Called:
     return Called(text(config, "path"), whole(config, "version"), mapping(config, name))
 
 
-def _named(called: Called, child: int) -> str:
+def _described(called: Called, child: int) -> str:
     return f"playbook {called.path} (execution {child})"
 
 

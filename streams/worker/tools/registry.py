@@ -1,4 +1,4 @@
-"""All tools of a worker, by kind: ours, and those that installed packages add."""
+"""Tools of a worker by kind: built in, and from installed packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUP = "streams.tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnvironment:
-    """What a tool may need of the deployment around it."""
+    """Deployment settings and services that tools use."""
 
     credentials: Credentials
     payloads: PayloadStore
@@ -38,18 +38,18 @@ class ToolEnvironment:
     bootstrap: str
     """Kafka's address."""
     children: Children
-    """Begins the executions that tasks call."""
+    """Starts the executions that tasks call."""
     endings: Endings
-    """Sees them end."""
+    """Waits for them."""
     results: Results | None = None
-    """Where results are looked up by name."""
+    """Lookup of results by name."""
     python_in_process: bool = False
     sink_folder: Path | None = None
-    """Where sinks put files; None: nowhere."""
+    """Folder for files of sinks; None: files are not allowed."""
 
 
 class LazyTool:
-    """A tool that is made, and whose driver is imported, by its first call."""
+    """A tool that is created, and its driver imported, by the first call."""
 
     def __init__(self, make: Callable[[], Tool]) -> None:
         self._make = make
@@ -68,7 +68,7 @@ class LazyTool:
 
 
 Factory = Callable[[ToolEnvironment], Tool]
-"""What an entry point of the group `streams.tools` names; the entry's name is the tool's kind."""
+"""Object of an entry point in `streams.tools`; the entry's name is the tool's kind."""
 
 
 def _artifact(around: ToolEnvironment) -> Tool:
@@ -111,10 +111,10 @@ _OURS: Mapping[str, Factory] = {
 
 
 def factories() -> Mapping[str, Factory]:
-    """Return every kind of tool there is here, and what makes it.
+    """Return the factory of every kind of tool.
 
     Raises:
-        BadConfig: a package brings a tool under a name that is taken.
+        BadConfig: a package adds a tool of a kind that is taken.
     """
     found = dict(_OURS)
     for entry in entry_points(group=GROUP):
@@ -129,7 +129,7 @@ def factories() -> Mapping[str, Factory]:
 
 @asynccontextmanager
 async def open_tools(around: ToolEnvironment) -> AsyncIterator[Mapping[str, Tool]]:
-    """Make every tool, by kind; they connect when first used, and are closed in the end."""
+    """Yield every tool by kind; they connect on first use, and are closed at the end."""
     tools = {kind: make(around) for kind, make in factories().items()}
     try:
         yield tools
@@ -142,7 +142,7 @@ def tool_of(tools: Mapping[str, Tool], kind: str) -> Tool:
     """Return the tool of a kind.
 
     Raises:
-        UnknownTool: there is none.
+        UnknownTool: it does not exist.
     """
     if (tool := tools.get(kind)) is None:
         raise UnknownTool(kind, list(tools))

@@ -1,4 +1,4 @@
-"""The answer of a SQL statement, as the SQL tools return it."""
+"""Answer of a SQL statement, as the SQL tools return it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streams.events.model import Json
 
 @dataclass(slots=True)
 class SqlAnswer:
-    """Rows, their count, and of a write the reference to what was written."""
+    """Rows, their count, and the reference to what a write wrote."""
 
     rows: list[Json]
     row_count: int
     reference: dict[str, Json] = field(default_factory=dict)
-    """{store, key, range}; empty where nothing was written."""
+    """{store, key, range}; empty if nothing was written."""
 
     @property
     def data(self) -> dict[str, Json]:

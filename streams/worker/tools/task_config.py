@@ -1,4 +1,4 @@
-"""Reads fields of a task's configuration, and makes the outcome of a failed call."""
+"""Fields of a task's configuration, and outcomes of failed calls."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def failed(
 
 
 def text(config: Config, *names: str) -> str:
-    """Return the first of these fields that is there, which must be text.
+    """Return the first of these fields that is present, which must be text.
 
     Raises:
-        BadConfig: none is there, or it is not text.
+        BadConfig: none is present, or it is not text.
     """
     for name in names:
         value = config.get(name)
@@ -34,7 +34,7 @@ def text(config: Config, *names: str) -> str:
 
 
 def mapping(config: Config, name: str) -> Config:
-    """Return a field that is a mapping, empty when it is not there.
+    """Return a field that is a mapping, empty if missing.
 
     Raises:
         BadConfig: it is something else.
@@ -62,7 +62,7 @@ def seconds(config: Config, call: Call, default: float | None) -> float | None:
 
 
 def whole(config: Config, name: str) -> int | None:
-    """Return a field that is a whole number; None when it is not there.
+    """Return a field that is a whole number; None if missing.
 
     Raises:
         BadConfig: it is something else.
@@ -88,13 +88,13 @@ def mappings(config: Config, name: str) -> list[Config] | None:
 
 
 def request_name(config: Config) -> str:
-    """Name the request in a message, without its query, which may hold a secret."""
+    """Return method and URL for a message, without the query, which may hold a secret."""
     url = str(config.get("url") or config.get("endpoint") or "").split("?", 1)[0]
     return f"{str(config.get('method') or 'GET').upper()} {url.rsplit('@', 1)[-1]}"
 
 
 def _number(value: Json) -> float:
-    """Return a number; 0 for what is none."""
+    """Return a number, or 0 if it is not one."""
     try:
         return float(value) if isinstance(value, (int, float, str, SupportsFloat)) else 0.0
     except ValueError:

@@ -138,7 +138,7 @@ async def test_bigquery_binds_values_as_the_columns_of_the_table(tmp_path: Path)
     assert [kind["type"] for kind, _ in bound] == ["INT64", "STRING", "NUMERIC", "JSON", "ARRAY"]
     assert [value.get("value") for _, value in bound[:4]] == ["1", "5", None, '{"a": [1]}']
     assert kind(strange) == kind(record) == "bigquery.config"
-    assert "has no column 'w'; there are id, v" in str(strange.error)
+    assert "has no column 'w'; it has id, v" in str(strange.error)
 
 
 @pytest.fixture

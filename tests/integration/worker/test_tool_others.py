@@ -154,7 +154,7 @@ async def new_topic(settings: Settings) -> str:
 async def test_a_topic_that_is_not_there_is_said(kafka: KafkaTool) -> None:
     outcome = await run(kafka, topic=f"tool-test-{uuid4().hex}", value=1, timeout=0.3)
     assert kind(outcome) == "kafka.timeout"
-    assert "is the topic there" in str(outcome.error)
+    assert "does the topic exist" in str(outcome.error)
 
 
 @pytest.mark.stack

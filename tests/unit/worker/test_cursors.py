@@ -63,7 +63,7 @@ async def test_a_type_that_is_none_is_refused() -> None:
     here = world(KEYSET, [])
     item = await here.frame(cursor={**WINDOW, "type": "int; DROP TABLE t"})
     await FrameRunner(here.ports, here.options()).run(item)
-    assert (await here.last()).error == "'int; DROP TABLE t' is no SQL type"
+    assert (await here.last()).error == "'int; DROP TABLE t' is not a SQL type"
 
 
 async def test_an_early_close_goes_on_after_the_last_key_and_parts_no_equal_keys() -> None:

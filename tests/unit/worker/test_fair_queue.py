@@ -1,7 +1,7 @@
-from streams.worker.fair_queue import Waiting
+from streams.worker.fair_queue import FairQueue
 
 
-def taken(waiting: Waiting[str]) -> list[str]:
+def taken(waiting: FairQueue[str]) -> list[str]:
     found = []
     while (one := waiting.begin()) is not None:
         found.append(one)
@@ -9,7 +9,7 @@ def taken(waiting: Waiting[str]) -> list[str]:
 
 
 def test_no_more_begin_than_there_are_slots() -> None:
-    waiting: Waiting[str] = Waiting(2)
+    waiting: FairQueue[str] = FairQueue(2)
     for name in "abc":
         waiting.add(name, 1, 9)
     assert taken(waiting) == ["a", "b"]
@@ -18,7 +18,7 @@ def test_no_more_begin_than_there_are_slots() -> None:
 
 
 def test_a_stage_at_its_bound_does_not_hold_up_the_others() -> None:
-    waiting: Waiting[str] = Waiting(4)
+    waiting: FairQueue[str] = FairQueue(4)
     waiting.add("a1", 1, 1)
     waiting.add("a2", 1, 1)
     waiting.add("b1", 2, 1)
@@ -28,7 +28,7 @@ def test_a_stage_at_its_bound_does_not_hold_up_the_others() -> None:
 
 
 def test_stages_take_turns() -> None:
-    waiting: Waiting[str] = Waiting(4)
+    waiting: FairQueue[str] = FairQueue(4)
     for name in ("a1", "a2", "a3"):
         waiting.add(name, 1, 9)
     waiting.add("b1", 2, 9)

@@ -130,7 +130,7 @@ async def test_the_first_rule_that_holds_is_followed() -> None:
 
 async def test_fail_after_a_success_names_the_task() -> None:
     ran = await run([task("a", "noop", {}, rule(None, "fail"))])
-    assert ran.error == {"kind": "fail", "message": "the playbook said fail", "task": "a"}
+    assert ran.error == {"kind": "fail", "message": "failed by a rule of the playbook", "task": "a"}
 
 
 async def test_a_jump_that_never_ends_fails_the_row(monkeypatch: pytest.MonkeyPatch) -> None:

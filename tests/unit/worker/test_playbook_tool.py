@@ -256,7 +256,7 @@ async def test_a_call_stands_aside_while_it_waits(stage: Stage) -> None:
         yield
         places.append("back")
 
-    running = stage.begin(call=replace(CALL, aside=aside))
+    running = stage.begin(call=replace(CALL, released_slot=aside))
     child = await stage.log.begun.get()
     while not places:  # noqa: ASYNC110 - it makes no sound
         await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from streams.results.reading import MANIFEST, RowsPart, TooLargeToRead, encode_m
 from streams.results.reference import ResultRef
 from streams.results.stage_rows import TooLargeToJoin, read_stage
 from streams.worker.attempt.input import Documents
-from streams.worker.errors import TooLargeAValue
+from streams.worker.errors import ValueTooLarge
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.playbook import PlaybookTool
 from tests.support.planner.with_worker import Whole, whole
@@ -77,14 +77,14 @@ async def test_a_loop_larger_than_allowed_is_not_fetched(store: Counting, made: 
 @pytest.mark.parametrize("made", [wide, deep])
 async def test_a_step_is_handed_no_more_than_a_worker_may(store: Counting, made: Any) -> None:
     ref = await made(store)
-    with pytest.raises(TooLargeAValue, match="pass its name on"):
+    with pytest.raises(ValueTooLarge, match="pass its name on"):
         await Documents(store, value_bytes=MOST).read(ref)
     assert store.read_bytes < MOST
 
 
 @pytest.mark.parametrize("made", [wide, deep])
 async def test_an_artifact_is_got_within_the_same_bounds(store: Counting, made: Any) -> None:
-    with pytest.raises(TooLargeAValue):
+    with pytest.raises(ValueTooLarge):
         await ArtifactTool(store, value_bytes=MOST)._get(await made(store), None)
     assert store.read_bytes < MOST
 
@@ -136,4 +136,4 @@ return: "{{ x.data }}"
             assert isinstance(made, Whole)
             plan = await made.result()
     assert plan.status == "FAILED"
-    assert "at most 100000 are handed to a task" in str(plan.error)
+    assert "a task is passed at most 100000" in str(plan.error)

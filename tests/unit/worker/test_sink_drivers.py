@@ -13,4 +13,4 @@ def test_a_named_driver_can_be_imported(name: str) -> None:
     storage, _, driver = name.partition(".")
 
     assert storage in STORAGES
-    assert callable(tool._made(storage, driver, name))
+    assert callable(tool._factory(storage, driver, name))

@@ -1,4 +1,4 @@
-"""The Authorization header of a request, from the credential that its task names."""
+"""Authorization header of a request, from its task's credential."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streams.worker.port import Call, Credentials
 async def authorization(credentials: Credentials, auth: Json, call: Call) -> dict[str, str]:
     """Return the headers for `auth`: a credential's name, or {type, credential}.
 
-    A credential with `token` makes a bearer token, one with `username` and `password` basic
-    authentication, one with `header` and `value` a header of its own.
+    `token` makes a bearer token, `username` and `password` basic authentication, `header` and
+    `value` a custom header.
 
     Raises:
-        UnknownCredential: there is none of that name.
-        BadConfig: it has no fields that fit.
+        UnknownCredential: it does not exist.
+        BadConfig: it lacks the required fields.
     """
     kind: Json = None
     if isinstance(auth, Mapping):

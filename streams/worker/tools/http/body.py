@@ -1,4 +1,4 @@
-"""Bodies of requests and answers: what is sent, what is read, and how much at most."""
+"""Bodies of requests and responses, and their size limit."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from streams.worker.tools import exact_json
 
 
 class BodyTooLarge(Refused):
-    """An answer beyond the size this deployment reads."""
+    """A response exceeds the size limit."""
 
 
 def body_of(config: Config, headers: dict[str, str]) -> bytes | dict[str, str] | None:
-    """Return what the request carries, and add the content type it needs to `headers`.
+    """Return the request's body, and add its content type to `headers`.
 
     `json` is always JSON; `payload` and `body` are JSON unless they are text; `data` is a form
     unless it is text.
 
     Raises:
-        BadConfig: more than one of them is there.
+        BadConfig: more than one of them is given.
     """
     given = [n for n in ("json", "data", "body", "payload") if config.get(n) is not None]
     if not given:
         return None
     if len(given) > 1:
-        raise BadConfig(f"{' and '.join(map(repr, given))} are all there; give one body")
+        raise BadConfig(f"{' and '.join(map(repr, given))} are given; give one body only")
     value = config[given[0]]
     if isinstance(value, str) and given[0] != "json":
         return value.encode()
@@ -45,12 +45,12 @@ def body_of(config: Config, headers: dict[str, str]) -> bytes | dict[str, str] |
 
 
 async def read_bounded(answer: Response, limit: int) -> bytes:
-    """Return the answer's body.
+    """Return the response's body.
 
     Raises:
         BodyTooLarge: it is larger than `limit` bytes.
     """
-    length = answer.get_header("content-length")  # not there where the body is decompressed
+    length = answer.get_header("content-length")  # missing if the body is decompressed
     if length is not None and length.isdigit():
         if int(length) > limit:
             raise _too_large(limit)
@@ -66,18 +66,18 @@ async def read_bounded(answer: Response, limit: int) -> bytes:
 
 def _too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(
-        f"the answer has more than {limit} bytes; ask for less at a time, or store it with "
+        f"the answer has more than {limit} bytes; request less at a time, or store it with "
         "`kind: artifact`, `action: put` and this `url`"
     )
 
 
 def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
-    """Return the body as JSON if the answer says so, else as text; and notes for `meta`.
+    """Return the body as JSON if that is its content type, else as text; and notes for `meta`.
 
-    Bytes that are not text come as base64, and the notes say so.
+    Bytes that are not text are base64, as the notes say.
 
     Raises:
-        ValueError: it says JSON and is not.
+        ValueError: its content type is JSON, but it is not.
     """
     if not content:
         return None, {}
@@ -87,4 +87,4 @@ def parsed(content: bytes, content_type: str) -> tuple[Json, dict[str, Json]]:
         return exact_json.loads(content), {}
     except orjson.JSONDecodeError as error:
         kind, _ = kind_of(content_type)
-        raise ValueError(f"the answer says {kind} but is not JSON: {error}") from error
+        raise ValueError(f"the content type is {kind} but the body is not JSON: {error}") from error

@@ -1,6 +1,6 @@
-"""Following redirects with a header that is a secret: it is for the origin that was asked.
+"""Redirects for requests with secret headers, which are sent to the first origin only.
 
-Clients drop `Authorization` when an answer leads to another origin, and no other header.
+Clients drop only `Authorization` when a redirect leads to another origin.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _AS_GET = frozenset((301, 302, 303))
 _FOLLOWED = frozenset((*_AS_GET, 307, 308))
 _OF_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
 _DROPPED = ("authorization", "cookie", "proxy-authorization")
-"""What clients drop by themselves."""
+"""Headers that clients drop by themselves."""
 
 
 def carries_secret(headers: Collection[str]) -> bool:
-    """Say whether a client would take one of these along to another origin."""
+    """Return whether a client would send one of these to another origin."""
     return any(name.lower() not in _DROPPED for name in headers)
 
 
 def follow_redirects(
     secret: Collection[str], limit_s: float | None
 ) -> Callable[[Request, Next], Awaitable[Response]]:
-    """Return what follows redirects for a pyreqwest client that follows none."""
+    """Return middleware that follows redirects for a pyreqwest client that follows none."""
 
     async def follow(request: Request, rest: Next) -> Response:
         async with asyncio.timeout(limit_s):
@@ -40,13 +40,13 @@ def follow_redirects(
                 if target is None:
                     return answer
                 request = _redirected(asked, answer.status, target, secret)
-        raise ConnectionError(f"it was redirected more than {MOST} times")
+        raise ConnectionError(f"redirected more than {MOST} times")
 
     return follow
 
 
 def _target(asked: Url, answer: Response) -> Url | None:
-    """Return where an answer leads, if it leads anywhere."""
+    """Return the target of a redirect, if the answer is one."""
     location = answer.get_header("location")
     if answer.status not in _FOLLOWED or location is None:
         return None

@@ -1,8 +1,8 @@
-"""The tool that sends HTTP requests, through clients that all tasks of the process share.
+"""The tool that sends HTTP requests, with clients shared by all tasks of the process.
 
-The client is reqwest, behind pyreqwest: connections, TLS, redirects and decompression happen
-on a thread of their own, and a request costs the event loop a fifth of what aiohttp's does.
-A second one, which follows no redirect by itself, is for logins by a header of their own.
+The client is reqwest, through pyreqwest: connections, TLS, redirects and decompression run on
+a separate thread, and a request costs the event loop a fifth of aiohttp's. A second client,
+which follows no redirects, is for custom authentication headers.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ TIMEOUT_S = 30.0
 CONNECTIONS = 256
 RESPONSE_BYTES = 64 * 1024 * 1024
 SHOWN_CHARS = 200
-"""How much of an answer that is an error stands in the message."""
+"""How much of an error response is quoted in the message."""
 AT_REST_S = 0.1
-"""How long the client's thread may still touch Python objects after it was closed: an
-interpreter that ends in this time aborts (before Python 3.12)."""
+"""How long the client's thread may touch Python objects after close: an interpreter that
+exits within this time aborts (before Python 3.12)."""
 
 
 class HttpTool:
     """Sends `method` to `url`; the answer's JSON or text is the outcome's data.
 
-    An answer of 400 or more is an error of kind `http.status`, its body kept as data; no
-    answer is `http.timeout` or `http.connection`. `outcome.http` has `status` and `headers`
-    (names in lower case) whenever there was an answer.
+    A status of 400 or more is an error of kind `http.status`, with the body as data; no
+    response is `http.timeout` or `http.connection`. `outcome.http` has `status` and `headers`
+    (names in lower case) if there was a response.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class HttpTool:
         """Return the request that the task describes.
 
         Raises:
-            BadConfig, UnknownCredential, ValueError: it describes none.
+            BadConfig, UnknownCredential, ValueError: the configuration is not valid.
         """
         headers = {name: str(value) for name, value in mapping(config, "headers").items()}
         login: dict[str, str] = {}
@@ -116,7 +116,7 @@ class HttpTool:
 
     def _opened(self, *, follows: bool) -> Client:
         if (found := self._clients.get(follows)) is None:
-            # No cookies: rows must not see each other's. No proxy from the environment.
+            # No cookies: rows must not share them. No proxy from the environment.
             builder = ClientBuilder().max_connections(self._connections).follow_redirects(follows)
             found = builder.no_proxy().referer(False).user_agent("noetl-streams").build()
             self._clients[follows] = found
@@ -145,7 +145,7 @@ def _outcome(config: Config, answer: Response, content: bytes) -> Outcome:
 
 
 def _query(config: Config) -> list[tuple[str, str]]:
-    """Return the query's pairs: lists repeat their name, null leaves it out."""
+    """Return the query's pairs: lists repeat their name, null omits it."""
     pairs: list[tuple[str, str]] = []
     for name, value in mapping(config, "params").items():
         for one in value if isinstance(value, list) else (value,):
@@ -175,7 +175,7 @@ def _phrase(status: int) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return the innermost cause; the outer ones quote the whole URL."""
+    """Return the innermost cause; the outer ones quote the full URL."""
     if isinstance(error, DetailedPyreqwestError):
         causes = error.details["causes"] or []
         return causes[-1]["message"] if len(causes) > 1 else error.message

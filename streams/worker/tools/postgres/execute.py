@@ -1,4 +1,4 @@
-"""Runs the statements of a task on a connection; values are bound as text."""
+"""Execution of a task's statements on a connection; values are bound as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Work = tuple[Sequence[Statement], Config]
 async def execute(
     database: PooledDatabase, connection: asyncpg.Connection, works: Sequence[Work]
 ) -> SqlAnswer:
-    """Run the statements of each part; rows of several parts are counted together."""
+    """Run the statements of each part; row counts of several parts are added."""
     answer = SqlAnswer([], 0)
     count = 0
     for commands, config in works:
@@ -40,7 +40,7 @@ async def _statements(
     commands: Sequence[Statement],
     config: Config,
 ) -> SqlAnswer:
-    """Run the statements one after the other; the last one's answer counts."""
+    """Run the statements in order and return the last one's answer."""
     answer = SqlAnswer([], 0)
     for command in commands:
         if config.get("rows") is not None and (command.names or len(commands) == 1):
@@ -79,7 +79,7 @@ async def _bound(
     if isinstance(params, list):
         types = await database.types_of(connection, command.text)
         if len(types) != len(params):
-            raise BadConfig(f"the statement has {len(types)} parameters, 'params' {len(params)}")
+            raise BadConfig(f"the statement has {len(types)} parameters, not {len(params)}")
         values = [as_text(value, kind[1]) for value, kind in zip(params, types, strict=True)]
         return typed(command.numbered, types), values
     if not isinstance(params, Mapping):

@@ -1,8 +1,8 @@
-"""The fence: a row that says a save was made, written in the save's own transaction.
+"""Fences: rows that record a save, written in the save's own transaction.
 
-Its table lies in the database that is saved to, so rows and fence are there together or
-not at all. The insert comes first: a second attempt at the same save waits for the first
-one's transaction, and then either finds its fence or takes its place.
+The table is in the target database, so rows and fence are written together or not at all.
+The fence is inserted first: a second attempt at the same save waits for the first one's
+transaction, and then either finds its fence or inserts its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS noetl_fence (
 COMMENT ON TABLE noetl_fence IS
   'Saves that NoETL made here, so that none is made twice; rows of ended executions may go.';
 """
-# CREATE … IF NOT EXISTS alone fails when two sessions do it at once.
+# CREATE … IF NOT EXISTS fails when two sessions run it concurrently.
 _ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('noetl_fence', 0))"
 _NAMES = """
 unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])
@@ -73,7 +73,7 @@ Name = tuple[str, int, int, str, str]
 
 
 async def ready(database: PooledDatabase, connection: asyncpg.Connection) -> None:
-    """Make the table of fences where there is none yet."""
+    """Create the table of fences if it does not exist."""
     if database.has_fences:
         return
     if await connection.fetchval("SELECT to_regclass('noetl_fence')") is None:
@@ -84,7 +84,7 @@ async def ready(database: PooledDatabase, connection: asyncpg.Connection) -> Non
 
 
 async def take(connection: asyncpg.Connection, fences: Sequence[Fence], saved: Saved) -> set[Fence]:
-    """Write the fences that are not there yet; return those."""
+    """Insert the fences that do not exist; return those."""
     values = (_json(saved.cursor), saved.row_count, _json(saved.output), _digest(saved))
     rows = await connection.fetch(_TAKE, *_columns(fences), *values)
     taken = {tuple(row) for row in rows}
@@ -99,7 +99,7 @@ async def take_with_rows(
     types: Sequence[str],
     rows: str,
 ) -> bool:
-    """Write a fence and its rows in one statement; False: the fence was there, nothing written."""
+    """Write a fence and its rows in one statement; False: the fence existed, nothing written."""
     many = insert.many(types, parameter=10, where=" WHERE EXISTS (SELECT FROM fence)")
     values = (_json(saved.cursor), saved.row_count, _json(saved.output), _digest(saved))
     sql = _WITH_ROWS.format(insert=many)
@@ -107,7 +107,7 @@ async def take_with_rows(
 
 
 async def find(connection: asyncpg.Connection, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
-    """Return what those of `fences` hold that are there."""
+    """Return the content of those of `fences` that exist."""
     rows = await connection.fetch(_FIND, *_columns(fences))
     found = {
         tuple(row)[:5]: Saved(
@@ -121,7 +121,7 @@ async def find(connection: asyncpg.Connection, fences: Sequence[Fence]) -> Mappi
 async def fill(
     connection: asyncpg.Connection, fence: Fence, row_count: int, output: Mapping[str, Json]
 ) -> None:
-    """Put into a fence what came of its call."""
+    """Store the outcome of a fence's call in it."""
     await connection.execute(_FILL, *name_of(fence), row_count, _json(output))
 
 

@@ -1,4 +1,4 @@
-"""The one shape of INSERT that can take many rows at once: one tuple of VALUES."""
+"""INSERT with one tuple of VALUES, rewritten to insert many rows at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Insert:
     def many(self, types: Sequence[str], *, parameter: int = 1, where: str = "") -> str:
         """Return the statement that takes all rows as one JSON array, in one parameter.
 
-        Every value is read as text and then by the rules of its type. JSON costs this process
-        less than arrays of text or lines for COPY do (docs/decisions/0015-tools.md). `where`
-        may hold the rows back altogether.
+        Every value is passed as text and cast to its type. JSON costs this process less than
+        arrays of text or lines for COPY do (docs/decisions/0015-tools.md). `where` can suppress
+        all rows.
         """
         names = [f'"{name}"' for name in self.values.parameters]
         row = self.values.sql([f"(u.{n}::{type})" for n, type in zip(names, types, strict=True)])
@@ -32,7 +32,7 @@ class Insert:
 
 
 def insert_of(statement: Statement) -> Insert | None:
-    """Return the INSERT, or None where many rows need as many statements."""
+    """Return the INSERT, or None if every row needs its own statement."""
     return _read(statement.text)
 
 
@@ -61,7 +61,7 @@ def _read(text: str) -> Insert | None:
 
 
 def _fits(before: Sequence[Token], inside: Sequence[Token], after: Sequence[Token]) -> bool:
-    """Say whether parameters are in the tuple only, and nothing comes back."""
+    """Return whether only the tuple has parameters, and nothing is returned."""
     outside = [*before, *after]
     if any(one.kind == "name" for one in outside) or any(_is(one, "returning") for one in after):
         return False

@@ -1,4 +1,4 @@
-"""Pools of connections, one for each database that this process's tasks name."""
+"""Connection pools, one for each database that tasks use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NOT_POSTGRES = "the connection string does not begin with postgresql://"
 ACQUIRE_S = 30.0
 UNUSED_S = 600.0
 STATEMENTS = 1000
-# Resources exhausted, an operator's hand, a system error: not the statement's fault.
+# Insufficient resources, operator intervention, system error: not the statement's fault.
 _DOWN = ("08", "53", "57", "58")
 _NOT_DOWN = frozenset({"57014"})  # a statement that was cancelled
 
 
 @dataclass(slots=True)
 class PooledDatabase:
-    """One database: its pool, what was learnt of its statements, whether fences can be kept."""
+    """One database: its pool, its statements' parameter types, whether it has the fence table."""
 
     pool: asyncpg.Pool
     name: str
@@ -41,29 +41,29 @@ class PooledDatabase:
 
     @asynccontextmanager
     async def connection(self, *, tidy: bool = False) -> AsyncIterator[asyncpg.Connection]:
-        """Lend a connection; with `tidy`, its settings are put back afterwards.
+        """Yield a connection; with `tidy`, its session is reset afterwards.
 
         Raises:
-            BadConfig: the connection string can never be used.
-            TargetUnavailable: the database is down, or went down meanwhile.
+            BadConfig: the connection string is not valid.
+            TargetUnavailable: the database is down, or the connection was lost.
         """
         try:
             connection = await self.pool.acquire(timeout=ACQUIRE_S)
         except asyncpg.ClientConfigurationError as error:
             raise BadConfig(f"the connection string cannot be used: {error}") from error
         except (ValueError, OverflowError):
-            # Without its words: what is read as a port or a name may be half a password.
+            # Without its message: what was parsed as port or name may be part of a password.
             raise BadConfig(_UNREADABLE) from None
-        except CONNECTION_LOST as error:  # a connect that takes too long is an OSError as well
+        except CONNECTION_LOST as error:  # a connect timeout is an OSError as well
             raise self._down(error) from error
         try:
             yield connection
         except TimeoutError:
-            raise  # the statement's own time was up
+            raise  # the statement's own timeout
         except asyncpg.PostgresError as error:
             code = error.sqlstate or ""
             if code[:2] == "42":
-                self.types.clear()  # a table may have been made anew, with other types
+                self.types.clear()  # a table may have been recreated with other types
             if code[:2] in _DOWN and code not in _NOT_DOWN:
                 raise self._down(error) from error
             raise
@@ -78,7 +78,7 @@ class PooledDatabase:
 
     def _down(self, error: BaseException) -> TargetUnavailable:
         why = str(error) or type(error).__name__
-        return TargetUnavailable(f"database {self.name}: {why}; it is asked again")
+        return TargetUnavailable(f"database {self.name}: {why}; retrying")
 
     async def types_of(
         self, connection: asyncpg.Connection, sql: str
@@ -87,7 +87,7 @@ class PooledDatabase:
         if (known := self.types.get(sql)) is None:
             prepared = await connection.prepare(sql)
             kinds = prepared.get_parameters()
-            # -1: without it the name of bpchar would be `character`, which cuts to one letter.
+            # -1: otherwise bpchar becomes `character`, which truncates to one character.
             names = await connection.fetchval(
                 "SELECT array_agg(format_type(o, -1) ORDER BY n) "
                 "FROM unnest($1::oid[]) WITH ORDINALITY AS t(o, n)",
@@ -104,20 +104,19 @@ _DSN = re.compile(r"postgres(?:ql)?://(?P<who>[^/?#]*)(?P<rest>.*)", re.DOTALL)
 _PORT = re.compile(r":([^:,\]]*)(?=,|$)")
 _LAST_PORT = 65535
 _ESCAPE = (
-    "the connection string's login cannot be read; percent-encode what is special in a user or a "
+    "the connection string's login cannot be parsed; percent-encode special characters in user and "
     "password: %23 for #, %2F for /, %3F for ?, %40 for @"
 )
 _UNREADABLE = (
-    "the connection string cannot be read; look at its host, its port and its options, and "
-    "percent-encode what is special in its user, its password and its database"
+    "the connection string cannot be parsed; check its host, port and options, and percent-encode "
+    "special characters in user, password and database"
 )
 
 
 class PostgresPools:
-    """Opens a database when a task first names it, and keeps it while tasks do.
+    """Opens a pool when a task first uses its database, and reuses it.
 
-    One that nobody has named for a while is closed, and its login forgotten: a password may
-    have been changed, or the tenant may be gone.
+    An idle pool is closed: its password may have changed, or the tenant may be gone.
     """
 
     def __init__(self, credentials: Credentials, *, max_connections: int = MAX_CONNECTIONS) -> None:
@@ -128,11 +127,11 @@ class PostgresPools:
     async def database(
         self, config: Config, tenant_id: str, organization_id: str
     ) -> PooledDatabase:
-        """Return the database that `dsn`, or the credential `auth`, names.
+        """Return the database of `dsn`, or of the credential `auth`.
 
         Raises:
-            BadConfig: neither is there, or it cannot be used.
-            UnknownCredential: there is no such credential.
+            BadConfig: neither is given, or it is not valid.
+            UnknownCredential: the credential does not exist.
         """
         dsn = await self._dsn(config, tenant_id, organization_id)
         now = asyncio.get_running_loop().time()
@@ -170,7 +169,7 @@ class PostgresPools:
         self._open.clear()
 
     async def _pool(self, dsn: str) -> asyncpg.Pool:
-        """Make a pool, which connects, and reads `dsn`, when it is first used."""
+        """Create a pool, which connects when it is first used."""
         _check_dsn(dsn)
         try:
             return await asyncpg.create_pool(
@@ -187,16 +186,16 @@ class PostgresPools:
 
 
 def _check_dsn(dsn: str) -> None:
-    """Refuse what is no connection string, without quoting it.
+    """Validate a connection string, without quoting it in errors.
 
     Raises:
-        BadConfig: it is none.
+        BadConfig: it is not valid.
     """
     found = _DSN.match(dsn)
     if found is None:
         raise BadConfig(_NOT_POSTGRES)
     login, _, hosts = found["who"].rpartition("@")
-    is_cut = not login and "@" in found["rest"]  # perhaps inside a login
+    is_cut = not login and "@" in found["rest"]  # perhaps within a login
     if "@" in login or (is_cut and found["rest"].startswith("#")):
         raise BadConfig(_ESCAPE)
     for port in filter(None, _PORT.findall(hosts)):
@@ -209,14 +208,14 @@ def _check_dsn(dsn: str) -> None:
 
 
 def target_of(config: Config) -> str:
-    """Name the database without telling its secrets."""
+    """Return a name for the database without its secrets."""
     if config.get("dsn") is not None:
         return f"dsn:{sha256(str(config['dsn']).encode()).hexdigest()[:16]}"
     return f"auth:{config.get('auth')}"
 
 
 def dsn_of(fields: Mapping[str, str]) -> str:
-    """Return a credential's connection string, made from its fields where it has none.
+    """Return a credential's connection string, built from its fields if it has none.
 
     Raises:
         BadConfig: it has neither `dsn` nor `host`.
@@ -233,7 +232,7 @@ def dsn_of(fields: Mapping[str, str]) -> str:
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
-    """Spare the round trip of a reset; `PooledDatabase.connection` does it where it matters."""
+    """Skip the reset's round trip; `PooledDatabase.connection` resets where necessary."""
 
 
 async def _prepare_connection(connection: asyncpg.Connection) -> None:

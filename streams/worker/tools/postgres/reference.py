@@ -1,4 +1,4 @@
-"""The reference to the rows that a statement wrote: store, table, range."""
+"""Reference to the rows that a statement wrote: store, table, range."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _VERBS = _WRITES | {"select", "values", "table"}
 
 
 def reference_of(command: Statement, answer: SqlAnswer, store: str = "db") -> dict[str, Json]:
-    """Return {"store": "db", "key": table, "range": which rows} of a statement that wrote.
+    """Return {"store": "db", "key": table, "range": rows} of a statement that wrote.
 
-    The range is that of a column it returned: `id`, else the first of integers, else the first;
-    or the count of its rows. A statement that only reads has none.
+    The range is that of a returned column: `id`, else the first of integers, else the first; or
+    the count of rows. A statement that only reads has no reference.
     """
     if not command.writes or (table := _target(command.text)) is None:
         return {}
@@ -36,7 +36,7 @@ def reference_of(command: Statement, answer: SqlAnswer, store: str = "db") -> di
 
 @lru_cache(maxsize=1024)
 def _target(text: str) -> str | None:
-    """Return the table that a statement's own verb writes; of one that reads, the first inside."""
+    """Return the table that a statement's main verb writes, else the first written within."""
     words = [one for one in statements(text)[0].tokens if one.kind == "word"]
     followers = [one.text.lower() for one in words[1:]] + [""]
     verbs = [
@@ -66,7 +66,7 @@ def _range(answer: SqlAnswer) -> str:
 def _columns(rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
     """Yield the columns that may identify the rows, the likeliest first.
 
-    Asking the table for its key would take longer than many a write.
+    Querying the table's key would take longer than many writes.
     """
     names = list(rows[0]) if rows else []
     yield from (name for name in names if name.lower() == "id")
@@ -75,6 +75,6 @@ def _columns(rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
 
 
 def _all_of(kind: type[T], values: Sequence[Json]) -> list[T]:
-    """Return the values if all are just of this type; else nothing."""
+    """Return the values if all are exactly of this type; else nothing."""
     found = [value for value in values if isinstance(value, kind) and type(value) is kind]
     return found if len(found) == len(values) else []

@@ -1,4 +1,4 @@
-"""Saves of a frame: all batches and their fences in one transaction; finds the refused rows."""
+"""Saves of a frame: batches and fences in one transaction; bisection of rejected rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
 
 @dataclass(frozen=True, slots=True)
 class StatementRun:
-    """Rows that go through one statement; `calls` says which call of the batch each is of."""
+    """Rows of one statement; `calls` is the call of the batch that each belongs to."""
 
     task: str
     statement: Statement
@@ -46,10 +46,10 @@ class StatementRun:
 async def save(
     database: PooledDatabase, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
 ) -> Mapping[Fence, Saved]:
-    """Write all batches whose fence is not there; return what the others' fences hold.
+    """Write all batches without an existing fence; return the existing fences' content.
 
     Raises:
-        SaveFailed: the database refuses the rows; nothing was written.
+        SaveFailed: the database rejects the rows; nothing was written.
         TargetUnavailable: the database is down or too busy.
     """
     runs = {fence: list(_runs(fence.task, configs)) for fence, configs in batches}
@@ -68,11 +68,11 @@ async def save(
             if _code(error) not in _AGAIN:
                 raise await _refused_rows(database, runs, error) from error
             await asyncio.sleep(0.05 * 2**tried)
-    raise TargetUnavailable(f"database {database.name}: too much contention, {TRIES} tries; wait")
+    raise TargetUnavailable(f"database {database.name}: too much contention after {TRIES} tries")
 
 
 def _single(runs: Mapping[Fence, Sequence[StatementRun]]) -> Insert | None:
-    """Return the INSERT, if the whole save is one of the kind that takes many rows."""
+    """Return the INSERT, if the whole save is one that can take many rows."""
     if len(runs) != 1:
         return None
     [of_task] = runs.values()
@@ -88,7 +88,7 @@ async def _in_one_statement(
     saved: Saved,
     insert: Insert,
 ) -> Mapping[Fence, Saved]:
-    """Save with a single round trip, which is its own transaction."""
+    """Save in a single statement, with one round trip."""
     [(fence, [run])] = runs.items()
     types = await database.types_of(connection, run.statement.sql())
     with _missing(run):
@@ -117,7 +117,7 @@ async def _in_one_transaction(
 
 @contextmanager
 def _missing(run: StatementRun) -> Iterator[None]:
-    """Say which call a missing value belongs to."""
+    """Raise a missing value as the failure of its call."""
     try:
         yield
     except MissingValue as error:
@@ -125,7 +125,7 @@ def _missing(run: StatementRun) -> Iterator[None]:
 
 
 def _runs(task: str, configs: Sequence[Config]) -> Iterator[StatementRun]:
-    """Gather neighbouring calls of the same statement."""
+    """Group adjacent calls of the same statement."""
     run: StatementRun | None = None
     for call, config in ((n, one) for n, whole in enumerate(configs) for one in saves_in(whole)):
         try:
@@ -146,7 +146,7 @@ def _runs(task: str, configs: Sequence[Config]) -> Iterator[StatementRun]:
 
 
 def saves_in(config: Config) -> Sequence[Config]:
-    """Return the parts of a call: those of `saves`, each with its statement, or it alone."""
+    """Return the parts of a call: those of `saves`, each with its statement, or the call."""
     saves = config.get("saves")
     if not saves or not isinstance(saves, list):
         return (config,)
@@ -172,7 +172,7 @@ def rows_in(config: Config) -> list[Row]:
 async def _refused_rows(
     database: PooledDatabase, runs: Mapping[Fence, Sequence[StatementRun]], error: Exception
 ) -> SaveFailed:
-    """Find the rows that the database refuses, by writing again and taking it all back."""
+    """Find the rows that the database rejects, by writing them again and rolling back."""
     whole = SaveFailed(_first_task(runs), _message(error), code=_code(error))
     every = [run for each in runs.values() for run in each]
     if not _code(error).startswith(_ROWS_FAULT) and (not _is_statements(error) or len(every) == 1):
@@ -196,9 +196,9 @@ async def _refused_rows(
 async def _bisect(
     database: PooledDatabase, connection: asyncpg.Connection, run: StatementRun, low: int, high: int
 ) -> list[SaveFailed]:
-    """Write rows `low` to `high`; where they are refused, halve until one row is left.
+    """Write rows `low` to `high`; if they are rejected, halve them down to one row.
 
-    A statement that is refused is so for all of its rows.
+    A rejected statement is rejected for all of its rows.
     """
     try:
         async with connection.transaction():
@@ -215,7 +215,7 @@ async def _bisect(
 
 
 def _together(found: Sequence[SaveFailed]) -> SaveFailed:
-    """Return the first refusal with the rows of all others of its task and kind."""
+    """Return the first failure with the rows of all failures of its task and code."""
     first = found[0]
     same = [one for one in found if (one.task, one.code) == (first.task, first.code)]
     rows = dict.fromkeys(row for one in same for row in one.rows)
@@ -231,7 +231,7 @@ def _first_task(runs: Mapping[Fence, Sequence[StatementRun]]) -> str:
 
 
 def _code(error: Exception) -> str:
-    """Return the database's code; text that cannot be sent has the one it would get."""
+    """Return the database's error code, also for text that cannot be sent."""
     return (getattr(error, "sqlstate", None) or "") if _is_sql(error) else "22021"
 
 

@@ -1,7 +1,7 @@
-"""SQL text as the postgres tool needs it: statements, placeholders, what they do.
+"""SQL tokenizer of the postgres tool: statements, placeholders, kinds of statement.
 
-This is no parser of SQL. It knows what is quoted and what is a comment, finds `:name`
-outside of those, and recognizes the one shape of INSERT that can take many rows at once.
+This is not a SQL parser. It skips quotes and comments, finds `:name` outside of those, and
+recognizes the form of INSERT that can take many rows at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHANGES = _WRITES | {"do"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, placeholder or mark, with its place and how many parentheses are around it."""
+    """A word, placeholder or mark, with its position and depth in parentheses."""
 
     kind: str
     text: str
@@ -49,23 +49,23 @@ class Statement:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names, each once, in the order of their positions `$1`, `$2` …"""
+        """The distinct names, in the order of their positions `$1`, `$2` …"""
         return tuple(dict.fromkeys(self.names))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words, in lower case, without what is quoted."""
+        """Its words in lower case, without quoted text."""
         return tuple(one.text.lower() for one in self.tokens if one.kind == "word")
 
     @property
     def reads(self) -> bool:
-        """Say whether it only reads, as far as its words tell."""
+        """Return whether it only reads, judging by its words."""
         first = self.words[:1]
         return bool(first) and (first[0] in _READS or (first[0] == "with" and not self.writes))
 
     @property
     def writes(self) -> bool:
-        """Say whether repeating it would change rows again: it needs a fence."""
+        """Return whether repeating it would change rows again, so that it needs a fence."""
         words = self.words
         if not words:
             return False
@@ -73,7 +73,7 @@ class Statement:
 
     @property
     def returns(self) -> bool | None:
-        """Say whether rows come back; None: only the server can tell."""
+        """Return whether it returns rows; None: only the server knows."""
         if self.reads:
             return True
         if self.words[:1] and self.words[0] in _WRITES:
@@ -81,7 +81,7 @@ class Statement:
         return None
 
     def numbered(self, parameters: Sequence[str]) -> str:
-        """Return it with `$1`, `$2` … replaced."""
+        """Return its text with `$1`, `$2` … replaced."""
         pieces: list[str] = []
         begin = 0
         for one in self.tokens:
@@ -91,7 +91,7 @@ class Statement:
         return "".join([*pieces, self.text[begin:]])
 
     def sql(self, parameters: Sequence[str] | None = None) -> str:
-        """Return it with every placeholder replaced; without other words, by `$1`, `$2` …"""
+        """Return its text with every placeholder replaced, by default by `$1`, `$2` …"""
         order = self.parameters
         if parameters is None:
             parameters = [f"${number}" for number in range(1, len(order) + 1)]
@@ -104,7 +104,7 @@ class Statement:
 
 @lru_cache(maxsize=1024)
 def statements(text: str) -> tuple[Statement, ...]:
-    """Return the statements that `;` separates, leaving out empty ones."""
+    """Return the non-empty statements, separated by `;`."""
     found: list[tuple[str, list[Token], int]] = []
     tokens: list[Token] = []
     begin = 0

@@ -24,7 +24,7 @@ from streams.worker.tools.postgres.statement import statements
 from streams.worker.tools.task_config import failed, seconds, text
 
 ANSWER_BYTES = 4 * 1024 * 1024
-"""How much of an answer a fence keeps, for an attempt that comes again."""
+"""The largest answer that a fence stores for a retried attempt."""
 
 
 class PostgresTool:
@@ -32,14 +32,14 @@ class PostgresTool:
 
     `params` is a mapping for placeholders like :name, or a list for $1, $2 …; `rows` is a list
     of such mappings, written at once; `saves` is a list of commands with rows of their own.
-    Values are always bound, never pasted into the text.
-    The answer is {"rows": [...], "row_count": n}; of a statement that changes rows it says where
-    they are, too: {"store": "db", "key": table, "range": "id:1-100"}.
+    Values are always bound, never interpolated.
+    The answer is {"rows": [...], "row_count": n}, with {"store": "db", "key": table,
+    "range": "id:1-100"} of a statement that changes rows.
 
-    A statement that changes rows is fenced: it and a row of `noetl_fence` go in one
-    transaction, and the same call of a later attempt gets the first one's answer and changes
-    nothing. A SELECT is taken for reading; `fence: true` fences one that is not, and
-    `fence: false` leaves a statement alone.
+    A statement that changes rows is fenced: it runs in one transaction with a row of
+    `noetl_fence`, and the same call of a later attempt gets the first one's answer and changes
+    nothing. A SELECT is assumed to only read; `fence: true` fences it, and `fence: false`
+    disables the fence.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PostgresTool:
         except asyncpg.PostgresError as error:
             return _refused(error)
         except TimeoutError:
-            return failed("pg.timeout", "the database did not answer in time")
+            return failed("pg.timeout", "the database timed out")
         except (ValueError, OverflowError) as error:
             return failed("pg.value", f"a value cannot be carried: {error}")
 
@@ -74,10 +74,10 @@ class PostgresTool:
         return target_of(config)
 
     async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
-        """Return those of `fences` that are there already.
+        """Return those of `fences` that exist already.
 
         Raises:
-            SaveFailed: the database does not let us keep fences.
+            SaveFailed: the database does not permit fences.
             TargetUnavailable: the database is down.
         """
         if not fences:
@@ -90,7 +90,7 @@ class PostgresTool:
         except BadConfig as error:
             raise SaveFailed(fences[0].task, str(error)) from error
         except asyncpg.PostgresError as error:
-            raise SaveFailed(fences[0].task, f"cannot look for its fence: {error}") from error
+            raise SaveFailed(fences[0].task, f"cannot read its fence: {error}") from error
 
     async def save(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
@@ -101,7 +101,7 @@ class PostgresTool:
                 database = await self._database(config, fence)
                 try:
                     return await save(database, batches, saved)
-                except BadConfig as error:  # the connection string's fault
+                except BadConfig as error:  # of the connection string
                     raise SaveFailed(fence.task, str(error)) from error
         return {}
 
@@ -126,12 +126,12 @@ class PostgresTool:
         is_fenced = config.get("fence")
         if is_fenced is None:
             is_fenced = any(one.writes for one in commands)
-        # What may have changed the session is undone, at the price of a round trip.
+        # Reset the session if the statements may have changed it, at the cost of a round trip.
         tidy = any(one.returns is None or "set_config" in one.words for one in commands)
         async with database.connection(tidy=tidy) as connection:
             if is_fenced:
                 return await self._fenced(database, connection, works, call)
-            if len(commands) == 1:  # some, such as VACUUM, must not be in a transaction
+            if len(commands) == 1:  # some, such as VACUUM, cannot run in a transaction
                 answer = await execute(database, connection, works)
             else:
                 async with connection.transaction():
@@ -158,7 +158,7 @@ class PostgresTool:
         return Outcome(status="success", data=data)
 
     def _fence(self, call: Call) -> Fence:
-        """Name the call. A command is in no stage; its own id tells it from all others."""
+        """Return the fence of a call. A command has no stage; its id alone is unique."""
         return Fence(
             deployment=self._deployment,
             stage_id=call.stage_id or 0,
@@ -184,6 +184,6 @@ def _check_size(data: Mapping[str, Json]) -> None:
     size = len(orjson.dumps(data))
     if size > ANSWER_BYTES:
         raise BadConfig(
-            f"the statement's answer has {size} bytes and its fence keeps {ANSWER_BYTES}; "
+            f"the statement's answer has {size} bytes, more than the {ANSWER_BYTES} of a fence; "
             "return fewer columns, or set `fence: false` if running it twice is harmless"
         )

@@ -1,15 +1,15 @@
-"""Values between JSON and Postgres.
+"""Conversion of values between JSON and Postgres.
 
-Towards Postgres every value goes as text, which the server reads by the rules of the type it
-needs: '2026-01-31' becomes a date and '1e5' stays text where text is wanted. Numbers and
-truth values are written as SQL writes them. Objects and lists are JSON text, except that a
-list for an array is an array; text for a json column is taken for JSON text.
+To Postgres: every value is sent as text, which the server casts to the required type:
+'2026-01-31' becomes a date and '1e5' stays text in a text column. Numbers and booleans use
+SQL syntax. Objects and lists are JSON text, except that a list for an array is an array; text
+for a json column is taken as JSON text.
 
-From Postgres: numbers, truth values, text and json as they are; numeric, dates, times,
-uuid, network addresses as text (dates and times in ISO 8601, timestamptz in UTC, `infinity`
-for Postgres's infinities); bytea as `\\x…`; interval as Postgres writes it; arrays as lists,
-composite values as objects. NaN and the infinities of floats are text, since JSON has none.
-Decimals, dates and times in UTC remember what they were, so that a frame's columns have types.
+From Postgres: numbers, booleans, text and json unchanged; numeric, dates, times, uuid,
+network addresses as text (dates and times in ISO 8601, timestamptz in UTC, `infinity` for
+Postgres's infinities); bytea as `\\x…`; interval in Postgres's format; arrays as lists,
+composite values as objects. NaN and infinite floats are text, since JSON has none. Decimals,
+dates and times in UTC carry their type, so that a frame's columns are typed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN = frozenset({str, bool, type(None)})
 
 
 def as_text(value: object, is_array: bool = False) -> str | None:
-    """Return a JSON value as the text Postgres reads it from; None is NULL."""
+    """Return a JSON value as text for Postgres; None is NULL."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -57,7 +57,7 @@ def _element(value: object) -> str:
 
 
 def jsonable(value: Any) -> Json:
-    """Return a value that the driver gave us as JSON."""
+    """Return a value of the driver as JSON."""
     kind = type(value)
     if kind in _PLAIN:
         return value  # type: ignore[no-any-return]

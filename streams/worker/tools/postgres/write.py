@@ -1,4 +1,4 @@
-"""Many rows through one statement: all in one INSERT, or one after the other."""
+"""Execution of one statement for many rows: in one INSERT, or one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.worker.tools.postgres.values import as_text
 Row = Mapping[str, Json]
 Types = Sequence[tuple[str, bool]]
 NOT_AT_ONCE = frozenset({"21000"})
-"""The same key twice, which one upsert cannot take."""
+"""A key occurs twice, which one upsert cannot handle."""
 
 
 class MissingValue(BadConfig):
@@ -41,8 +41,8 @@ async def write(
 
     Raises:
         MissingValue: a row lacks a value.
-        asyncpg.PostgresError: the database refuses; with a code of `NOT_AT_ONCE`, the same
-            rows may still go one by one.
+        asyncpg.PostgresError: the database rejects them; with a code of `NOT_AT_ONCE`, the
+            same rows may still be written one by one.
     """
     if not rows:
         return 0
@@ -60,9 +60,9 @@ async def write_anyhow(
     statement: Statement,
     rows: Sequence[Row],
 ) -> int:
-    """Write rows at once where that can be done, else one by one."""
+    """Write rows at once if possible, else one by one."""
     try:
-        async with connection.transaction():  # a savepoint, so that there is a second chance
+        async with connection.transaction():  # a savepoint, to retry within the transaction
             return await write(database, connection, statement, rows)
     except asyncpg.PostgresError as error:
         if error.sqlstate not in NOT_AT_ONCE:
@@ -71,7 +71,7 @@ async def write_anyhow(
 
 
 def as_json(names: Sequence[str], types: Types, rows: Sequence[Row]) -> str:
-    """Return the rows as a JSON array of objects that hold just `names`.
+    """Return the rows as a JSON array of objects with only `names`.
 
     Raises:
         MissingValue: a row lacks a value.
@@ -88,7 +88,7 @@ def as_json(names: Sequence[str], types: Types, rows: Sequence[Row]) -> str:
         sent.append(row)
     try:
         return orjson.dumps(sent).decode()
-    except TypeError:  # integers beyond 64 bits, half characters: let Postgres judge them
+    except TypeError:  # integers beyond 64 bits, lone surrogates: Postgres validates them
         return json.dumps(sent, default=str)
 
 
@@ -118,11 +118,11 @@ async def _one_by_one(
 
 
 def typed(sql: Callable[[Sequence[str]], str], types: Types) -> str:
-    """Return a statement whose parameters are text, read by the rules of the type needed."""
+    """Return a statement whose parameters are text, cast to the required type."""
     return sql([f"(${n}::text)::{name}" for n, (name, _) in enumerate(types, start=1)])
 
 
 def affected(status: str) -> int:
-    """Return the rows that a status like `INSERT 0 5` counts."""
+    """Return the row count of a status like `INSERT 0 5`."""
     last = status.rsplit(" ", 1)[-1]
     return int(last) if last.isdigit() else 0

@@ -1,6 +1,6 @@
-"""The process that runs authors' Python: one request at a time, limits set, output kept apart.
+"""Child process that runs authors' Python: one request at a time, limited, output captured.
 
-It imports nothing but the standard library, so that it starts fast and holds no secrets.
+It imports only the standard library, so that it starts fast and holds no secrets.
 A request or an answer is four bytes of length and then JSON.
 """
 
@@ -30,14 +30,14 @@ _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class CpuTimeUp(Exception):
-    """The code used more processor time than it may."""
+    """The code exceeded its CPU time."""
 
 
 def execute(code: str, args: Mapping[str, object]) -> bytes:
-    """Run `code` and call its `main`; return JSON: its result or its error, and what it printed.
+    """Run `code` and call its `main`; return JSON: its result or error, and its output.
 
     `main` gets those of `args` that its signature names, and all of them as `args` or `input`
-    if it names that. Code without a `main` answers with its variable `result`.
+    if it names that. Code without a `main` returns its variable `result`.
     """
     printed = io.StringIO()
     try:
@@ -45,9 +45,9 @@ def execute(code: str, args: Mapping[str, object]) -> bytes:
             result = _called(_compiled(code), args)
         return _written({"result": result, "log": _bounded(printed.getvalue())})
     except CpuTimeUp:
-        error = {"kind": "python.cpu", "message": "too much processor time was used"}
+        error = {"kind": "python.cpu", "message": "the CPU time limit was exceeded"}
     except MemoryError:
-        error = {"kind": "python.memory", "message": "too much memory was asked for"}
+        error = {"kind": "python.memory", "message": "the memory limit was exceeded"}
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - authors may raise anything
         error = _error_of(raised)
     return _written({"error": error, "log": _bounded(printed.getvalue())})
@@ -69,7 +69,7 @@ def _called(code: CodeType, args: Mapping[str, object]) -> object:
 
 
 def _arguments(main: Callable[..., object], args: Mapping[str, object]) -> dict[str, object]:
-    """Choose what `main` is called with."""
+    """Return the arguments of `main`."""
     chosen: dict[str, object] = {}
     for name, parameter in inspect.signature(main).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -86,7 +86,7 @@ def _arguments(main: Callable[..., object], args: Mapping[str, object]) -> dict[
 
 
 def _error_of(error: BaseException) -> dict[str, str]:
-    """Return what was raised, and where in the author's code."""
+    """Return the exception, and its position in the author's code."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == _NAME]
     where = "".join(f"line {one.lineno}, in {one.name}\n" for one in frames)
     what = _clean(f"{type(error).__name__}: {error}")
@@ -94,7 +94,7 @@ def _error_of(error: BaseException) -> dict[str, str]:
 
 
 def _plain(value: object) -> object:
-    """Carry dates, decimals and identifiers as text, sets and tuples as lists."""
+    """Return dates, decimals and UUIDs as text, sets and tuples as lists."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     if type(value).__module__ in ("datetime", "decimal", "uuid"):
@@ -103,7 +103,7 @@ def _plain(value: object) -> object:
 
 
 def _clean(text: str) -> str:
-    """Return text without what no text of a database has."""
+    """Replace characters that Postgres text cannot hold."""
     return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -115,13 +115,13 @@ def _bounded(text: str) -> str:
 
 
 def _written(answer: dict[str, object]) -> bytes:
-    # Lone surrogates are no text: encoding them is the author's error, reported here.
+    # Lone surrogates cannot be encoded: reported here as the author's error.
     text = json.dumps(answer, allow_nan=False, ensure_ascii=False, default=_plain)
     return text.encode()
 
 
 def framed(body: bytes) -> bytes:
-    """Return a message with its length before it."""
+    """Return a message with its length prefix."""
     return len(body).to_bytes(4, "big") + body
 
 
@@ -129,7 +129,7 @@ def main(memory_bytes: int, cpu_s: int) -> None:
     """Answer requests until the other side closes the pipe."""
     requests = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what native code writes must not get among the answers
+    os.dup2(2, 1)  # output of native code must not mix with the answers
     sys.stdin = io.StringIO()
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if memory_bytes:
@@ -143,14 +143,14 @@ def main(memory_bytes: int, cpu_s: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End with the worker, in the middle of a task, too: another attempt may be under way."""
+    """End with the worker, even within a task: another attempt may be running."""
     while os.getppid() == parent:
         time.sleep(_LOOK_S)
     os._exit(1)
 
 
 def _read(source: BinaryIO) -> tuple[str, dict[str, object]] | None:
-    """Return the code and the arguments of a request; None when there are no more."""
+    """Return the code and arguments of the next request; None at the end."""
     length = source.read(4)
     if len(length) < 4:
         return None
@@ -166,7 +166,7 @@ def _limit_memory(size: int) -> None:
 
 
 def _limit_cpu(seconds: int) -> None:
-    """Give this request so much from now on: the limit counts the whole life of a process."""
+    """Limit the CPU time of this request; the OS counts that of the whole process."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

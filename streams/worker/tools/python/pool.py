@@ -1,4 +1,4 @@
-"""Long-lived Python processes, lent to one call at a time."""
+"""Pool of long-lived Python processes, each running one call at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PythonPool:
         """Run code in one of the processes and return its answer.
 
         Raises:
-            TimeoutError: it took too long; the process was ended.
+            TimeoutError: it took too long; the process was killed.
             ChildDied: the process ended by itself, for example for lack of memory.
         """
         request = framed(orjson.dumps({"code": code, "args": args}))
@@ -45,19 +45,19 @@ class PythonPool:
                 async with asyncio.timeout(timeout_s):
                     answer = await _ask(child, request)
             except BaseException:
-                # Whoever is cut off in the middle would answer the next call with this one's.
+                # An interrupted process would answer the next call with this one's result.
                 await _end(child)
                 raise
             self._idle.append(child)
             return answer
 
     async def close(self) -> None:
-        """End all processes that are not in use."""
+        """End all idle processes."""
         while self._idle:
             await _end(self._idle.pop())
 
     async def _start(self) -> Process:
-        """Start a process without this one's environment, which may hold secrets."""
+        """Start a process without the worker's environment, which may hold secrets."""
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-m", "streams.worker.tools.python.child", *self._limits),
             stdin=PIPE,

@@ -1,4 +1,4 @@
-"""The tool that runs authors' Python, in processes of its own."""
+"""The tool that runs authors' Python, in child processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CPU_S = 60
 class PythonTool:
     """Runs `code`, which defines `main`, with `args` (or `input`) as its arguments.
 
-    What `main` returns is the data, unless it is an envelope with `status` and `data` itself.
-    What it prints is `meta.log`. The processes have limits on memory and time; they keep
-    mistakes apart, not malice: code in them can still read files and open connections.
+    The return value of `main` is the data, unless it is an envelope with `status` and `data`.
+    Its output is `meta.log`. The processes limit memory and time; they are not a sandbox: code
+    in them can read files and open connections.
 
-    `in_process` runs the code inside the worker instead: fast, one call at a time, and
-    nothing can end a call that hangs. Only for deployments that trust every author.
+    `in_process` runs the code inside the worker instead: fast, one call at a time, and a call
+    that hangs cannot be ended. Only for deployments that trust every author.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PythonTool:
         except BadConfig as error:
             return failed("python.config", str(error))
         except TimeoutError:
-            return failed("python.timeout", f"the code ran for more than {limit} s and was ended")
+            return failed("python.timeout", f"the code ran for more than {limit} s and was killed")
         except ChildDied as error:
             why = f"the process died ({error}); did the code run out of memory?"
             return failed("python.died", why)
@@ -72,7 +72,7 @@ class PythonTool:
 
 
 def _outcome(answer: Mapping[str, Json]) -> Outcome:
-    """Make an outcome of an answer; a result that is no envelope is wrapped in one."""
+    """Return the outcome of an answer; a plain result becomes its data."""
     meta: dict[str, Json] = {"log": answer["log"]} if answer["log"] else {}
     if isinstance(error := answer.get("error"), dict):
         return Outcome(status="error", error=error, meta=meta)
