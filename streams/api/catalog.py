@@ -1,4 +1,4 @@
-"""The catalog over HTTP: register a playbook, list and show what is registered."""
+"""Catalog endpoints: register, list and show playbooks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streams.api.serializers import json_response, row_json
 
 
 async def register(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Register a playbook's text; it can be started at once."""
+    """Register a playbook; it can be started immediately."""
     sent = await read(request, Register)
-    made = await runtime.catalog.register(runtime.scope_of(request), sent.content, sent.path)
-    return json_response(row_json(asdict(made)), 201 if made.is_new else 200)
+    registered = await runtime.catalog.register(runtime.scope_of(request), sent.content, sent.path)
+    return json_response(row_json(asdict(registered)), 201 if registered.is_new else 200)
 
 
 async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
@@ -25,10 +25,10 @@ async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Show one version of a path with its content, the newest unless one is named."""
+    """Return one version of a path with its content, by default the newest."""
     path = request.match_info["path"]
-    named = "version" in request.query
-    version = number(request, "version", 0, most=2**31 - 1) if named else None
+    has_version = "version" in request.query
+    version = number(request, "version", 0, most=2**31 - 1) if has_version else None
     entry = await runtime.catalog.find(runtime.scope_of(request), path, version)
     content = await runtime.catalog.content(entry.catalog_id, entry.version)
     return json_response({**row_json(asdict(entry)), "content": content})

@@ -1,4 +1,4 @@
-"""Commands over HTTP: claim, heartbeat, complete."""
+"""Command endpoints: claim, heartbeat, complete."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from streams.log.errors import RootEnded, VersionConflict
 
 
 async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Hand waiting commands of a pool to a worker; each is won by a compare-and-swap."""
+    """Claim waiting commands of a pool for a worker, each by compare-and-swap."""
     asked = await read(request, ClaimCommands)
     scope = runtime.scope_of(request)
     won: list[RowJson] = []
-    rows = await runtime.seen.waiting_commands(scope, asked.pool, asked.tools, 2 * asked.want)
+    rows = await runtime.projections.waiting_commands(
+        scope, asked.pool, asked.tools, 2 * asked.want
+    )
     for row in rows:
         if len(won) < asked.want and (one := await _claim(runtime, row, asked.worker_id)):
             won.append(one)
@@ -60,9 +62,11 @@ async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> RowJson | None:
 
 
 async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Begin the lease again."""
+    """Renew the lease."""
     command_id = id_of(request)
-    row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
+    row = own(
+        runtime, request, "command", command_id, await runtime.projections.command(command_id)
+    )
     beat = await read(request, Heartbeat)
     command = await read_command(runtime, row["execution_id"], command_id)
     held(command, "command", command_id, beat.worker_id, beat.attempt)
@@ -78,14 +82,16 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def complete(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Take a command's outcome, once; the same outcome sent again gets the same answer."""
+    """Store a command's outcome; resending the same outcome returns the same response."""
     command_id = id_of(request)
-    row = own(runtime, request, "command", command_id, await runtime.seen.command(command_id))
+    row = own(
+        runtime, request, "command", command_id, await runtime.projections.command(command_id)
+    )
     sent = await read(request, CompleteCommand)
     command = await read_command(runtime, row["execution_id"], command_id)
     version = command.version
     if command.has_ended:
-        version -= 1  # the same outcome sent again finds itself; any other one is too late
+        version -= 1  # the same outcome is deduplicated by its key; any other conflicts
     else:
         held(command, "command", command_id, sent.worker_id, sent.attempt)
     attempt = _attempt(command, row["step_name"], sent.worker_id)
@@ -107,13 +113,13 @@ def _attempt(command: Command, step: str, worker: str) -> CommandAttempt:
 
 
 def _ending(attempt: CommandAttempt, sent: CompleteCommand) -> CommandCompleted | CommandFailed:
-    """Return the event that ends the command as its worker asked for."""
+    """Return the event that ends the command with the reported outcome."""
     result: ResultEnvelope = {"status": sent.status, "meta": sent.meta}
     if sent.ctx is not None:
         result["ctx"] = sent.ctx
     ref = sent.output_ref.ref() if sent.output_ref else None
     if sent.status == "error":
-        why = sent.error or "the worker gave no reason"
+        why = sent.error or "the worker reported no error message"
         result["error"] = {"kind": "worker", "message": why, "task": None}
         return attempt.failed(why, result, ref)
     if ref is None:

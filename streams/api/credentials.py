@@ -1,4 +1,4 @@
-"""Credentials over HTTP: set, list, remove; and a secret for a worker that holds its task."""
+"""Credential endpoints: set, list, remove, and resolve for a worker that holds a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.redact import in_use
 
 
 async def put(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Store a credential; what is answered has no value in it."""
+    """Store a credential; the response contains no values."""
     name, scope = check_name(request.match_info["name"]), runtime.scope_of(request)
     sent = await read(request, SetCredential)
     with in_use() as secrets:
@@ -27,24 +27,24 @@ async def put(runtime: ApiRuntime, request: web.Request) -> web.Response:
         sealed = seal(runtime.keys(), scope, name, fields)
         kind = check_name(sent.kind, "type")
         entry = await runtime.credentials.put(scope, name, kind, sorted(fields), sealed)
-    return json_response(_shown(entry), 201 if entry.revision == 1 else 200)
+    return json_response(_entry_json(entry), 201 if entry.revision == 1 else 200)
 
 
 async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """List names, types, names of fields and times."""
+    """List credentials: names, types, field names and times."""
     entries = await runtime.credentials.list(runtime.scope_of(request))
-    return json_response({"credentials": [_shown(entry) for entry in entries]})
+    return json_response({"credentials": [_entry_json(entry) for entry in entries]})
 
 
 async def remove(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Forget a credential."""
+    """Delete a credential."""
     name = check_name(request.match_info["name"])
     await runtime.credentials.remove(runtime.scope_of(request), name)
     return json_response({"removed": name})
 
 
 async def resolve(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Open a credential for a worker that holds an attempt whose step names it."""
+    """Decrypt a credential for a worker that holds an attempt whose step names it."""
     _check_token(runtime, request)
     asked = await read(request, ResolveCredential)
     claim = Claim(
@@ -71,14 +71,14 @@ async def resolve(runtime: ApiRuntime, request: web.Request) -> web.Response:
 def _check_token(runtime: ApiRuntime, request: web.Request) -> None:
     if runtime.worker_token is None:
         raise NotAllowed(
-            "secrets are not handed out: set credential_store.worker_token_file, "
+            "resolving secrets is disabled: set credential_store.worker_token_file, "
             "the same for workers and API"
         )
-    # A header may be any bytes, and comes with those that are no UTF-8 as surrogates.
+    # aiohttp decodes header bytes that are not UTF-8 as surrogates.
     given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
     if not compare_digest(given, f"Bearer {runtime.worker_token}".encode()):
-        raise NotAllowed("secrets are for workers: send the worker's token as a bearer token")
+        raise NotAllowed("only workers may resolve secrets: send the worker token as bearer token")
 
 
-def _shown(entry: CredentialEntry) -> dict[str, object]:
+def _entry_json(entry: CredentialEntry) -> dict[str, object]:
     return row_json(asdict(entry))

@@ -1,10 +1,10 @@
-"""Why the API turns a request down.
+"""Errors of the API.
 
 Refused
-├── NotFound       there is no such thing, or it is another tenant's
-├── NotYours       somebody else holds the frame or command
-├── NotAllowed     the caller did not show that it may ask this
-└── BadRequest     the request itself is wrong; every problem is named
+├── NotFound       it does not exist, or belongs to another tenant
+├── NotYours       another worker holds the frame or command
+├── NotAllowed     the caller is not authorized
+└── BadRequest     the request is invalid; all problems are listed
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from streams.errors import Refused
 
 
 class NotFound(Refused):
-    """There is no such thing in the caller's scope."""
+    """It does not exist in the caller's scope."""
 
     def __init__(self, kind: str, name: object, hint: str = "") -> None:
         super().__init__(f"there is no {kind} {name}" + (f"; {hint}" if hint else ""))
 
 
 class NotYours(Refused):
-    """Somebody else holds it, or nobody does any more."""
+    """Another worker holds the lease, or the lease expired."""
 
 
 class NotAllowed(Refused):
-    """The caller did not show that it may ask this."""
+    """The caller is not authorized."""
 
 
 class BadRequest(Refused):
-    """A request that cannot be understood; `problems` has every reason."""
+    """The request is invalid; `problems` lists every reason."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))

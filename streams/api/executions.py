@@ -1,4 +1,4 @@
-"""Executions over HTTP: start, list, show, cancel, and their events."""
+"""Execution endpoints: list, show, cancel, suspend, resume, and their events."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ from streams.results.oversized_events import (
     without_data,
 )
 
-PATIENCE_S = 2.0
+CATCH_UP_LIMIT_S = 2.0
 _PAUSE_S = 0.025
-FOLD_AT_MOST = 20_000
-"""Events that a request may fold; a longer execution is shown as far as it was projected."""
-RESOLVED_BYTES = 1 << 20
-"""Of larger data of an event only the reference is returned."""
+MAX_FOLDED_EVENTS = 20_000
+"""Events that a request may fold; a longer execution is returned as projected."""
+MAX_RESOLVED_BYTES = 1 << 20
+"""Larger payloads are returned as references only."""
 MAX_PAGE = 1000
 
 
 async def show(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Show one execution, no older than the log was when the request came."""
+    """Return an execution, at least as new as the log at the time of the request."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
     row = await _caught_up(runtime, execution_id, head.seq)
     if row is None:
         row = await _folded(runtime, execution_id)
-    parts = await runtime.seen.parts(execution_id)
-    shown = {name: [row_json(one) for one in rows] for name, rows in parts.items()}
+    parts = await runtime.projections.parts(execution_id)
+    children = {name: [row_json(one) for one in rows] for name, rows in parts.items()}
     if "resolve" in request.query:
         row |= {"result": await _result(runtime, execution_id, row)}
-    return json_response({**row, "head_seq": head.seq, **shown})
+    return json_response({**row, "head_seq": head.seq, **children})
 
 
 async def _result(runtime: ApiRuntime, execution_id: int, row: RowJson) -> Json:
-    """Return an execution's result with data that is elsewhere, where that can be had."""
+    """Return an execution's result, with spilled data inline where it is available."""
     result: Json = row["result"]
     given = row.get("result_ref")
     ref = None if given is None else reference_from({k: v for k, v in given.items() if k != "url"})
-    if ref is None or ref.media_type != JSON or ref.byte_length > RESOLVED_BYTES:
+    if ref is None or ref.media_type != JSON or ref.byte_length > MAX_RESOLVED_BYTES:
         return result
     expired = await _expired(runtime, Root("execution", execution_id), ref.sha256)
     try:
@@ -75,19 +75,19 @@ async def _result(runtime: ApiRuntime, execution_id: int, row: RowJson) -> Json:
 
 
 async def _caught_up(runtime: ApiRuntime, execution_id: int, seq: int) -> RowJson | None:
-    """Return the row once it has seen `seq`; None if that takes too long and folding does not."""
-    deadline = runtime.clock.monotonic() + PATIENCE_S
+    """Return the row once projected up to `seq`; None on timeout if the log is short to fold."""
+    deadline = runtime.clock.monotonic() + CATCH_UP_LIMIT_S
     while True:
-        row = await runtime.seen.execution(execution_id)
+        row = await runtime.projections.execution(execution_id)
         if row is not None and row["last_seq"] >= seq:
             return row_json(row)
         if runtime.clock.monotonic() >= deadline:
-            return row_json(row) if row is not None and seq > FOLD_AT_MOST else None
+            return row_json(row) if row is not None and seq > MAX_FOLDED_EVENTS else None
         await asyncio.sleep(_PAUSE_S)
 
 
 async def _folded(runtime: ApiRuntime, execution_id: int) -> RowJson:
-    """Return the row that the projection will have, folded from the log itself."""
+    """Return the row that the projection will have, folded from the log."""
     view = View()
     async for event in runtime.log.read_root(Root("execution", execution_id)):
         view, _ = absorb(view, event)
@@ -96,16 +96,18 @@ async def _folded(runtime: ApiRuntime, execution_id: int) -> RowJson:
     fields = {name: getattr(row, name) for name in row.__slots__}
     if row.result_ref is not None:
         fields["result_ref"] = reference_json(row.result_ref)
-    return row_json({name: value for name, value in fields.items() if name not in _INNER})
+    return row_json(
+        {name: value for name, value in fields.items() if name not in _INTERNAL_COLUMNS}
+    )
 
 
-_INNER = ("created_at", "projection_version")
+_INTERNAL_COLUMNS = ("created_at", "projection_version")
 
 
 async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
     """List executions, the newest first."""
     limit = number(request, "limit", 50, most=MAX_PAGE)
-    rows = await runtime.seen.executions(
+    rows = await runtime.projections.executions(
         runtime.scope_of(request),
         status=request.query.get("status"),
         path=request.query.get("path"),
@@ -117,22 +119,22 @@ async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def events(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Return the events of an execution, in order, from the log itself."""
+    """Return the events of an execution, in order, from the log."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
     after = number(request, "after", 0)
     limit = number(request, "limit", 200, most=MAX_PAGE)
     root = Root("execution", execution_id)
     found = runtime.log.read_root(root, after_seq=after, through_seq=after + limit)
-    page = [event_json(await _whole(runtime, request, event)) async for event in found]
-    reached = page[-1]["seq"] if page else after
-    return json_response({"events": page, "next": reached if reached < head.seq else None})
+    page = [event_json(await _resolved(runtime, request, event)) async for event in found]
+    last_seq = page[-1]["seq"] if page else after
+    return json_response({"events": page, "next": last_seq if last_seq < head.seq else None})
 
 
-async def _whole(runtime: ApiRuntime, request: web.Request, event: Event) -> Event:
-    """Return the event with data that is elsewhere, where that is asked for and can be had."""
+async def _resolved(runtime: ApiRuntime, request: web.Request, event: Event) -> Event:
+    """Return the event, with spilled data inline where requested and available."""
     ref = event.payload_ref
-    if "resolve" not in request.query or ref is None or ref.byte_length > RESOLVED_BYTES:
+    if "resolve" not in request.query or ref is None or ref.byte_length > MAX_RESOLVED_BYTES:
         return event
     expired = await _expired(runtime, event.root, ref.sha256)
     try:
@@ -142,9 +144,9 @@ async def _whole(runtime: ApiRuntime, request: web.Request, event: Event) -> Eve
 
 
 async def _expired(runtime: ApiRuntime, root: Root, digest: str) -> dict[str, Expired]:
-    """Return the end of a payload that an event of this root carries, where it has ended.
+    """Return the expiry of a payload that an event of this root references, if it expired.
 
-    Such a payload outlives the results that name it, too: it ends under an id of its own.
+    Such a payload outlives the results that reference it: it expires under its own id.
     """
     stream = f"{root}/result/{retained_id(root.id, digest)}"
     async for event in runtime.log.read_stream(root, stream):
@@ -155,7 +157,7 @@ async def _expired(runtime: ApiRuntime, root: Root, digest: str) -> dict[str, Ex
 
 
 async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """End an execution; what its workers still do is refused from now on."""
+    """Cancel an execution; later reports of its workers are rejected."""
     execution_id = id_of(request)
     head = await runtime.head(request, execution_id)
     body = await read(request, Cancel)
@@ -171,18 +173,18 @@ async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
         key=str(runtime.next_id()),
     )
     receipt = await runtime.log.append([event])
-    shown = {"execution_id": str(execution_id), "status": "CANCELLED"}
-    return json_response({**shown, "seq": receipt.events[0].seq})
+    state = {"execution_id": str(execution_id), "status": "CANCELLED"}
+    return json_response({**state, "seq": receipt.events[0].seq})
 
 
 async def suspend(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Suspend dispatching; frames and commands that run may still commit."""
+    """Suspend dispatching; running frames and commands may still commit."""
     body = await read(request, Suspend)
 
     def next_of(own: Sequence[Event]) -> NewEvent:
         return suspended(own, by=body.by, reason=body.reason, now=runtime.clock.now())
 
-    return await _steered(runtime, request, ExecutionSuspended.TYPE, next_of, "SUSPENDED")
+    return await _append_next(runtime, request, ExecutionSuspended.TYPE, next_of, "SUSPENDED")
 
 
 async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
@@ -192,10 +194,10 @@ async def resume(runtime: ApiRuntime, request: web.Request) -> web.Response:
     def next_of(own: Sequence[Event]) -> NewEvent:
         return resumed(own, by=body.by, now=runtime.clock.now())
 
-    return await _steered(runtime, request, ExecutionResumed.TYPE, next_of, "RUNNING")
+    return await _append_next(runtime, request, ExecutionResumed.TYPE, next_of, "RUNNING")
 
 
-async def _steered(
+async def _append_next(
     runtime: ApiRuntime, request: web.Request, type: str, next_of: Next, status: str
 ) -> web.Response:
     execution_id = id_of(request)

@@ -1,4 +1,4 @@
-"""Frames over HTTP: claim, heartbeat, commit, so that a worker in any language can take part."""
+"""Frame endpoints for workers in any language: claim, heartbeat, commit."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from streams.log.errors import RootEnded, VersionConflict
 
 
 async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Hand waiting frames of a stage to a worker; each is won by a compare-and-swap."""
+    """Claim waiting frames of a stage for a worker, each by compare-and-swap."""
     stage_id = id_of(request)
-    stage = own(runtime, request, "stage", stage_id, await runtime.seen.stage(stage_id))
+    stage = own(runtime, request, "stage", stage_id, await runtime.projections.stage(stage_id))
     asked = await read(request, ClaimFrames)
-    held_now = await runtime.seen.held_frames(stage_id, asked.worker_id)
+    held_now = await runtime.projections.held_frames(stage_id, asked.worker_id)
     want = min(asked.want, asked.max_inflight - held_now)
     if want <= 0:
         return json_response([])
     won: list[RowJson] = []
-    # Some of them may be gone already: the projection is a little behind the log.
-    for waiting in await runtime.seen.waiting_frames(stage_id, 2 * want):
+    # Some may be claimed already: the projection lags the log.
+    for waiting in await runtime.projections.waiting_frames(stage_id, 2 * want):
         if len(won) < want and (one := await _claim(runtime, stage, waiting, asked.worker_id)):
             won.append(one)
     if not won:
@@ -68,7 +68,7 @@ async def _claim(runtime: ApiRuntime, stage: Row, waiting: Row, worker: str) -> 
 
 
 async def _shared(runtime: ApiRuntime, stage: Row) -> RowJson:
-    """Return what all frames of a stage have in common: the step, its policy, its document."""
+    """Return the fields shared by all frames of a stage: step, policy, document."""
     root = Root("execution", stage["execution_id"])
     names = ("stage_id", "execution_id", "catalog_id", "catalog_version")
     shared = row_json({name: stage[name] for name in (*names, "dsl_ref", "frame_policy")})
@@ -84,9 +84,9 @@ async def _shared(runtime: ApiRuntime, stage: Row) -> RowJson:
 
 
 async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Begin the lease again."""
+    """Renew the lease."""
     frame_id = id_of(request)
-    row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
+    row = own(runtime, request, "frame", frame_id, await runtime.projections.frame(frame_id))
     beat = await read(request, Heartbeat)
     frame = await read_frame(runtime, row["execution_id"], frame_id)
     held(frame, "frame", frame_id, beat.worker_id, beat.attempt)
@@ -106,14 +106,14 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def commit(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Take a frame's outcome, once; the same commit sent again gets the same answer."""
+    """Store a frame's outcome; resending the same commit returns the same response."""
     frame_id = id_of(request)
-    row = own(runtime, request, "frame", frame_id, await runtime.seen.frame(frame_id))
+    row = own(runtime, request, "frame", frame_id, await runtime.projections.frame(frame_id))
     sent = await read(request, CommitFrame)
     frame = await read_frame(runtime, row["execution_id"], frame_id)
     version = frame.version
     if frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED):
-        version -= 1  # the same outcome sent again finds itself; any other one is too late
+        version -= 1  # the same outcome is deduplicated by its key; any other conflicts
     else:
         held(frame, "frame", frame_id, sent.worker_id, sent.attempt)
     kind = "failed" if sent.status == "failed" else "committed"
@@ -140,7 +140,7 @@ def _attempt(frame: Frame, row: Row, worker: str) -> FrameAttempt:
 
 
 def _ending(attempt: FrameAttempt, sent: CommitFrame) -> FrameCommitted | FrameFailed:
-    """Return the event that ends the attempt as its worker asked for."""
+    """Return the event that ends the attempt with the reported outcome."""
     report = FrameReport(
         rows=sent.row_count,
         failed_rows=sent.failed_rows,
@@ -151,14 +151,14 @@ def _ending(attempt: FrameAttempt, sent: CommitFrame) -> FrameCommitted | FrameF
         payload_ref=sent.output_ref.ref() if sent.output_ref else None,
     )
     if sent.status == "failed":
-        return attempt.failed(sent.error or "the worker gave no reason", report)
+        return attempt.failed(sent.error or "the worker reported no error message", report)
     return attempt.committed(report, continues=sent.continues)
 
 
 async def _next(runtime: ApiRuntime, row: Row) -> str:
-    """Say what the worker may do now: claim more, wait for more, or stop asking this stage."""
-    stage = await runtime.seen.stage(row["stage_id"])
+    """Return what the worker should do next: claim, wait, or leave this stage."""
+    stage = await runtime.projections.stage(row["stage_id"])
     if stage is None or stage["status"] != "OPEN":
         return "stop"
-    waiting = await runtime.seen.waiting_frames(row["stage_id"], 2)
+    waiting = await runtime.projections.waiting_frames(row["stage_id"], 2)
     return "claim" if any(one["frame_id"] != row["frame_id"] for one in waiting) else "wait"

@@ -1,4 +1,4 @@
-"""What frames and commands have in common: found, folded from the log, held by one worker."""
+"""Lookup, lease checks and appends shared by frames and commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams.results.oversized_events import spill_event
 
 
 class Entity(Protocol):
-    """What a frame and a command both have."""
+    """The fields that a frame and a command share."""
 
     @property
     def attempt(self) -> int: ...
@@ -35,19 +35,19 @@ class Entity(Protocol):
 
 
 def own(runtime: ApiRuntime, request: web.Request, kind: str, name: int, row: Row | None) -> Row:
-    """Return the row if it is of the caller's scope.
+    """Return the row if it is in the caller's scope.
 
     Raises:
         NotFound: there is none, or it was not projected yet.
     """
     scope = runtime.scope_of(request)
     if row is None or Scope(row["tenant_id"], row["organization_id"]) != scope:
-        raise NotFound(kind, name, "what was made just now may take a moment to be seen")
+        raise NotFound(kind, name, "if it is new, it may not be projected yet: retry")
     return row
 
 
 async def read_frame(runtime: ApiRuntime, execution_id: int, frame_id: int) -> Frame:
-    """Return a frame exactly as the log has it.
+    """Return a frame folded from the log.
 
     Raises:
         NotFound: the log has no such frame.
@@ -62,7 +62,7 @@ async def read_frame(runtime: ApiRuntime, execution_id: int, frame_id: int) -> F
 
 
 async def read_command(runtime: ApiRuntime, execution_id: int, command_id: int) -> Command:
-    """Return a command exactly as the log has it.
+    """Return a command folded from the log.
 
     Raises:
         NotFound: the log has no such command.
@@ -80,7 +80,7 @@ def held(state: Entity, entity: str, name: int, worker: str, attempt: int | None
     """Return the worker's lease.
 
     Raises:
-        NotYours: it has none, or this attempt has none any more.
+        NotYours: it has none, or only for another attempt.
     """
     lease = state.lease
     if lease is None or lease.owner != worker:
@@ -95,10 +95,10 @@ def held(state: Entity, entity: str, name: int, worker: str, attempt: int | None
 async def append(
     runtime: ApiRuntime, row: Row, event: AttemptEvent, *, key: str, version: int
 ) -> Appended:
-    """Append an event of a frame or command, if it is still at `version`; large data apart.
+    """Append an event of a frame or command if it is still at `version`; spill large data.
 
     Raises:
-        VersionConflict: somebody else was first.
+        VersionConflict: another writer appended first.
         RootEnded: its execution has ended.
     """
     new = NewEvent(
@@ -110,7 +110,7 @@ async def append(
         expected_version=version,
         **event.columns(),
     )
-    room = min(runtime.inline_bytes, INLINE_BYTES)
-    new = await spill_event(runtime.payloads, new, room)
+    inline_bytes = min(runtime.inline_bytes, INLINE_BYTES)
+    new = await spill_event(runtime.payloads, new, inline_bytes)
     receipt = await runtime.log.append([new])
     return receipt.events[0]

@@ -1,4 +1,4 @@
-"""The published description (OpenAPI 3.1), made from the routes."""
+"""The OpenAPI 3.1 description, generated from the routes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _operation(route: Route) -> Object:
         "summary": route.summary,
         "operationId": f"{module}_{route.handle.__name__}",
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_SCOPE],
-        "responses": {**responses, "default": _response(500, "what went wrong")},
+        "responses": {**responses, "default": _response(500, "an error")},
     }
     if isinstance(route.body, str):
         operation["requestBody"] = {"required": True, "content": {route.body: {}}}
@@ -98,7 +98,7 @@ _SCOPE: list[Json] = [
     {
         "name": name,
         "in": "header",
-        "description": "whose request it is",
+        "description": "the scope of the request",
         "schema": {"type": "string"},
     }
     for name in (TENANT_HEADER, ORGANIZATION_HEADER)

@@ -1,4 +1,4 @@
-"""Payloads on their way through the API: in pieces, in ranges, and right or broken off."""
+"""Streaming of payloads over HTTP, in pieces and byte ranges."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streams.api.errors import BadRequest
 from streams.errors import StreamsError
 
 MAX_PAYLOAD_BYTES = 16 << 30
-"""What one request may store: it goes through a file of the machine."""
+"""Limit of one upload: it is spooled to a local file."""
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is to be sent: its pieces raise at their end where they were not what they should be."""
+    """Bytes to send; `pieces` raises at its end if they do not match their digest."""
 
     pieces: AsyncIterator[bytes]
     byte_length: int
     media_type: str
     tag: str
-    """The same tag, the same bytes."""
+    """Identifies the bytes, for ETag."""
 
 
 async def received(request: web.Request, most: int = MAX_PAYLOAD_BYTES) -> AsyncIterator[bytes]:
-    """Yield the body of a request as it comes.
+    """Yield the body of a request as it arrives.
 
     Raises:
         HTTPRequestEntityTooLarge: it has more than `most` bytes.
-        BadRequest: it ends before its end.
+        BadRequest: the connection ended early.
     """
     length = request.content_length or 0
     try:
@@ -53,28 +53,28 @@ async def received(request: web.Request, most: int = MAX_PAYLOAD_BYTES) -> Async
 
 
 async def send(request: web.Request, content: Content) -> web.StreamResponse:
-    """Send the range that was asked for, or everything.
+    """Send the requested range, or everything.
 
-    The last bytes wait until the content has proved right, and the first until there are more:
-    what is short, missing or damaged from its start is a problem. What turns out damaged later
-    breaks the connection, so that nobody takes what has come for the whole.
+    One piece is held back until the next is read or the digest is verified, so that missing
+    or damaged content is a problem response. Damage found after the first bytes were sent
+    aborts the connection.
     """
     headers = _headers(content)
     if request.headers.get("If-None-Match") == headers["ETag"]:
         return web.Response(status=304, headers=headers)
     size = content.byte_length
     first, last, status = 0, size - 1, 200
-    if (asked := _asked(request, headers["ETag"])) is not None:
-        place = _place(*asked, size)
-        if place is None:
+    if (requested := _requested_range(request, headers["ETag"])) is not None:
+        bounds = _bounds(*requested, size)
+        if bounds is None:
             headers["Content-Range"] = f"bytes */{size}"
             return web.Response(status=416, headers=headers)
-        (first, last), status = place, 206
+        (first, last), status = bounds, 206
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     headers["Content-Length"] = str(last - first + 1)
     response = web.StreamResponse(status=status, headers=headers)
-    parts = _cut(content.pieces, first, last)
-    async with _unless_broken(request, response), aclosing(parts):
+    parts = _slice(content.pieces, first, last)
+    async with _abort_on_error(request, response), aclosing(parts):
         held = b""
         async for part in parts:
             if held:
@@ -86,16 +86,18 @@ async def send(request: web.Request, content: Content) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def _unless_broken(request: web.Request, response: web.StreamResponse) -> AsyncIterator[None]:
-    """Break the connection where the answer has begun and cannot be ended as promised."""
+async def _abort_on_error(
+    request: web.Request, response: web.StreamResponse
+) -> AsyncIterator[None]:
+    """Abort the connection if a response that has begun cannot be completed."""
     try:
         yield
     except ConnectionError:
-        return  # the reader has left
+        return  # the client disconnected
     except StreamsError as error:
         if not response.prepared:
             raise
-        logger.error("%s %s: broken off: %s", request.method, request.path, error)
+        logger.error("%s %s: aborted: %s", request.method, request.path, error)
         if request.transport is not None:
             request.transport.abort()
 
@@ -106,8 +108,10 @@ async def _write(request: web.Request, response: web.StreamResponse, part: bytes
     await response.write(part)
 
 
-async def _cut(pieces: AsyncIterator[bytes], first: int, last: int) -> AsyncGenerator[bytes, None]:
-    """Yield what lies between `first` and `last`; read the rest too, for the digest's sake."""
+async def _slice(
+    pieces: AsyncIterator[bytes], first: int, last: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes from `first` to `last`; read the rest too, to verify the digest."""
     at = 0
     try:
         async for piece in pieces:
@@ -125,17 +129,17 @@ def _headers(content: Content) -> dict[str, str]:
         "Accept-Ranges": "bytes",
         "Vary": "Accept",
         "ETag": f'"{content.tag}"',
-        # A browser must not take somebody's data for a page of ours.
+        # A browser must not render stored data as a page.
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox",
     }
 
 
-def _asked(request: web.Request, tag: str) -> tuple[str, str] | None:
-    """Return the ends of the range asked for; None where everything is to be sent.
+def _requested_range(request: web.Request, tag: str) -> tuple[str, str] | None:
+    """Return the ends of the requested range; None for everything.
 
-    As the standard has it, ranges in other units, several at once, and those of another
-    version of the content are not heeded.
+    As RFC 9110 allows, ranges in other units, multiple ranges, and those of another version
+    of the content are ignored.
     """
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None or not (found[1] or found[2]):
@@ -145,8 +149,8 @@ def _asked(request: web.Request, tag: str) -> tuple[str, str] | None:
     return found[1], found[2]
 
 
-def _place(start: str, end: str, size: int) -> tuple[int, int] | None:
-    """Return the first and last byte of a range; None where it is outside."""
+def _bounds(start: str, end: str, size: int) -> tuple[int, int] | None:
+    """Return the first and last byte of a range; None if it is outside the content."""
     if not start:
         length = min(int(end), size)
         return (size - length, size - 1) if length else None

@@ -1,4 +1,4 @@
-"""Payloads over HTTP: an outside worker stores its output before it says that it is done."""
+"""Payload endpoints: an external worker stores its output before it reports the outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OCTETS = "application/octet-stream"
 
 
 async def store(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Store the body, as it comes, and return its reference once it is durable."""
+    """Stream the body to the store and return its reference once it is durable."""
     rows = request.query.get("row_count")
     media_type = request.headers.get("Content-Type", OCTETS)
     if len(media_type) > _MEDIA_TYPE_CHARS:
@@ -36,10 +36,10 @@ async def store(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 
 async def fetch(runtime: ApiRuntime, request: web.Request) -> web.StreamResponse:
-    """Send the bytes behind a reference, or a range of them; checked before the last is sent."""
+    """Send a payload or a range of it; its digest is checked before the last bytes are sent."""
     digest = request.match_info["sha256"]
     if not _DIGEST.fullmatch(digest):
-        raise BadRequest((f"{digest!r} is no digest; it has 64 hex digits",))
+        raise BadRequest((f"{digest!r} is not a valid digest; it has 64 hex digits",))
     if "byte_length" not in request.query:
         raise BadRequest(("byte_length: missing; take it from the reference",))
     scope = runtime.scope_of(request)

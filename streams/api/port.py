@@ -15,7 +15,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far the log has come with a root, and whether the root has ended."""
+    """The last `seq` of a root in the log, and whether the root has ended."""
 
     scope: Scope
     seq: int
@@ -23,7 +23,7 @@ class Head:
 
 
 class ProjectionReader(Protocol):
-    """Reads the projections, which may be a little behind, and the heads, which never are.
+    """Reads projections, which may lag the log, and heads, which do not.
 
     Every method raises Unavailable when the database cannot be reached.
     """
@@ -59,7 +59,7 @@ class ProjectionReader(Protocol):
         ...
 
     async def waiting_frames(self, stage_id: int, limit: int) -> Sequence[Row]:
-        """Return frames that wait for a worker, the first of the stage first."""
+        """Return frames that wait for a worker, in the order of the stage."""
         ...
 
     async def held_frames(self, stage_id: int, worker: str) -> int:

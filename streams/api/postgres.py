@@ -1,4 +1,4 @@
-"""The projections as Postgres has them, read with the duty that may only read."""
+"""The projection reader in Postgres, with a read-only login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ query = queries("streams.api")
 
 
 class PostgresProjectionReader:
-    """Looks into the projections through a small pool."""
+    """Reads the projections through a connection pool."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -60,7 +60,7 @@ class PostgresProjectionReader:
         return await self._one("command", command_id)
 
     async def waiting_frames(self, stage_id: int, limit: int) -> Sequence[Row]:
-        """Return frames that wait for a worker, the first of the stage first."""
+        """Return frames that wait for a worker, in the order of the stage."""
         return await self._rows("waiting_frames", stage_id, limit)
 
     async def held_frames(self, stage_id: int, worker: str) -> int:

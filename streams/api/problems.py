@@ -1,4 +1,4 @@
-"""Errors as problem+json: what happened, to what, and what to do."""
+"""Errors as problem+json responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 logger = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 2
-# The first that fits decides, so the special ones stand before their policies.
+# The first match wins, so subclasses come before their bases.
 _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NotFound, 404),
     (UnknownPath, 404),
@@ -54,7 +54,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @web.middleware
 async def report_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer every error as a problem; a bug is logged, and reported without details."""
+    """Return every error as a problem; a bug is logged, and reported without details."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -63,8 +63,8 @@ async def report_problems(request: web.Request, handler: Handler) -> web.StreamR
         return _known(request, error)
     except Exception:
         logger.exception("%s %s failed", request.method, request.path)
-        what = "the server made a mistake; its log says more"
-        return _problem(request, 500, "internal", "internal error", what)
+        detail = "see the server's log"
+        return _problem(request, 500, "internal", "internal error", detail)
 
 
 def status_of(error: type[StreamsError]) -> int:
@@ -79,7 +79,7 @@ def name_of(error: type[StreamsError]) -> str:
 
 def _known(request: web.Request, error: StreamsError) -> web.Response:
     status, name = status_of(type(error)), name_of(type(error))
-    answer = _problem(
+    response = _problem(
         request,
         status,
         name,
@@ -88,8 +88,8 @@ def _known(request: web.Request, error: StreamsError) -> web.Response:
         problems=getattr(error, "problems", None),
     )
     if status == 503:
-        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
-    return answer
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response
 
 
 def _problem(

@@ -1,4 +1,4 @@
-"""Request bodies: used for validation and for the OpenAPI description."""
+"""Request bodies, for validation and for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Sent(BaseModel):
 
 
 class Start(Sent):
-    """Start a playbook. With a `key`, asking again starts nothing new."""
+    """Start a playbook. With a `key`, a repeated request starts nothing new."""
 
     path: Name
     version: Annotated[int, Field(ge=1)] | None = None
@@ -77,7 +77,7 @@ class Resume(Sent):
 
 
 class Register(Sent):
-    """Register a playbook; the same content again is the same version."""
+    """Register a playbook; unchanged content is the same version."""
 
     content: Annotated[str, Field(min_length=1)]
     path: Name | None = None
@@ -101,7 +101,7 @@ class Reference(Sent):
 
 
 class ClaimFrames(Sent):
-    """Ask for frames; the worker then holds at most `max_inflight` of this stage."""
+    """Claim frames; the worker then holds at most `max_inflight` of this stage."""
 
     worker_id: Name
     want: Few = 1
@@ -109,7 +109,7 @@ class ClaimFrames(Sent):
 
 
 class ClaimCommands(Sent):
-    """Ask for commands of a pool, of these tools only where some are named."""
+    """Claim commands of a pool; without `tools`, of any tool."""
 
     worker_id: Name
     pool: Name = "default"
@@ -180,7 +180,7 @@ async def read(request: web.Request, kind: type[Body]) -> Body:
     """Return the request's body.
 
     Raises:
-        BadRequest: it is not JSON, or not that body; every problem is named.
+        BadRequest: it is not JSON, or invalid; all problems are listed.
     """
     raw = await request.read()
     try:
@@ -197,7 +197,7 @@ def _message(problem: ErrorDetails) -> str:
 
 
 def number(request: web.Request, name: str, default: int, *, most: int = 2**63 - 1) -> int:
-    """Return a number of the query.
+    """Return an integer query parameter.
 
     Raises:
         BadRequest: it is not a number, or too large.

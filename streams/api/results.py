@@ -1,4 +1,4 @@
-"""Results over HTTP: the bytes behind a name, whole or in part."""
+"""Result endpoints: resolve a result's name, and list results of an execution."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _IN_MEMORY_BYTES, _PIECE_BYTES = 1 << 20, 1 << 18
 
 
 async def resolve(runtime: ApiRuntime, request: web.Request) -> web.StreamResponse:
-    """Return the data behind a result's name; of a loop, its rows.
+    """Return the data of a result; of a loop, its rows.
 
-    Rows in Arrow are sent as they are unless JSON is asked for; a loop's are joined into one
-    Arrow stream where that is asked for.
+    Arrow rows are sent unchanged unless JSON is requested; a loop's rows are joined into one
+    Arrow stream if that is requested.
     """
     uri, form = request.query.get("ref"), request.query.get("form", "data")
     if not uri:
         raise BadRequest(("ref: missing; it is `_ref` of a result, as in noetl://execution/…",))
     if form not in FORMS:
-        raise BadRequest((f"form: {form!r} is none of {', '.join(FORMS)}",))
+        raise BadRequest((f"form: {form!r} is not one of {', '.join(FORMS)}",))
     owner = runtime.scope_of(request)
     results = Results(runtime.log, runtime.clock)
     found = await results.find(uri, owner)
@@ -54,7 +54,7 @@ async def resolve(runtime: ApiRuntime, request: web.Request) -> web.StreamRespon
 
 
 async def of_execution(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """List the references of an execution's results that have not ended."""
+    """List the references of an execution's results that have not expired."""
     execution_id = id_of(request)
     await runtime.head(request, execution_id)
     found = await Results(runtime.log, runtime.clock).of_execution(
@@ -71,7 +71,7 @@ def _wants_json(request: web.Request) -> bool:
 
 
 async def _joined(runtime: ApiRuntime, payload: PayloadRef, check: RowCheck) -> Content:
-    from streams.results.stage_rows import read_stage, written  # Arrow: 25 MB that few ask for
+    from streams.results.stage_rows import read_stage, written  # Arrow: 25 MB, rarely needed
 
     data = written(await read_stage(runtime.payloads, payload, check=check))
     return Content(_once(data), len(data), ARROW, f"{payload.sha256}-arrow")
@@ -82,7 +82,7 @@ async def _once(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _spooled(pieces: AsyncIterator[bytes], spool: SpooledTemporaryFile[bytes]) -> int:
-    """Write what is made on the way into a file: only its end says how long it is."""
+    """Write generated data to a file and return its length, for Content-Length."""
     length = 0
     async for piece in pieces:
         length += len(piece)

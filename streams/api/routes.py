@@ -1,4 +1,4 @@
-"""Every route, for the server and for the OpenAPI description."""
+"""The routes of the server and of its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streams.api.runtime import Handler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A method and path with its handler. `{path:.+}` in a path takes slashes too."""
+    """A method and path with its handler. `{path:.+}` in a path matches slashes too."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ _ENDED = {
     404: "not found",
     409: "held by another worker, or execution finished",
 }
-_RESOLVE = "with data of up to 1 MiB that is elsewhere; a tombstone where it expired"
+_RESOLVE = "include spilled data of up to 1 MiB; a tombstone if it expired"
 
 ROUTES = (
     Route(
@@ -72,15 +72,15 @@ ROUTES = (
         query={
             "status": "only this status",
             "path": "only of this playbook",
-            "before": "only older ones than this id; `next` of the page before",
-            "limit": "how many, at most 1000",
+            "before": "only with a lower id; `next` of the previous page",
+            "limit": "page size, at most 1000",
         },
     ),
     Route(
         method="GET",
         path="/api/executions/{id}",
         handle=executions.show,
-        summary="Show an execution, no older than the log is now",
+        summary="Show an execution, at least as new as the log",
         query={"resolve": _RESOLVE},
         answers={200: "the execution", 404: "not found"},
     ),
@@ -90,8 +90,8 @@ ROUTES = (
         handle=executions.events,
         summary="List the events of an execution, in order",
         query={
-            "after": "only later ones than this seq",
-            "limit": "how many, at most 1000",
+            "after": "only after this seq",
+            "limit": "page size, at most 1000",
             "resolve": _RESOLVE,
         },
         answers={200: "events", 404: "not found"},
@@ -100,7 +100,7 @@ ROUTES = (
         method="POST",
         path="/api/executions/{id}/cancel",
         handle=executions.cancel,
-        summary="End an execution",
+        summary="Cancel an execution",
         body=Cancel,
         answers={200: "cancelled", 404: "not found", 409: "already finished"},
     ),
@@ -108,7 +108,7 @@ ROUTES = (
         method="POST",
         path="/api/executions/{id}/suspend",
         handle=executions.suspend,
-        summary="Dispatch nothing new of an execution until it is resumed",
+        summary="Suspend dispatching of an execution",
         body=Suspend,
         answers={200: "suspended", 404: "not found", 409: "already suspended, or finished"},
     ),
@@ -139,7 +139,7 @@ ROUTES = (
         path="/api/catalog/{path:.+}",
         handle=catalog.show,
         summary="Show a playbook with its content",
-        query={"version": "this version instead of the newest"},
+        query={"version": "default: the newest"},
         answers={200: "the playbook", 404: "not found"},
     ),
     Route(
@@ -148,7 +148,7 @@ ROUTES = (
         handle=frames.claim,
         summary="Claim waiting frames of a stage",
         body=ClaimFrames,
-        answers={200: "what was claimed, perhaps nothing", 404: "no such stage"},
+        answers={200: "the claimed items, possibly none", 404: "no such stage"},
     ),
     Route(
         method="POST",
@@ -172,7 +172,7 @@ ROUTES = (
         handle=commands.claim,
         summary="Claim waiting commands of a pool",
         body=ClaimCommands,
-        answers={200: "what was claimed, perhaps nothing"},
+        answers={200: "the claimed items, possibly none"},
     ),
     Route(
         method="POST",
@@ -204,20 +204,20 @@ ROUTES = (
         path="/api/payloads/{sha256}",
         handle=payloads.fetch,
         summary="Fetch a payload, or a range of its bytes",
-        query={"byte_length": "its length, as its reference has it"},
+        query={"byte_length": "its length, from the reference"},
         answers={
             200: "the bytes",
-            206: "the range asked for",
+            206: "the requested range",
             404: "not found",
             416: "no such range",
-            422: "it is damaged, or has another length",
+            422: "damaged, or of another length",
         },
     ),
     Route(
         method="GET",
         path="/api/credentials",
         handle=credentials.list_all,
-        summary="List credentials: names, types, names of fields and times, never a value",
+        summary="List credentials: names, types, field names and times, never values",
     ),
     Route(
         method="PUT",
@@ -238,7 +238,7 @@ ROUTES = (
         method="POST",
         path="/api/credentials/resolve",
         handle=credentials.resolve,
-        summary="Open a credential for a worker that holds a task which names it",
+        summary="Resolve a credential for a worker that holds a task which names it",
         body=ResolveCredential,
         answers={
             200: "the secret, for the lease",
@@ -252,14 +252,14 @@ ROUTES = (
         method="GET",
         path="/api/result/resolve",
         handle=results.resolve,
-        summary="Fetch the data behind a result's name, or a range of its bytes",
+        summary="Fetch the data of a result, or a range of its bytes",
         query={
             "ref": "the name, noetl://execution/…",
             "form": "data (default), or ref: the reference itself",
         },
         answers={
             200: "the data",
-            206: "the range asked for",
+            206: "the requested range",
             403: "another tenant's",
             404: "not found",
             410: "expired",

@@ -1,4 +1,4 @@
-"""The ports of the API's handlers, and the scope of a request."""
+"""Dependencies of the API's handlers, and the scope of a request."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class ApiRuntime:
     """The ports of one API process."""
 
     log: EventStore
-    seen: ProjectionReader
+    projections: ProjectionReader
     ledger: TriggerLedger
     catalog: Catalog
     payloads: PayloadStore
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope
-    """Whose requests are those that name no tenant."""
+    """The scope of requests without tenant headers."""
     credentials: CredentialStore
     keys: Keys
     resolver: Resolver
     worker_token: str | None = field(default=None, repr=False)
-    """The token with which a worker requests secrets; None: no worker may."""
+    """The token that workers send to resolve secrets; None disables resolving."""
     lease_seconds: int = 60
     inline_bytes: int = INLINE_MAX_BYTES
     """Largest data that an event written here carries inline."""
 
     def scope_of(self, request: web.Request) -> Scope:
-        """Return whose request it is.
+        """Return the scope of a request.
 
         Raises:
-            BadLocator: a header names nothing that could be a tenant or an organization.
+            BadLocator: a header is not a valid tenant or organization.
         """
         found = Scope(
             request.headers.get(TENANT_HEADER, self.scope.tenant_id),
@@ -61,12 +61,12 @@ class ApiRuntime:
         return found
 
     async def head(self, request: web.Request, execution_id: int) -> Head:
-        """Return how far the log has come with an execution.
+        """Return the head of an execution in the log.
 
         Raises:
             NotFound: there is none in the caller's scope.
         """
-        head = await self.seen.head(Root("execution", execution_id))
+        head = await self.projections.head(Root("execution", execution_id))
         if head is None or head.scope != self.scope_of(request):
             raise NotFound("execution", execution_id)
         return head

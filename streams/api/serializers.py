@@ -23,7 +23,7 @@ def json_response(body: object, status: int = 200) -> web.Response:
 
 
 def row_json(row: Mapping[str, object]) -> RowJson:
-    """Return a row of a projection as the API shows it."""
+    """Serialize a row of a projection."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
@@ -38,7 +38,7 @@ def _value(name: str, value: object) -> object:
 
 
 def event_json(event: Event) -> RowJson:
-    """Return an event as the API shows it; empty fields are left out."""
+    """Serialize an event; empty fields are omitted."""
     fields = {
         "event_id": str(event.event_id),
         "seq": event.seq,

@@ -15,29 +15,29 @@ from streams.api.serializers import json_response
 from streams.events.model import Root
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
-"""Of bodies that are read as a whole; payloads are not."""
+"""Limit of bodies that are read whole; payloads are streamed."""
 
 
 def make_app(runtime: ApiRuntime) -> web.Application:
-    """Return the application that answers for `runtime`."""
+    """Return the application that serves `runtime`."""
     app = web.Application(middlewares=[report_problems], client_max_size=MAX_BODY_BYTES)
     app[RUNTIME] = runtime
     for route in ROUTES:
         app.router.add_route(route.method, route.path, _bound(route.handle))
-    app.router.add_get("/openapi.json", _described)
-    app.router.add_get("/healthz", _is_well)
+    app.router.add_get("/openapi.json", _openapi)
+    app.router.add_get("/healthz", _health)
     return app
 
 
 def _bound(handle: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def answered(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         return await handle(request.app[RUNTIME], request)
 
-    return answered
+    return handler
 
 
-async def _described(request: web.Request) -> web.Response:
-    from streams.api.openapi import describe  # nine megabytes, for whoever asks
+async def _openapi(request: web.Request) -> web.Response:
+    from streams.api.openapi import describe  # 9 MB, rarely needed
 
     try:
         number = version("noetl-streams")
@@ -46,9 +46,9 @@ async def _described(request: web.Request) -> web.Response:
     return json_response(describe(ROUTES, version=number))
 
 
-async def _is_well(request: web.Request) -> web.Response:
-    """Answer 200 when the database answers; a problem with 503 otherwise."""
-    await request.app[RUNTIME].seen.head(Root("execution", 1))
+async def _health(request: web.Request) -> web.Response:
+    """Return 200 when the database responds; a problem with 503 otherwise."""
+    await request.app[RUNTIME].projections.head(Root("execution", 1))
     return json_response({"status": "ok"})
 
 
@@ -56,13 +56,13 @@ async def _is_well(request: web.Request) -> web.Response:
 async def serving(
     runtime: ApiRuntime, *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[str]:
-    """Serve for as long as the body runs; yield the address. Port 0 takes a free one."""
+    """Serve while the body runs; yield the address. Port 0 picks a free one."""
     runner = web.AppRunner(make_app(runtime), access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)
         await site.start()
-        taken = runner.addresses[0][1]
-        yield f"http://{host}:{taken}"
+        bound_port = runner.addresses[0][1]
+        yield f"http://{host}:{bound_port}"
     finally:
         await runner.cleanup()

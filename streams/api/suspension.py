@@ -1,4 +1,4 @@
-"""Suspending and resuming, decided on what the log has at that moment."""
+"""Suspending and resuming an execution, by optimistic appends to its log."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from streams.log.port import EventStore
 
 _TRIES = 5
 Next = Callable[[Sequence[Event]], NewEvent]
-"""Makes the next event from what happened to the execution itself, or says why there is none."""
+"""Returns the next event for the execution's own events so far, or raises."""
 
 
 async def steer(log: EventStore, root: Root, next_of: Next) -> int:
-    """Append what `next_of` makes of an execution's own events, and return its `seq`.
+    """Append what `next_of` returns for an execution's own events, and return its `seq`.
 
     Raises:
-        AlreadySo: the execution is suspended, or not, already.
+        AlreadySo: the execution is already suspended, or not suspended.
         RootEnded: it has ended.
-        VersionConflict, IdempotencyConflict: others keep changing it.
+        VersionConflict, IdempotencyConflict: concurrent writers won every try.
     """
     for tries_left in reversed(range(_TRIES)):
         own = [event async for event in log.read_stream(root, own_stream(root))]
         try:
             return (await log.append([next_of(own)])).events[0].seq
-        except (VersionConflict, IdempotencyConflict):  # somebody was quicker
+        except (VersionConflict, IdempotencyConflict):
             if not tries_left:
                 raise
     raise AssertionError("unreachable")

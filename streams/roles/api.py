@@ -69,7 +69,7 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
         catalog = catalog_of(log, payloads)
         yield ApiRuntime(
             log=log.store,
-            seen=PostgresProjectionReader(pool),
+            projections=PostgresProjectionReader(pool),
             ledger=trigger_ledger_of(log, settings, "api"),
             catalog=catalog,
             payloads=payloads,

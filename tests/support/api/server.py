@@ -78,7 +78,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
         credentials = credentials_of(log, settings)
         runtime = ApiRuntime(
             log=log.store,
-            seen=PostgresProjectionReader(reading),
+            projections=PostgresProjectionReader(reading),
             ledger=PostgresTriggerLedger(
                 appending,
                 codec=log.codec,

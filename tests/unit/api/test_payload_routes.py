@@ -41,7 +41,7 @@ class Stand:
         none = cast(Any, None)
         self.runtime = ApiRuntime(
             log=self.world.log,
-            seen=none,
+            projections=none,
             ledger=none,
             catalog=none,
             payloads=self.payloads,
