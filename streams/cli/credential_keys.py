@@ -92,10 +92,10 @@ async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | No
         path, line = _key_file(settings), new_key()
         keys = KeyRing((*read_keys(line, "the new key").keys, *keys.keys))
 
-        def keep() -> None:
+        def save_key() -> None:
             write_private(path, f"{line}\n".encode() + path.read_bytes())
 
-        return await rekey(PostgresVault(pool), keys, dry_run=dry_run, keep=keep)
+        return await rekey(PostgresVault(pool), keys, dry_run=dry_run, save_key=save_key)
 
 
 def _key_file(settings: Settings) -> Path:

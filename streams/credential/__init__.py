@@ -1,1 +1,1 @@
-"""Credentials that playbooks name: sealed at rest, opened for a task that a worker holds."""
+"""Credentials of playbooks: encrypted at rest, decrypted for a claimed task."""

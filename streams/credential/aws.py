@@ -1,4 +1,4 @@
-"""Secrets of AWS Secrets Manager."""
+"""Secrets from AWS Secrets Manager."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from streams.credential.errors import BadCredential, ProviderUnavailable
 from streams.credential.fields import fields_of
 from streams.payload.port import Scope
 
-# What the service allows in names, but nothing that could be read as another secret's ARN.
+# Names that the service allows, except those that parse as an ARN.
 _NAME = re.compile(r"[A-Za-z0-9_+=.@-]{1,256}(/[A-Za-z0-9_+=.@-]{1,256})*")
-_NOT_THERE = "ResourceNotFoundException"
-_OURS = frozenset({"InvalidParameterException", "InvalidRequestException", "DecryptionFailure"})
+_NOT_FOUND_CODE = "ResourceNotFoundException"
+_REJECTED_CODES = frozenset(
+    {"InvalidParameterException", "InvalidRequestException", "DecryptionFailure"}
+)
 
 
 class SecretValue(TypedDict, total=False):
-    """The part of AWS's answer that is read; a binary secret has no string."""
+    """The part of the response that is read; a binary secret has no string."""
 
     SecretString: str
 
 
 class SecretsClient(Protocol):
-    """The call of botocore's client for Secrets Manager that is used."""
+    """The used method of botocore's Secrets Manager client."""
 
     def get_secret_value(self, *, SecretId: str) -> SecretValue:  # noqa: N803 - AWS's name
         """Return the current version of a secret."""
@@ -32,10 +34,10 @@ class SecretsClient(Protocol):
 
 
 class AwsProvider:
-    """Finds `aws:pg_main` under a prefix that names tenant and organization.
+    """Looks up `aws:pg_main` under a prefix with tenant and organization.
 
-    The login is botocore's usual: environment, profile, or the machine's own role. The secret
-    is a JSON object of fields, or one line.
+    Login is botocore's default: environment, profile, or instance role. The secret is a JSON
+    object of fields, or one line.
     """
 
     def __init__(
@@ -56,28 +58,28 @@ class AwsProvider:
             _NAME.fullmatch(one) and "/" not in one
             for one in (scope.tenant_id, scope.organization_id)
         ):
-            raise BadCredential(f"'aws:{name}' is no name of a secret that may be asked for")
-        whole = self._prefix.replace("{tenant}", scope.tenant_id)
-        whole = whole.replace("{organization}", scope.organization_id) + name
-        return await asyncio.to_thread(self._get, whole, name)
+            raise BadCredential(f"'aws:{name}' is not a valid secret name")
+        secret_id = self._prefix.replace("{tenant}", scope.tenant_id)
+        secret_id = secret_id.replace("{organization}", scope.organization_id) + name
+        return await asyncio.to_thread(self._get, secret_id, name)
 
     def _get(self, secret_id: str, name: str) -> Mapping[str, str] | None:
-        # Late: it takes a quarter of a second to import, and most APIs never need it.
+        # Imported here: it takes 0.25 s, and most deployments do not need it.
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             found = self._service().get_secret_value(SecretId=secret_id)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
-            if code == _NOT_THERE:
+            if code == _NOT_FOUND_CODE:
                 return None
             why = f"AWS Secrets Manager refuses 'aws:{name}' ({code})"
-            if code in _OURS:
-                raise BadCredential(f"{why}; look at the secret {secret_id}") from None
+            if code in _REJECTED_CODES:
+                raise BadCredential(f"{why}; check the secret {secret_id}") from None
             raise ProviderUnavailable(f"{why}; may this process read {secret_id}?") from None
         except BotoCoreError as error:
             why = f"AWS Secrets Manager does not answer ({type(error).__name__})"
-            raise ProviderUnavailable(f"{why}; 'aws:{name}' is asked for again") from None
+            raise ProviderUnavailable(f"{why}; retrying 'aws:{name}'") from None
         if (text := found.get("SecretString")) is None:
             raise BadCredential(f"the secret {secret_id} is binary; store a JSON object of fields")
         return fields_of(text, "", f"the secret {secret_id}")

@@ -1,4 +1,4 @@
-"""Secrets from the environment of the process that hands them out."""
+"""Secrets from environment variables of the API process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from streams.credential.fields import check_name, fields_of
 from streams.payload.port import Scope
 
 PREFIX = "NOETL_CREDENTIAL_"
-"""Only variables of this name can be asked for: the environment holds other secrets, too."""
+"""Only variables with this prefix can be read: the environment has other secrets, too."""
 
 
 class EnvironmentProvider:
-    """Finds `env:PG_MAIN` in NOETL_CREDENTIAL_PG_MAIN; it is every tenant's."""
+    """Looks up `env:PG_MAIN` in NOETL_CREDENTIAL_PG_MAIN, for every tenant."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment

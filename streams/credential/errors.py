@@ -1,14 +1,14 @@
-"""Why a credential cannot be kept, found or handed out.
+"""Errors of credentials.
 
 Refused
-├── BadCredential     its name, type or fields cannot be used
-├── NoKey             there is no key to seal or open with
-├── NotOpened         the key does not open what is stored: moved, changed, or another key's
-├── NoCredential      there is none of that name
+├── BadCredential     its name, type or fields are invalid
+├── NoKey             no encryption key is configured
+├── NotOpened         it cannot be decrypted: moved, changed, or of another key
+├── NoCredential      it does not exist
 ├── NotNamed          the claimed step does not name it
-└── NotHeld           the worker does not hold what it asks for, or not any more
+└── NotHeld           the worker does not hold the claimed task
 Unavailable
-└── ProviderUnavailable   an outside provider of secrets does not answer
+└── ProviderUnavailable   an external secret provider does not respond
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from streams.errors import Refused, Unavailable
 
 
 class BadCredential(Refused):
-    """A name, type or field that cannot be used; the message never has a value in it."""
+    """The name, type or a field is invalid; the message never contains a value."""
 
 
 class NoKey(Refused):
-    """There is no key to seal or open with."""
+    """No encryption key is configured."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"credentials cannot be sealed or opened: {why}; set credential_store.key_file to a "
+            f"credentials cannot be encrypted: {why}; set credential_store.key_file to a "
             "file with a key (`streams credential new-key` makes one), or "
             "STREAMS__CREDENTIAL_STORE__KEY"
         )
 
 
 class NotOpened(Refused):
-    """The key does not open what is stored."""
+    """The stored credential cannot be decrypted."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"credential {name!r} cannot be opened: {why}; set it again")
+        super().__init__(f"credential {name!r} cannot be decrypted: {why}; set it again")
         self.name = name
 
 
@@ -45,7 +45,7 @@ class NoCredential(Refused):
     def __init__(self, name: str, where: str = "the store") -> None:
         super().__init__(
             f"credential {name!r}: there is none in {where}; "
-            "add it with `streams credential set`, or put the name right"
+            "add it with `streams credential set`, or correct the name"
         )
         self.name = name
 
@@ -56,13 +56,13 @@ class NotNamed(Refused):
     def __init__(self, step: str, name: str) -> None:
         super().__init__(
             f"step {step!r} does not name the credential {name!r}; write it as the `auth` of a "
-            "task of this step, or declare it under `credentials` where a template makes the name"
+            "task of this step, or declare it under `credentials` if a template produces the name"
         )
 
 
 class NotHeld(Refused):
-    """The worker does not hold the frame or command, or not any more."""
+    """The worker does not hold the frame or command."""
 
 
 class ProviderUnavailable(Unavailable):
-    """An outside provider of secrets does not answer; asking again is safe."""
+    """An external secret provider does not respond; retrying is safe."""

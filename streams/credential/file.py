@@ -1,4 +1,4 @@
-"""Secrets in files of one folder, as Kubernetes mounts them."""
+"""Secrets from files in one folder, as mounted by Kubernetes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.payload.port import Scope
 
 
 class FileProvider:
-    """Finds `file:pg_main` in <folder>/<tenant>/<organization>/pg_main, and nothing outside."""
+    """Looks up `file:pg_main` in <folder>/<tenant>/<organization>/pg_main."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -20,13 +20,13 @@ class FileProvider:
         """Return the fields in the file: a JSON object, or one line."""
         root = self._folder.resolve()
         parts = [check_name(one) for one in (scope.tenant_id, scope.organization_id, name)]
-        own = root.joinpath(*parts[:2])
-        path = own / parts[2]
-        # A link may lead to another file of the folder's mount, but not to another tenant's.
-        if not path.resolve().is_relative_to(own.resolve()) or not own.resolve().is_relative_to(
-            root
-        ):
-            raise BadCredential(f"credential 'file:{name}' leads out of its folder")
+        tenant_folder = root.joinpath(*parts[:2])
+        path = tenant_folder / parts[2]
+        # A link may point to another file of the mount, but not to another tenant's.
+        if not path.resolve().is_relative_to(
+            tenant_folder.resolve()
+        ) or not tenant_folder.resolve().is_relative_to(root):
+            raise BadCredential(f"credential 'file:{name}' links outside its folder")
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
@@ -36,7 +36,7 @@ class FileProvider:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError:
-            raise BadCredential(f"credential 'file:{name}' is no UTF-8 text") from None
+            raise BadCredential(f"credential 'file:{name}' is not UTF-8 text") from None
         except OSError as error:
             why = f"the file of 'file:{name}' cannot be read: {error.strerror}"
             raise ProviderUnavailable(why) from None

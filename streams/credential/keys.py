@@ -1,4 +1,4 @@
-"""The keys that seal credentials: the first seals, the others still open what they sealed."""
+"""Encryption keys of credentials: the first encrypts, all of them decrypt."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of AES-256; its id is made from it, and does not tell it."""
+    """An AES-256 key; its id is a digest of it."""
 
     secret: bytes = field(repr=False)
 
     @property
     def id(self) -> str:
-        """What is stored beside everything it sealed."""
+        """The id stored with everything it encrypted."""
         return sha256(b"noetl.credential.key\0" + self.secret).hexdigest()[:16]
 
 
@@ -34,16 +34,16 @@ class KeyRing:
 
     @property
     def current(self) -> Key:
-        """The key that seals."""
+        """The key that encrypts."""
         return self.keys[0]
 
     def get(self, key_id: str) -> Key | None:
-        """Return the key of that id, if it is here."""
+        """Return the key with that id, or None."""
         return next((key for key in self.keys if key.id == key_id), None)
 
 
 Keys = Callable[[], KeyRing]
-"""Reads the keys anew each time, so that a rotation needs no restart. Raises NoKey."""
+"""Reads the keys on every call, so that a rotation needs no restart. Raises NoKey."""
 
 
 def new_key() -> str:
@@ -52,10 +52,10 @@ def new_key() -> str:
 
 
 def read_keys(text: str, where: str) -> KeyRing:
-    """Read keys, one a line; empty lines and those that begin with # do not count.
+    """Parse keys, one per line; empty lines and comments (#) are skipped.
 
     Raises:
-        NoKey: there is none, or a line is no key. No message has any of the text in it.
+        NoKey: there is none, or a line is invalid. The message contains none of the text.
     """
     keys = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -64,7 +64,7 @@ def read_keys(text: str, where: str) -> KeyRing:
             continue
         keys.append(_key(word, f"{where}, line {number}"))
     if not keys:
-        raise NoKey(f"{where} has no key in it")
+        raise NoKey(f"{where} contains no key")
     return KeyRing(tuple(keys))
 
 
@@ -79,7 +79,7 @@ def _key(word: str, where: str) -> Key:
 
 
 def keys_from(value: str | None, file: str | None) -> Keys:
-    """Return how to read the keys: given as a value (which wins), or in a file."""
+    """Return a reader of the keys: from a value, or else from a file."""
 
     def read() -> KeyRing:
         if value:
@@ -89,7 +89,7 @@ def keys_from(value: str | None, file: str | None) -> Keys:
         try:
             text = Path(file).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            why = getattr(error, "strerror", None) or "not a text file"
             raise NoKey(f"the key file {file} cannot be read ({why})") from None
         return read_keys(text, file)
 

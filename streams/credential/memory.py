@@ -1,4 +1,4 @@
-"""Credentials in memory, with claims that somebody declares: for tests."""
+"""Credentials in memory, with declared claims: for tests."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from streams.payload.port import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Stored:
     entry: CredentialEntry
     sealed: SealedFields
 
 
 class MemoryCredentials:
-    """Keeps credentials and claims for as long as it lives; also a vault."""
+    """Stores credentials and claims in memory; also a vault."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Scope, str], _Kept] = {}
+        self._stored: dict[tuple[Scope, str], _Stored] = {}
         self._claims: dict[Claim, Held] = {}
         self._ids = count(1)
 
     def hold(self, claim: Claim, held: Held) -> None:
-        """Let a claim hold until it is released."""
+        """Declare a claim as held until it is released."""
         self._claims[claim] = held
 
     def release(self, claim: Claim) -> None:
@@ -38,8 +38,8 @@ class MemoryCredentials:
     async def put(
         self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
     ) -> CredentialEntry:
-        """Keep a credential; one of the same name gets its next revision."""
-        now, known = datetime.now(UTC), self._kept.get((scope, name))
+        """Store a credential; an existing one gets its next revision."""
+        now, known = datetime.now(UTC), self._stored.get((scope, name))
         made = CredentialEntry(
             credential_id=known.entry.credential_id if known else next(self._ids),
             name=name,
@@ -50,49 +50,49 @@ class MemoryCredentials:
             created_at=known.entry.created_at if known else now,
             updated_at=now,
         )
-        self._kept[scope, name] = _Kept(made, sealed)
+        self._stored[scope, name] = _Stored(made, sealed)
         return made
 
     async def list(self, scope: Scope) -> Sequence[CredentialEntry]:
         """Return the scope's credentials by name."""
-        found = [kept.entry for (whose, _), kept in self._kept.items() if whose == scope]
+        found = [stored.entry for (owner, _), stored in self._stored.items() if owner == scope]
         return sorted(found, key=lambda entry: entry.name)
 
     async def remove(self, scope: Scope, name: str) -> None:
-        """Forget a credential."""
-        if self._kept.pop((scope, name), None) is None:
+        """Delete a credential."""
+        if self._stored.pop((scope, name), None) is None:
             raise NoCredential(name)
 
     async def held(self, claim: Claim, name: str) -> Held:
-        """Return what was declared of the claim, with its scope's credential of that name."""
+        """Return the declared claim, with its scope's credential of that name."""
         if (held := self._claims.get(claim)) is None:
             raise claim.lost()
-        kept = self._kept.get((held.scope, name))
-        if kept is None:
+        stored = self._stored.get((held.scope, name))
+        if stored is None:
             return held
-        return replace(held, kind=kept.entry.kind, sealed=kept.sealed)
+        return replace(held, kind=stored.entry.kind, sealed=stored.sealed)
 
     async def rows(self) -> Sequence[Row]:
         """Return every credential, sealed."""
         return [
             Row(
-                credential_id=kept.entry.credential_id,
+                credential_id=stored.entry.credential_id,
                 scope=scope,
                 name=name,
-                revision=kept.entry.revision,
-                sealed=kept.sealed,
+                revision=stored.entry.revision,
+                sealed=stored.sealed,
             )
-            for (scope, name), kept in self._kept.items()
+            for (scope, name), stored in self._stored.items()
         ]
 
     async def reseal(self, row: Row, sealed: SealedFields) -> bool:
-        """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
-        kept = self._kept.get((row.scope, row.name))
-        if kept is None or (kept.entry.revision, kept.sealed.key_id) != (
+        """Replace the row's `sealed`; False: it was changed or removed concurrently."""
+        stored = self._stored.get((row.scope, row.name))
+        if stored is None or (stored.entry.revision, stored.sealed.key_id) != (
             row.revision,
             row.sealed.key_id,
         ):
             return False
-        entry = replace(kept.entry, key_id=sealed.key_id)
-        self._kept[row.scope, row.name] = _Kept(entry, sealed)
+        entry = replace(stored.entry, key_id=sealed.key_id)
+        self._stored[row.scope, row.name] = _Stored(entry, sealed)
         return True

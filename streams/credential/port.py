@@ -1,4 +1,4 @@
-"""What is kept of a credential, and what keeping and providing secrets needs from outside."""
+"""Values and ports of credentials: store, vault, secret providers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.payload.port import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialEntry:
-    """A credential as people see it: everything but its secret."""
+    """A credential without its secret."""
 
     credential_id: int
     name: str
@@ -28,7 +28,7 @@ class CredentialEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Who asks: a worker, and the attempt that it says it holds."""
+    """A worker, and the attempt that it claims to hold."""
 
     execution_id: int
     entity: Literal["frame", "command"]
@@ -38,18 +38,18 @@ class Claim:
 
     @property
     def stream_id(self) -> str:
-        """The stream in the log that says who holds it."""
+        """The stream in the log that records its holder."""
         return f"execution/{self.execution_id}/{self.entity}/{self.entity_id}"
 
     def lost(self) -> NotHeld:
-        """Return the error that says it does not hold."""
+        """Return the error for a claim that is not held."""
         what = f"{self.entity} {self.entity_id}, attempt {self.attempt}"
         return NotHeld(f"{what}, is not {self.worker}'s now; drop the work and claim anew")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the log says of a claim that holds now, with the sealed credential if there is one."""
+    """The log's state of a claim that is held now, with the encrypted credential if it exists."""
 
     scope: Scope
     catalog_id: int
@@ -62,16 +62,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """A credential opened for one claim."""
+    """A credential decrypted for one claim."""
 
     kind: str
     fields: Mapping[str, str] = field(repr=False)
     seconds_left: float
-    """How long the claim's lease lasts, and so how long this may be kept."""
+    """Remaining lease of the claim: how long this may be cached."""
 
 
 class CredentialStore(Protocol):
-    """Keeps sealed credentials. Nothing lists what is sealed; one is read by a live claim only.
+    """Stores encrypted credentials; they are readable only through a claim that is held.
 
     Every method raises Unavailable when the store cannot be reached.
     """
@@ -79,7 +79,7 @@ class CredentialStore(Protocol):
     async def put(
         self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
     ) -> CredentialEntry:
-        """Keep a credential; one of the same name gets its next revision."""
+        """Store a credential; an existing one gets its next revision."""
         ...
 
     async def list(self, scope: Scope) -> Sequence[CredentialEntry]:
@@ -87,7 +87,7 @@ class CredentialStore(Protocol):
         ...
 
     async def remove(self, scope: Scope, name: str) -> None:
-        """Forget a credential.
+        """Delete a credential.
 
         Raises:
             NoCredential: there is none.
@@ -95,7 +95,7 @@ class CredentialStore(Protocol):
         ...
 
     async def held(self, claim: Claim, name: str) -> Held:
-        """Return what the log says of the claim, with its scope's credential of that name.
+        """Return the log's state of the claim, with its scope's credential of that name.
 
         Raises:
             NotHeld: the worker does not hold this attempt now, or the execution has ended.
@@ -105,7 +105,7 @@ class CredentialStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A stored credential with whose it is and what is sealed, for sealing it anew."""
+    """A stored credential with its scope and ciphertext, for re-encryption."""
 
     credential_id: int
     scope: Scope
@@ -115,25 +115,25 @@ class Row:
 
 
 class Vault(Protocol):
-    """The whole store, for whoever changes keys; no role of the runtime may open it."""
+    """All stored credentials, for changing keys; no runtime role may open it."""
 
     async def rows(self) -> Sequence[Row]:
-        """Return every credential, sealed."""
+        """Return every credential, encrypted."""
         ...
 
     async def reseal(self, row: Row, sealed: SealedFields) -> bool:
-        """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
+        """Replace the row's `sealed`; False: it was changed or removed concurrently."""
         ...
 
 
 class Provider(Protocol):
-    """Finds secrets that somebody else keeps, for names like `env:PG_MAIN`."""
+    """Looks up secrets outside the store, for names like `env:PG_MAIN`."""
 
     async def find(self, scope: Scope, name: str) -> Mapping[str, str] | None:
-        """Return the fields of what `name`, without its prefix, stands for; None: nothing.
+        """Return the fields of `name`, given without its prefix; None: not found.
 
         Raises:
-            BadCredential: the name is not allowed, or what is found cannot be used.
-            ProviderUnavailable: the provider does not answer.
+            BadCredential: the name is not allowed, or the secret is invalid.
+            ProviderUnavailable: the provider does not respond.
         """
         ...

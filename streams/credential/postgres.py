@@ -1,4 +1,4 @@
-"""Credentials in Postgres: a row, and the event that tells of it, in one transaction."""
+"""Credentials in Postgres: the row and its event, in one transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ query = queries("streams.credential")
 
 
 class PostgresCredentials:
-    """The table `noetl.credential`, as the duty that appends may use it."""
+    """The table `noetl.credential`, through the login that appends."""
 
     def __init__(
         self,
@@ -45,16 +45,16 @@ class PostgresCredentials:
     async def put(
         self, scope: Scope, name: str, kind: str, fields: Sequence[str], sealed: SealedFields
     ) -> CredentialEntry:
-        """Keep a credential; one of the same name gets its next revision."""
-        async with self._alone(scope, name) as connection:
-            whose = (scope.tenant_id, scope.organization_id, name)
-            known = await connection.fetchrow(query("known"), *whose)
+        """Store a credential; an existing one gets its next revision."""
+        async with self._locked(scope, name) as connection:
+            key = (scope.tenant_id, scope.organization_id, name)
+            known = await connection.fetchrow(query("known"), *key)
             credential_id = self._take_ids(1)[0] if known is None else known["credential_id"]
             revision = 1 if known is None else known["revision"] + 1
             row = await connection.fetchrow(
                 query("insert" if known is None else "update"),
                 credential_id,
-                *whose,
+                *key,
                 kind,
                 revision,
                 list(fields),
@@ -72,10 +72,10 @@ class PostgresCredentials:
         return [_entry(row) for row in rows]
 
     async def remove(self, scope: Scope, name: str) -> None:
-        """Forget a credential."""
-        async with self._alone(scope, name) as connection:
-            whose = (scope.tenant_id, scope.organization_id, name)
-            known = await connection.fetchrow(query("known"), *whose)
+        """Delete a credential."""
+        async with self._locked(scope, name) as connection:
+            key = (scope.tenant_id, scope.organization_id, name)
+            known = await connection.fetchrow(query("known"), *key)
             if known is None:
                 raise NoCredential(name)
             await connection.execute(query("remove"), known["credential_id"])
@@ -83,7 +83,7 @@ class PostgresCredentials:
             await self._append(connection, scope, known["credential_id"], event, "1")
 
     async def held(self, claim: Claim, name: str) -> Held:
-        """Return what the log says of the claim, with its scope's credential of that name."""
+        """Return the log's state of the claim, with its scope's credential of that name."""
         rows = await self._fetch(
             query("held"), claim.execution_id, claim.stream_id, claim.attempt, claim.worker, name
         )
@@ -126,15 +126,15 @@ class PostgresCredentials:
         receipt([sealed], await connection.fetch(APPEND, [new_event_row(sealed, 0)]))
 
     @asynccontextmanager
-    async def _alone(self, scope: Scope, name: str) -> AsyncIterator[asyncpg.Connection]:
-        """Open a transaction that holds the name."""
-        whose = f"{scope.tenant_id}/{scope.organization_id}/{name}"
+    async def _locked(self, scope: Scope, name: str) -> AsyncIterator[asyncpg.Connection]:
+        """Open a transaction that locks the name."""
+        key = f"{scope.tenant_id}/{scope.organization_id}/{name}"
         with _translated():
             async with (
                 self._pool.acquire(timeout=WAIT_S) as connection,
                 connection.transaction(),
             ):
-                await connection.execute(query("alone"), whose, timeout=WAIT_S)
+                await connection.execute(query("alone"), key, timeout=WAIT_S)
                 yield connection
 
     async def _fetch(self, sql: str, *arguments: object) -> Sequence[asyncpg.Record]:
@@ -144,13 +144,13 @@ class PostgresCredentials:
 
 
 class PostgresVault:
-    """The same table, as its owner: for sealing everything anew."""
+    """The same table, as its owner: for re-encryption."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
     async def rows(self) -> Sequence[Row]:
-        """Return every credential, sealed."""
+        """Return every credential, encrypted."""
         with _translated():
             found = await self._pool.fetch(query("rows"))
         return [
@@ -165,7 +165,7 @@ class PostgresVault:
         ]
 
     async def reseal(self, row: Row, sealed: SealedFields) -> bool:
-        """Put `sealed` in the row's place; False: it was changed or removed meanwhile."""
+        """Replace the row's `sealed`; False: it was changed or removed concurrently."""
         with _translated():
             done = await self._pool.execute(
                 query("reseal"),

@@ -1,4 +1,4 @@
-"""Changing keys: everything that an older key sealed is sealed anew with the current one."""
+"""Re-encryption of stored credentials with the current key."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ from streams.credential.seal import seal, unseal
 
 @dataclass(frozen=True, slots=True)
 class Rekeyed:
-    """What was done; `unused` are keys that nothing needs any more."""
+    """Counts of a run; `unused` are keys that no row needs."""
 
     resealed: int
     current: int
-    """How many were under the current key already."""
+    """Rows already under the current key."""
     changed: int
-    """How many were set anew meanwhile, and so are under the current key or need another run."""
+    """Rows set concurrently: under the current key, or in need of another run."""
     unused: tuple[str, ...]
 
 
 async def rekey(
-    vault: Vault, keys: KeyRing, *, dry_run: bool = False, keep: Callable[[], None] | None = None
+    vault: Vault,
+    keys: KeyRing,
+    *,
+    dry_run: bool = False,
+    save_key: Callable[[], None] | None = None,
 ) -> Rekeyed:
-    """Seal everything with the current key.
+    """Encrypt everything with the current key.
 
-    All rows are opened first, so nothing is changed where one cannot be. Then, before anything
-    is sealed with it, `keep` puts a new key where it is found again.
+    All rows are decrypted first, so that one failure leaves all unchanged. `save_key` then
+    persists a new key before anything is encrypted with it.
 
     Raises:
-        NotOpened: the key of a row is not here, or the row was tampered with.
+        NotOpened: the key of a row is not configured, or the row was tampered with.
     """
     rows = await vault.rows()
     old = [row for row in rows if row.sealed.key_id != keys.current.id]
     opened = [(row, unseal(keys, row.scope, row.name, row.sealed)) for row in old]
-    if keep is not None and not dry_run:
-        keep()
+    if save_key is not None and not dry_run:
+        save_key()
     done = 0
     for row, fields in opened:
         if dry_run or await vault.reseal(row, seal(keys, row.scope, row.name, fields)):

@@ -1,4 +1,4 @@
-"""Opening a credential for a worker: only what its claimed step names, only while it holds it."""
+"""Resolution of a credential for a worker that holds a task whose step names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.playbook.credentials import may_use_credential
 
 
 class Resolver:
-    """The one who holds the key and asks the providers; workers ask it."""
+    """Decrypts stored credentials and queries providers, on behalf of workers."""
 
     def __init__(
         self,
@@ -26,15 +26,15 @@ class Resolver:
         self._providers = providers
 
     async def resolve(self, claim: Claim, name: str) -> Secret:
-        """Return the credential `name`, which aliases of the playbook do not matter for any more.
+        """Return the credential `name`; aliases of the playbook are already resolved.
 
         Raises:
             NotHeld: the worker does not hold this attempt now.
             NotNamed: the step of the attempt does not name this credential.
             NoCredential: there is none.
             BadCredential: the name is not allowed.
-            NoKey, NotOpened: it is there, but cannot be opened.
-            Unavailable: the store, the catalog or a provider does not answer.
+            NoKey, NotOpened: it cannot be decrypted.
+            Unavailable: the store, the catalog or a provider does not respond.
         """
         held = await self._store.held(claim, name)
         playbook = await self._playbooks.get(held.catalog_id, held.version)
@@ -53,7 +53,7 @@ class Resolver:
         if provider is None:
             known = ", ".join(sorted(self._providers)) or "none"
             raise BadCredential(
-                f"credential {name!r}: there is no provider {prefix!r} here (configured: {known}); "
+                f"credential {name!r}: there is no provider {prefix!r} (configured: {known}); "
                 "see credential_store.providers in the settings"
             )
         fields = await provider.find(held.scope, rest)

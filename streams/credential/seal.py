@@ -1,4 +1,4 @@
-"""Sealing: AES-256-GCM, bound to whose credential it is and to its name."""
+"""Encryption of credentials: AES-256-GCM, bound to scope and name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONCE_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedFields:
-    """A credential's fields as they are stored."""
+    """A credential's fields as stored."""
 
     key_id: str
     nonce: bytes = field(repr=False)
@@ -25,35 +25,35 @@ class SealedFields:
 
 
 def seal(keys: KeyRing, scope: Scope, name: str, fields: Mapping[str, str]) -> SealedFields:
-    """Seal fields with the current key, under a nonce of their own."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB most roles can spare
+    """Encrypt fields with the current key and a random nonce."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB most roles do not need
 
     nonce = token_bytes(NONCE_BYTES)
     plain = orjson.dumps(dict(fields), option=orjson.OPT_SORT_KEYS)
-    made = AESGCM(keys.current.secret).encrypt(nonce, plain, _bound_to(scope, name))
-    return SealedFields(keys.current.id, nonce, made)
+    ciphertext = AESGCM(keys.current.secret).encrypt(nonce, plain, _bound_to(scope, name))
+    return SealedFields(keys.current.id, nonce, ciphertext)
 
 
 def unseal(keys: KeyRing, scope: Scope, name: str, sealed: SealedFields) -> dict[str, str]:
-    """Return the fields again.
+    """Decrypt the fields.
 
     Raises:
-        NotOpened: the key is not here, or this was sealed for another scope or name, or changed.
+        NotOpened: the key is not configured, or the scope, name or ciphertext differs.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     if (key := keys.get(sealed.key_id)) is None:
-        raise NotOpened(name, f"its key {sealed.key_id} is not among those configured")
+        raise NotOpened(name, f"its key {sealed.key_id} is not configured")
     try:
         plain = AESGCM(key.secret).decrypt(sealed.nonce, sealed.ciphertext, _bound_to(scope, name))
     except (InvalidTag, ValueError):
-        why = "it was sealed for another scope or name, or was changed since"
+        why = "it was encrypted for another scope or name, or was changed since"
         raise NotOpened(name, why) from None
     fields: dict[str, str] = orjson.loads(plain)
     return fields
 
 
 def _bound_to(scope: Scope, name: str) -> bytes:
-    """Return the associated data; a list, so that no two scopes and names run together."""
+    """Return the associated data; a list, so that scopes and names stay separate."""
     return orjson.dumps(["noetl.credential", scope.tenant_id, scope.organization_id, name])

@@ -145,12 +145,12 @@ async def test_a_new_key_is_kept_when_all_is_opened_and_before_it_seals(store):
     old, new = KEYS().current, keys_from(new_key(), None)().current
     both, kept = replace(KEYS(), keys=(new, old)), []
 
-    def keep() -> None:
-        kept.append({kept.sealed.key_id for kept in store._kept.values()})
+    def save_key() -> None:
+        kept.append({one.sealed.key_id for one in store._stored.values()})
 
-    await rekey(store, both, dry_run=True, keep=keep)
+    await rekey(store, both, dry_run=True, save_key=save_key)
     with pytest.raises(NotOpened):
-        await rekey(store, replace(KEYS(), keys=(new,)), keep=keep)
+        await rekey(store, replace(KEYS(), keys=(new,)), save_key=save_key)
     assert kept == []
-    await rekey(store, both, keep=keep)
+    await rekey(store, both, save_key=save_key)
     assert kept == [{old.id}]

@@ -46,7 +46,7 @@ async def test_a_link_out_of_the_folder_is_refused(tmp_path):
     (own / "pg").symlink_to(tmp_path / "outside")
     (own / "peer").symlink_to(tmp_path / "secrets" / "acme" / "labs")
     for name in ("pg", "peer"):
-        with pytest.raises(BadCredential, match="out of its folder"):
+        with pytest.raises(BadCredential, match="outside its folder"):
             await FileProvider(tmp_path / "secrets").find(SCOPE, name)
     with pytest.raises(BadCredential):
         await FileProvider(tmp_path / "secrets").find(Scope("..", "care"), "pg")
