@@ -1,4 +1,4 @@
-"""Chooses the adapters of every port; no other package does."""
+"""Wiring of adapters to ports, from the settings."""
 
 from streams.app.credentials import credentials_of, keys_of, providers_of, worker_token_of
 from streams.app.log import (

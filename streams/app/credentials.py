@@ -1,4 +1,4 @@
-"""Opens the stored credentials, their keys and the external secret providers."""
+"""Wiring of the credential store, its keys and external secret providers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.settings import Settings
 
 
 def credentials_of(log: Log, settings: Settings) -> PostgresCredentials:
-    """Return the stored credentials beside a log."""
+    """Return the credential store in the database of a log."""
     return PostgresCredentials(
         log.pool,
         codec=log.codec,
@@ -41,7 +41,7 @@ def providers_of(settings: Settings) -> dict[str, Provider]:
     if chosen.file is not None:
         found["file"] = FileProvider(Path(chosen.file.folder))
     if (aws := chosen.aws) is not None:
-        # Its client takes a quarter of a second to import, and few deployments need it.
+        # boto3 takes 0.25 s to import, and few deployments need it.
         from streams.credential.aws import AwsProvider
 
         found["aws"] = AwsProvider(
@@ -54,7 +54,7 @@ def providers_of(settings: Settings) -> dict[str, Provider]:
 
 
 def worker_token_of(settings: Settings) -> str | None:
-    """Return the token with which workers request secrets from the API, or None.
+    """Return the token that workers send to resolve secrets, or None.
 
     Raises:
         BadCredential: the token file cannot be read.

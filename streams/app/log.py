@@ -1,4 +1,4 @@
-"""Opens the log in Postgres, and the catalog in it."""
+"""Wiring of the log in Postgres, its registry and catalog."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def trigger_ledger_of(log: Log, settings: Settings, role: str) -> PostgresTrigge
 
 
 def producer(settings: Settings, role: str) -> str:
-    """Return the locator that events of this process carry, for example as a worker."""
+    """Return the `producer` locator of events that this process writes in `role`."""
     runtime = settings.runtime
     place = Locator(
         runtime.tenant_id,
@@ -110,7 +110,7 @@ def producer(settings: Settings, role: str) -> str:
 
 @asynccontextmanager
 async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
-    """Open the registry that the settings name."""
+    """Open the configured schema registry."""
     chosen = settings.serialization.schema_registry
     if chosen.backend == "db":
         dsn, limit_s = (
@@ -129,7 +129,7 @@ async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
 
 @asynccontextmanager
 async def open_pool(dsn: str, *, limit_s: float = CALL_LIMIT_S) -> AsyncIterator[asyncpg.Pool]:
-    """Open a small pool of connections; a statement is answered within `limit_s`, or fails.
+    """Open a small connection pool; statements time out after `limit_s`.
 
     Raises:
         LogUnavailable: Postgres cannot be reached.

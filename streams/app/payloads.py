@@ -1,4 +1,4 @@
-"""Opens the payload store with its caches, the copies of results, and the collector."""
+"""Wiring of the payload store with its caches, the result copies, and the collector."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MB = 1 << 20
 
 @asynccontextmanager
 async def open_collector(settings: Settings) -> AsyncIterator[CollectorPorts]:
-    """Open what the collector uses.
+    """Open the ports of the collector.
 
     Raises:
         LogUnavailable: Postgres cannot be reached.
@@ -77,7 +77,7 @@ async def open_copies(
 
 
 def sharing_terms(settings: Settings) -> Terms:
-    """Return how processes of this node with the same payload store share memory."""
+    """Return the terms on which processes of this node with the same store share memory."""
     store = settings.payload_store
     cache, place = store.cache, store.connection
     return Terms(

@@ -1,4 +1,4 @@
-"""The roles of this program by name, with the functions that run them."""
+"""Roles by name, with the functions that run them."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ ROLES: Mapping[str, str] = {
 }
 """Long-running processes that `streams run` and `streams up` start."""
 NODE_ROLES: Mapping[str, str] = {"shm-broker": "streams.roles.shm_broker:run"}
-"""Processes that a node may also have, one of each."""
+"""Optional processes, one of each per node."""

@@ -1,4 +1,4 @@
-"""The catalog: playbooks registered in the log, found there, compiled once."""
+"""The catalog: registers, looks up and compiles playbooks in the log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from streams.playbook.parse import parse
 
 MEDIA_TYPE = "application/yaml"
 INLINE_BYTES = 32 * 1024
-"""A content longer than this goes to the payload store."""
+"""Longer content goes to the payload store."""
 
 
 class Catalog:
-    """Versions of playbooks, each an event of its path's root."""
+    """Versions of playbooks, each stored as an event of its path's root."""
 
     def __init__(
         self,
@@ -40,18 +40,18 @@ class Catalog:
     async def register(
         self, scope: Scope, content: str, path: str | None = None, *, by: str | None = None
     ) -> Registered:
-        """Register a playbook; `path` None means the one that it names itself.
+        """Register a playbook, by default under the path in its content.
 
-        Content that is the newest version already makes no new one.
+        Content equal to the newest version creates no new one.
 
         Raises:
-            BadPlaybook: it has errors; all of them are named.
-            TooLong: it fits no event, and there is no payload store.
+            BadPlaybook: it is invalid; all errors are listed.
+            TooLong: it does not fit in an event, and there is no payload store.
             Unavailable: the log or the payload store cannot be reached.
         """
         playbook = parse(content, path or "playbook")
         path = path or playbook.path
-        async with self._events.alone(scope, path):
+        async with self._events.lock(scope, path):
             known = entries_of(await self._events.of_path(scope, path))
             if known and known[-1].content_sha256 == digest(content) and not known[-1].is_retired:
                 return Registered(known[-1].catalog_id, known[-1].version, path)
@@ -97,7 +97,7 @@ class Catalog:
         """Return the catalog id and version of a path; without a version, the newest.
 
         Raises:
-            UnknownPath, UnknownVersion: there is none that can be started.
+            UnknownPath, UnknownVersion: no such version, or it is retired.
             Unavailable: the log cannot be reached.
         """
         entry = await self.find(Scope(tenant_id, organization_id), path, version)
@@ -107,7 +107,7 @@ class Catalog:
         """Return the version of a path; without a number, the newest.
 
         Raises:
-            UnknownPath, UnknownVersion: there is none that can be started.
+            UnknownPath, UnknownVersion: no such version, or it is retired.
             Unavailable: the log cannot be reached.
         """
         known = entries_of(await self._events.of_path(scope, path))
@@ -121,23 +121,23 @@ class Catalog:
         return newest_of_each(await self._events.of_scope(scope))
 
     async def get(self, catalog_id: int, version: int) -> Playbook:
-        """Return the compiled playbook, kept for ever.
+        """Return the compiled playbook, cached without limit.
 
         Raises:
             UnknownVersion: there is none.
-            BadPlaybook: it was registered, but cannot be read any more.
+            BadPlaybook: the registered content no longer parses.
             Unavailable: the log or the payload store cannot be reached.
         """
         found = self._compiled.get((catalog_id, version))
         if found is None:
             name = f"catalog {catalog_id} version {version}"
-            # What this process lacks, the worker that needs it may have.
+            # A client library missing here may be installed on the worker.
             found = parse(await self.content(catalog_id, version), name, clients=False)
             self._compiled[catalog_id, version] = found
         return found
 
     async def content(self, catalog_id: int, version: int) -> str:
-        """Return a version's text as it was registered.
+        """Return a version's content as registered.
 
         Raises:
             UnknownVersion: there is none.

@@ -1,4 +1,4 @@
-"""The catalog's rules: versions, what is new, what is chosen. Pure."""
+"""Rules of the catalog: versions, retirement, selection. Pure."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def chosen(path: str, entries: Sequence[CatalogEntry], version: int | None) -> C
     Raises:
         UnknownVersion: there is none.
     """
-    open_ones = [entry for entry in entries if not entry.is_retired]
-    wanted = [entry for entry in open_ones if version in (None, entry.version)]
-    if not wanted:
-        raise UnknownVersion(path, version, [entry.version for entry in open_ones])
-    return wanted[-1]
+    active = [entry for entry in entries if not entry.is_retired]
+    matching = [entry for entry in active if version in (None, entry.version)]
+    if not matching:
+        raise UnknownVersion(path, version, [entry.version for entry in active])
+    return matching[-1]
 
 
 def newest_of_each(events: Iterable[Event]) -> list[CatalogEntry]:
@@ -62,6 +62,6 @@ def digest(content: str) -> str:
 
 
 def inline_content(context: object) -> str | None:
-    """Return the content that an event carries itself."""
+    """Return an event's inline content, if any."""
     content = context.get("content") if isinstance(context, Mapping) else None
     return content if isinstance(content, str) else None

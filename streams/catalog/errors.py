@@ -1,9 +1,9 @@
-"""Why the catalog refuses.
+"""Errors of the catalog.
 
 Refused
-├── UnknownPath      nothing was registered under this path
-├── UnknownVersion   the path is there, the version is not, or it is retired
-└── TooLong          the content does not fit an event, and there is no store for it
+├── UnknownPath      nothing is registered under this path
+├── UnknownVersion   the version does not exist, or is retired
+└── TooLong          the content does not fit in an event, and there is no payload store
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streams.errors import Refused
 
 
 class UnknownPath(Refused):
-    """Nothing was registered under this path."""
+    """Nothing is registered under this path."""
 
     def __init__(self, path: str, paths: Sequence[str]) -> None:
         near = get_close_matches(path, paths, n=3, cutoff=0.5)
@@ -25,20 +25,20 @@ class UnknownPath(Refused):
 
 
 class UnknownVersion(Refused):
-    """There is no such version, or it may not be started any more."""
+    """The version does not exist, or is retired."""
 
     def __init__(self, name: str, version: int | None, versions: Sequence[int]) -> None:
-        there = ", ".join(map(str, versions[-10:])) or "none"
+        available = ", ".join(map(str, versions[-10:])) or "none"
         what = "a version that can be started" if version is None else f"version {version}"
-        super().__init__(f"{name}: there is no {what}; there are: {there}")
+        super().__init__(f"{name}: there is no {what}; available: {available}")
         self.name, self.version = name, version
 
 
 class TooLong(Refused):
-    """A content that fits no event."""
+    """The content does not fit in an event."""
 
     def __init__(self, path: str, length: int, limit: int) -> None:
         super().__init__(
-            f"{path}: {length} bytes do not fit an event (limit {limit}), and no payload store "
-            "is open to keep them; open one, or split the playbook"
+            f"{path}: {length} bytes do not fit in an event (limit {limit}), and no payload store "
+            "is configured; configure one, or split the playbook"
         )

@@ -1,4 +1,4 @@
-"""Catalog events from any log, by reading all of it: for tests and the simulator."""
+"""Catalog events by full scan of a log, for tests and the simulator."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class MemoryCatalogEvents:
         return found
 
     @asynccontextmanager
-    async def alone(self, scope: Scope, path: str) -> AsyncIterator[None]:
-        """Hold every path."""
+    async def lock(self, scope: Scope, path: str) -> AsyncIterator[None]:
+        """Lock every path."""
         async with self._lock:
             yield
 
@@ -45,13 +45,13 @@ def _is_of(event: Event, scope: Scope) -> bool:
 
 
 class MemoryPlaybooks:
-    """Playbooks that somebody gives, without a log."""
+    """A fixed set of playbooks, without a log."""
 
     def __init__(self, playbooks: Mapping[tuple[int, int], Playbook]) -> None:
         self._playbooks = playbooks
 
     async def get(self, catalog_id: int, version: int) -> Playbook:
-        """Return the playbook that was given."""
+        """Return the playbook."""
         if (catalog_id, version) not in self._playbooks:
             versions = sorted(number for key, number in self._playbooks if key == catalog_id)
             raise UnknownVersion(f"catalog {catalog_id}", version, versions)

@@ -1,4 +1,4 @@
-"""What the catalog is, and what it needs from the log beside appending and reading."""
+"""Values and ports of the catalog."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streams.playbook.model import Playbook
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A version of a playbook that the catalog has."""
+    """The outcome of registering a playbook."""
 
     catalog_id: int
     version: int
     path: str
     is_new: bool = False
-    """Whether this call made the version, and the content was not the newest already."""
+    """Whether this call created the version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """A version as people see it in a list."""
+    """A version, without its content."""
 
     catalog_id: int
     version: int
@@ -35,25 +35,25 @@ class CatalogEntry:
     content_sha256: str
     registered_at: datetime
     is_retired: bool = False
-    """It is no longer started, but what runs with it goes on."""
+    """New executions cannot use it; running ones continue."""
 
 
 class Playbooks(Protocol):
-    """Gives compiled playbooks; a version never changes, so they are kept for ever."""
+    """Returns compiled playbooks; versions are immutable, so they may be cached."""
 
     async def get(self, catalog_id: int, version: int) -> Playbook:
         """Return the playbook.
 
         Raises:
             UnknownVersion: there is none.
-            BadPlaybook: it was registered, but cannot be read any more.
+            BadPlaybook: the registered content no longer parses.
             Unavailable: the log cannot be reached.
         """
         ...
 
 
 class CatalogEvents(Protocol):
-    """Finds the events of catalog roots by path."""
+    """Reads the events of catalog roots by path."""
 
     async def of_path(self, scope: Scope, path: str) -> Sequence[Event]:
         """Return the catalog events of a path, oldest first.
@@ -71,8 +71,8 @@ class CatalogEvents(Protocol):
         """
         ...
 
-    def alone(self, scope: Scope, path: str) -> AbstractAsyncContextManager[None]:
-        """Hold a path, so that nobody else registers it meanwhile.
+    def lock(self, scope: Scope, path: str) -> AbstractAsyncContextManager[None]:
+        """Lock a path against concurrent registration.
 
         Raises:
             Unavailable: the log cannot be reached.

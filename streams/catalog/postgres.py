@@ -1,4 +1,4 @@
-"""Catalog events by path, straight from the log in Postgres."""
+"""Catalog events by path, from the log in Postgres."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _EVENTS = """
     WHERE root_type = 'catalog' AND tenant_id = $1 AND organization_id = $2
 """
 
-# What was said of one path; by the index event_catalog.
+# Uses the index event_catalog.
 _OF_PATH = f"{_EVENTS} AND meta->>'path' = $3 ORDER BY root_id, seq"
 
-# What was said of all paths of an organization.
+
 _OF_SCOPE = f"{_EVENTS} ORDER BY root_id, seq"
 
-# Held to the end of the transaction. Two keys, so that it is none of the locks of roots.
-_ALONE = "SELECT pg_advisory_xact_lock(hashtext('noetl.catalog'), hashtext($1))"
+# Held to the end of the transaction. Two keys: a separate lock space from that of roots.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext('noetl.catalog'), hashtext($1))"
 
 
 class PostgresCatalogEvents:
-    """Finds catalog events by an index of the log, the newest committed included."""
+    """Reads catalog events by an index of the log; sees all committed ones."""
 
     def __init__(self, pool: asyncpg.Pool, codec: Codec) -> None:
         self._pool, self._codec = pool, codec
-        # Who holds a path needs a second connection to read it: one at a time, or all wait.
+        # The holder of a path needs a second connection: more than one holder could deadlock.
         self._one = asyncio.Semaphore(1)
 
     async def of_path(self, scope: Scope, path: str) -> Sequence[Event]:
@@ -50,8 +50,8 @@ class PostgresCatalogEvents:
         return await self._read(_OF_SCOPE, scope.tenant_id, scope.organization_id)
 
     @asynccontextmanager
-    async def alone(self, scope: Scope, path: str) -> AsyncIterator[None]:
-        """Hold a path in this database while looking it up and appending to it."""
+    async def lock(self, scope: Scope, path: str) -> AsyncIterator[None]:
+        """Lock a path in this database during lookup and append."""
         name = f"{scope.tenant_id}/{scope.organization_id}/{path}"
         async with self._one:
             with translated(LogUnavailable, "read the catalog"):
@@ -59,10 +59,10 @@ class PostgresCatalogEvents:
             try:
                 with translated(LogUnavailable, "read the catalog"):
                     await connection.execute("BEGIN")
-                    await connection.execute(_ALONE, name, timeout=WAIT_S)
+                    await connection.execute(_LOCK, name, timeout=WAIT_S)
                 yield
             finally:
-                # A connection that is lost has ended its transaction, and with it the lock.
+                # Losing the connection ends its transaction, and with it the lock.
                 with suppress(*CONNECTION_LOST, asyncpg.PostgresError):
                     await connection.execute("ROLLBACK")
                 await self._pool.release(connection)

@@ -132,9 +132,9 @@ async def test_an_unknown_path_is_refused_with_the_nearest(catalog: Catalog) -> 
 
 async def test_an_unknown_version_is_refused_with_those_there_are(catalog: Catalog) -> None:
     made = await catalog.register(SCOPE, text("few"))
-    with pytest.raises(UnknownVersion, match="no version 7; there are: 1"):
+    with pytest.raises(UnknownVersion, match="no version 7; available: 1"):
         await catalog.resolve("acme", "care", "few", 7)
-    with pytest.raises(UnknownVersion, match="there are: 1"):
+    with pytest.raises(UnknownVersion, match="available: 1"):
         await catalog.get(made.catalog_id, 7)
 
 
