@@ -1,4 +1,4 @@
-"""One run of the collector: end what is over, then sweep; or only report what there is."""
+"""One run of the collector: expire results, then sweep objects; or a dry run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from streams.payload.store import KNOWN_S
 
 GRACE = timedelta(hours=24)
 OWNER_KEY = "noetl-log-id"
-SHOWN = 100
+MAX_LISTED_KEYS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionReport:
-    """What was found and done; in a dry run, what would have been done.
-
-    Sizes are those of the stored objects, packed.
-    """
+    """Counts of a run; in a dry run, of what it would do. Sizes are of packed objects."""
 
     dry_run: bool
     objects: int
@@ -31,24 +28,24 @@ class CollectionReport:
     orphans: int
     orphan_bytes: int
     young: int
-    """Orphans within the grace: perhaps a writer is about to name them."""
+    """Orphans within the grace: a writer may be about to reference them."""
     trashed: int
     in_trash: int
     restored: int
     purged: int
     purged_bytes: int
     unknown: int
-    """Objects whose keys are not those of payloads; they are left alone."""
+    """Objects whose keys are not payload keys; they are never touched."""
     dangling_count: int
     dangling: tuple[str, ...]
-    """References, of events and of live payloads, to objects that are not there; the first 100."""
+    """References, from events and live payloads, to missing objects; the first 100."""
     unreadable: tuple[str, ...]
-    """Live payloads that were found damaged; nothing of their organizations is taken away."""
+    """Damaged live payloads; no objects of their organizations are deleted."""
     expired: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Say whether every live payload is there."""
+        """Whether every live payload exists."""
         return not self.dangling_count and not self.unreadable
 
 
@@ -62,28 +59,28 @@ async def collect(
     verify: bool = False,
     known: timedelta = timedelta(seconds=KNOWN_S),
 ) -> CollectionReport:
-    """Expire what is over and sweep what nothing names.
+    """Expire due results and sweep unreferenced objects.
 
-    `retention` ends every reference of executions that ended so long ago; without it only
-    results end that say so themselves. `known` is how long writers take for granted what they
-    stored. To `claim` is to take objects for this log's own of which it names none, and to
-    `verify` is to read every live payload again.
+    `retention` expires every reference of executions that ended that long ago; without it
+    only results with a TTL or scope expire. `known` is how long writers cache that a payload
+    is stored. `claim` marks unmarked objects as this log's even if it references none of
+    them; `verify` reads every live payload again.
 
     Raises:
         GraceTooShort: the grace is shorter than `known`.
-        CollectorBusy: another collector is at work.
+        CollectorBusy: another collector is running.
         BucketOfAnother: the objects belong to another log.
-        BucketOfNobody: they have not been marked, and this log names none of them.
-        LockLost: Postgres was away, and another collector may be at work.
+        BucketOfNobody: the objects are not marked, and this log references none of them.
+        LockLost: Postgres was unavailable, and another collector may be running.
     """
     if grace < known:
         raise GraceTooShort(grace, known)
-    async with ports.ledger.alone():
+    async with ports.ledger.lock():
         is_ours = await _is_ours(ports)
         found, now = await find_due(ports, grace=grace, retention=retention)
         if not dry_run:
             found = await expire(ports, found, now)
-        # In a dry run the log does not have the ends, which are what frees most objects.
+        # A dry run appends no expiries to the log, but must count the objects they free.
         ended = by_root(found) if dry_run else NO_ENDS
         seen = await survey(ports, verify=verify, ended=ended)
         if not dry_run and not is_ours:
@@ -96,18 +93,18 @@ async def collect(
 
 
 async def end_results(ports: CollectorPorts, *, grace: timedelta = GRACE) -> dict[str, int]:
-    """Only expire what is over, and say how many for which reason; this does not read all.
+    """Expire due results without scanning the log; return the counts by reason.
 
     Raises:
-        CollectorBusy: another collector is at work.
+        CollectorBusy: another collector is running.
     """
-    async with ports.ledger.alone():
+    async with ports.ledger.lock():
         found, now = await find_due_soon(ports, grace=grace)
         return counts(await expire(ports, found, now))
 
 
 async def _is_ours(ports: CollectorPorts) -> bool:
-    """Say whether the objects are marked as this log's."""
+    """Return whether the objects are marked as this log's."""
     ours = await ports.ledger.log_id()
     try:
         found = (await ports.shelves.read(OWNER_KEY, at_most=200)).decode()
@@ -119,7 +116,7 @@ async def _is_ours(ports: CollectorPorts) -> bool:
 
 
 async def _claim(ports: CollectorPorts, seen: Survey, *, anyway: bool) -> None:
-    """Mark the objects as this log's, unless they look like another's that has not marked them."""
+    """Mark the objects as this log's, unless it references none of them."""
     count = len(seen.objects.keys() | seen.trash.keys())
     if count and not seen.is_known and not anyway:
         raise BucketOfNobody(count)
@@ -145,7 +142,7 @@ def _report(
         purged_bytes=sum(stat.byte_length for stat in wanted.to_purge),
         unknown=seen.unknown,
         dangling_count=len(seen.dangling),
-        dangling=seen.dangling[:SHOWN],
-        unreadable=tuple(sorted(seen.unreadable))[:SHOWN],
+        dangling=seen.dangling[:MAX_LISTED_KEYS],
+        unreadable=tuple(sorted(seen.unreadable))[:MAX_LISTED_KEYS],
         expired=expired,
     )

@@ -1,7 +1,7 @@
-"""Which payloads are live, and which results have come to their end: pure rules over the log.
+"""Rules of garbage collection: live payloads and due results. Pure.
 
-A payload that an event carries lives as long as the log. In an execution, one that only results
-name (`result.stored`, and whatever refers to them) lives until each of those results has expired.
+A payload that an event references is live as long as the log. In an execution, one that only
+results name (`result.stored`, and references to them) is live until all those results expired.
 A payload is live while it is live in any root.
 """
 
@@ -29,28 +29,28 @@ _LOCATED = re.compile(
 _HEX = re.compile(rb"[0-9a-f]{64,}")
 _DIGEST_CHARS = 64
 LONGEST_NAME = 2048
-"""Bytes that a name of a payload can take, for whoever reads in pieces."""
+"""Longest name of a payload in bytes: the overlap when data is read in pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What the collector needs of one event."""
+    """The part of one event that the collector needs."""
 
     seq: int
     type: str
     step: str | None
     meta: Mapping[str, Routing]
     digests: frozenset[str]
-    """Of every payload that the event names, in its reference or in its JSON."""
+    """Of every payload named in the event's reference or JSON."""
     sure: frozenset[str] = frozenset()
-    """Those among them that name a payload for certain, and not perhaps a user's own digest."""
+    """The subset that is certainly of payloads, not possibly a user's own digests."""
     own: str | None = None
     """Digest of its own payload reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class RootState:
-    """A root as its newest event leaves it."""
+    """A root as of its newest event."""
 
     id: int
     type: str
@@ -74,13 +74,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RootHolding:
-    """What one root holds."""
+    """The payloads and results of one root."""
 
     root: RootState
     live: frozenset[str]
     sure: frozenset[str] = frozenset()
     over: frozenset[str] = frozenset()
-    """Payloads whose every reference in this root has expired."""
+    """Payloads whose references in this root have all expired."""
     results: tuple[Result, ...] = ()
     exits: Mapping[str, int] = field(default_factory=dict)
 
@@ -91,12 +91,12 @@ class Names:
 
     links: frozenset[str]
     sure: frozenset[str] = frozenset()
-    """Those among them that name a payload for certain, and not perhaps a user's own digest."""
+    """The subset that is certainly of payloads, not possibly a user's own digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A reference that is to expire."""
+    """A reference that is due to expire."""
 
     root: RootState
     result_id: int
@@ -104,48 +104,48 @@ class Due:
 
 
 def digests_in(text: bytes) -> frozenset[str]:
-    """Return the digests of the payloads that a text names, as locators or in `sha256` fields."""
+    """Return the digests of payloads named in a text, as locators or in `sha256` fields."""
     runs = _NAMED.findall(text)
     return frozenset([found.decode() for run in runs for found in _DIGEST.findall(run)])
 
 
 def located_in(text: bytes, folder: str) -> frozenset[str]:
-    """Return the digests of an organization's payloads that a text names by their locators."""
+    """Return the digests of an organization's payloads whose locators are in a text."""
     owner = tuple(folder.encode().split(b"/")[:2])
     found = _LOCATED.findall(text)
     return frozenset([digest.decode() for *names, digest in found if tuple(names) == owner])
 
 
-def bare_in(data: bytes, prefix: str, there: Set[str]) -> set[str]:
-    """Return the keys among `there` whose digest stands anywhere, with or without a word before.
+def bare_in(data: bytes, prefix: str, present: Set[str]) -> set[str]:
+    """Return the keys in `present` whose digest occurs anywhere in `data`.
 
-    Columns of Arrow have values side by side, so that every place in a run of digits counts.
+    Arrow columns have values without separators, so every offset in a run of digits is tried.
     """
     found: set[str] = set()
     for digits in _HEX.findall(data):
         run = digits.decode()
         starts = range(len(run) - _DIGEST_CHARS + 1)
         found.update(
-            [key for at in starts if (key := prefix + run[at : at + _DIGEST_CHARS]) in there]
+            [key for at in starts if (key := prefix + run[at : at + _DIGEST_CHARS]) in present]
         )
     return found
 
 
 @lru_cache(maxsize=1024)
 def folder_of(tenant_id: str, organization_id: str) -> str:
-    """Return where the objects of an organization lie."""
+    """Return the key prefix of an organization's objects."""
     name = str(Locator.payload(tenant_id, organization_id, "0" * 64)).removeprefix(SCHEME)
     _, tenant, _, organization, *_ = name.split("/")
     return f"{tenant}/{organization}/"
 
 
 def key_in(root: RootState, digest: str) -> str:
-    """Return the key of a payload that a root names."""
+    """Return the key of a payload that a root references."""
     return f"{folder_of(root.tenant_id, root.organization_id)}sha256/{digest}"
 
 
 def hold(root: RootState, facts: Iterable[Fact], ended: Collection[int] = ()) -> RootHolding:
-    """Fold the events of one root, in their order, as if these results had expired, too."""
+    """Fold the events of one root, in order, treating the results in `ended` as expired."""
     named: set[str] = set()
     sure: set[str] = set()
     carried: set[str | None] = set()
@@ -169,13 +169,13 @@ def hold(root: RootState, facts: Iterable[Fact], ended: Collection[int] = ()) ->
             exits[fact.step] = fact.seq
     for digest in carried & governed.keys():
         del governed[digest]  # type: ignore[arg-type]
-    live = {digest for digest in named if not _is_over(root, digest, governed, expired)}
+    live = {digest for digest in named if not _is_expired(root, digest, governed, expired)}
     results = tuple(result for id_, result in stored.items() if id_ not in expired)
     sets = (frozenset(live), frozenset(live & sure), frozenset(named - live))
     return RootHolding(root, *sets, results, exits)
 
 
-def _is_over(
+def _is_expired(
     root: RootState, digest: str, governed: Mapping[str, set[int]], expired: set[int]
 ) -> bool:
     if not expired:
@@ -187,7 +187,7 @@ def _is_over(
 
 
 def retained_id(root_id: int, digest: str) -> int:
-    """Return the id under which a payload expires that an event carries, or no result names."""
+    """Return the id under which a payload expires that an event, not a result, references."""
     return derive_id(root_id, 0, f"payload/{digest}")
 
 
@@ -199,10 +199,10 @@ def due(
     workflow_ended_at: datetime | None = None,
     retention: timedelta | None = None,
 ) -> list[Due]:
-    """Return the references of a root that have come to their end.
+    """Return the references of a root that are due to expire.
 
-    An execution counts as ended a grace after its end, because until then it may be redriven.
-    Retention waits for the outermost execution as well, which may read what one in it stored.
+    An execution counts as ended only after the grace, because it may be redriven until then.
+    Retention also waits for the outermost execution, which may read results of inner ones.
     """
     root = holding.root
     if root.type != "execution":
@@ -225,7 +225,7 @@ def due(
 def depends_on_workflow(
     holding: RootHolding, *, now: datetime, retention: timedelta | None
 ) -> bool:
-    """Say whether `due` must know when the outermost execution around a root ended."""
+    """Return whether `due` needs the end time of the outermost execution around a root."""
     if any(result.scope == "workflow" for result in holding.results):
         return True
     is_old = retention is not None and _before(holding.root.ended_at, now - retention)

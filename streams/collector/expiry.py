@@ -1,4 +1,4 @@
-"""Ending results: those past their time, and those whose step, execution or workflow is over."""
+"""Expiry of results past their TTL, or whose step, execution or workflow has ended."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streams.events.model import NewEvent, Root
 from streams.events.types import ResultExpired
 from streams.log.errors import IdempotencyConflict
 
-_AT_ONCE = 100
+_BATCH = 100
 
 
 async def find_due(
     ports: CollectorPorts, *, grace: timedelta, retention: timedelta | None
 ) -> tuple[list[Due], datetime]:
-    """Return the references that have come to their end, and the time that was judged by."""
+    """Return the references that are due to expire, and the time they were compared with."""
     async with ports.ledger.snapshot() as snapshot:
         return await _found(snapshot, None, grace, retention), snapshot.now
 
 
 async def find_due_soon(ports: CollectorPorts, *, grace: timedelta) -> tuple[list[Due], datetime]:
-    """Return the same without reading the whole log: of results that were projected."""
+    """Return the same from projected results, without scanning the log."""
     async with ports.ledger.snapshot() as snapshot:
         some = await snapshot.perhaps_due(grace)
         found = await _found(snapshot, some, grace, None) if some else []
@@ -69,13 +69,13 @@ def _due(
 
 
 async def expire(ports: CollectorPorts, found: Sequence[Due], now: datetime) -> list[Due]:
-    """Append the ends and return them; one that was appended before is not appended again.
+    """Append the expiries and return them; idempotent.
 
-    What somebody else has ended meanwhile, for another reason, is left out.
+    Results that were expired concurrently, for another reason, are omitted.
     """
     ended: list[Due] = []
-    for at in range(0, len(found), _AT_ONCE):
-        some = found[at : at + _AT_ONCE]
+    for at in range(0, len(found), _BATCH):
+        some = found[at : at + _BATCH]
         try:
             await ports.log.append([_event(one, now) for one in some])
             ended += some
@@ -88,7 +88,7 @@ async def expire(ports: CollectorPorts, found: Sequence[Due], now: datetime) -> 
 
 
 def by_root(found: Sequence[Due]) -> dict[int, set[int]]:
-    """Return the ids of the ends by their roots."""
+    """Return the ids of expired results by root."""
     ids: dict[int, set[int]] = {}
     for one in found:
         ids.setdefault(one.root.id, set()).add(one.result_id)
@@ -96,7 +96,7 @@ def by_root(found: Sequence[Due]) -> dict[int, set[int]]:
 
 
 def counts(found: Sequence[Due]) -> dict[str, int]:
-    """Count the ends by their reason."""
+    """Count expiries by reason."""
     return dict(sorted(Counter(one.reason for one in found).items()))
 
 

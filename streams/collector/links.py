@@ -1,4 +1,4 @@
-"""Payloads that are named only inside other payloads, such as artifacts in a frame's rows."""
+"""Payloads referenced only from other payloads, such as artifacts in a frame's rows."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from streams.payload.port import Scope
 
 MANY = 0
 """Stands for more than one root, or for another payload."""
-_ASKED_AT_ONCE = 5000
-_READ_AT_ONCE = 8
-_READ_AGAIN_S = 0.05
+_LOOKUP_BATCH = 5000
+_READ_BATCH = 8
+_RETRY_PAUSE_S = 0.05
 _ANY_LENGTH = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What live payloads lead to."""
+    """Payloads that are reachable from live ones."""
 
     live: set[str]
     sure: set[str] = field(default_factory=set)
-    """Those that a payload names for certain."""
+    """Those that are certainly payload references."""
     unreadable: set[str] = field(default_factory=set)
 
 
@@ -42,74 +42,74 @@ async def follow(
     *,
     verify: bool = False,
 ) -> Reached:
-    """Return what is live because live payloads name it, and those that could not be read.
+    """Return the payloads reachable from live ones, and those that could not be read.
 
-    `holders` has the live payloads, each with the root that names it, or MANY. What has expired
-    in a root (`over`) is not kept by a payload that this root alone names, such as the input of
-    a step. A payload is read once in its life, since what it names is remembered; to `verify`
-    is to read all of them again.
+    `holders` maps each live payload to the root that references it, or MANY. A payload that
+    only one root references, such as the input of a step, does not keep alive what expired in
+    that root (`over`). Each payload is read once and its links are stored; `verify` reads all
+    of them again.
     """
-    reached, there = Reached(set(holders)), frozenset(present)
-    ahead = reached.live & there
-    while ahead:
+    reached, present = Reached(set(holders)), frozenset(present)
+    pending = reached.live & present
+    while pending:
         found: set[str] = set()
-        keys = sorted(ahead)
-        for at in range(0, len(keys), _ASKED_AT_ONCE):
-            some = keys[at : at + _ASKED_AT_ONCE]
+        keys = sorted(pending)
+        for at in range(0, len(keys), _LOOKUP_BATCH):
+            batch = keys[at : at + _LOOKUP_BATCH]
             if verify:
-                await ledger.forget(some)
-            known = dict(await ledger.links(some))
-            new = await _read_all(shelves, [key for key in some if key not in known], there)
-            await ledger.remember(new)
+                await ledger.delete_links(batch)
+            known = dict(await ledger.links(batch))
+            new = await _read_all(shelves, [key for key in batch if key not in known], present)
+            await ledger.store_links(new)
             known |= new
-            reached.unreadable.update(set(some) - known.keys())
+            reached.unreadable.update(set(batch) - known.keys())
             for key, names in known.items():
                 gone = {
                     link for link in names.links if holders.get(key, MANY) in over.get(link, ())
                 }
                 found |= names.links - gone
                 reached.sure.update(names.sure - gone)
-        ahead = (found - reached.live) & there
+        pending = (found - reached.live) & present
         reached.live.update(found)
     return reached
 
 
-async def _read_all(shelves: Shelves, keys: list[str], there: Set[str]) -> dict[str, Names]:
-    """Read payloads, a few at a time; those that cannot be read are left out."""
+async def _read_all(shelves: Shelves, keys: list[str], present: Set[str]) -> dict[str, Names]:
+    """Read payloads concurrently; those that cannot be read are omitted."""
     links: dict[str, Names] = {}
-    for at in range(0, len(keys), _READ_AT_ONCE):
-        few = keys[at : at + _READ_AT_ONCE]
-        read = await asyncio.gather(*(_read(shelves, key, there) for key in few))
+    for at in range(0, len(keys), _READ_BATCH):
+        few = keys[at : at + _READ_BATCH]
+        read = await asyncio.gather(*(_read(shelves, key, present) for key in few))
         links |= {key: found for key, found in zip(few, read, strict=True) if found is not None}
     return links
 
 
-async def _read(shelves: Shelves, key: str, there: Set[str]) -> Names | None:
-    """Return the keys that a payload names; None where it cannot be read, tried twice.
+async def _read(shelves: Shelves, key: str, present: Set[str]) -> Names | None:
+    """Return the keys that a payload references; None if it cannot be read in two attempts.
 
-    A server that writes in place may show an object that is just being replaced by the same.
+    A server that writes in place may return an object that is just being overwritten.
     """
-    for pause in (_READ_AGAIN_S, 0.0):
-        for place in (key, trash_key(key)):
+    for pause in (_RETRY_PAUSE_S, 0.0):
+        for stored_key in (key, trash_key(key)):
             try:
-                return await names_in(shelves, place, there, NoCipher())
+                return await names_in(shelves, stored_key, present, NoCipher())
             except (NoSuchObject, BadBlock):
                 continue
         await asyncio.sleep(pause)
     return None
 
 
-async def names_in(shelves: Shelves, place: str, there: Set[str], cipher: Cipher) -> Names:
-    """Read one payload, a piece at a time, and return the keys it names.
+async def names_in(shelves: Shelves, stored_key: str, present: Set[str], cipher: Cipher) -> Names:
+    """Read one payload, a piece at a time, and return the keys it references.
 
     Raises:
-        NoSuchObject: it is not there.
+        NoSuchObject: it does not exist.
         BadBlock: it is damaged.
     """
-    tenant, organization, _, digest = place.split("/")
-    reader = _Reader(f"{tenant}/{organization}/", there)
+    tenant, organization, _, digest = stored_key.split("/")
+    reader = _Reader(f"{tenant}/{organization}/", present)
     unpacker = Unpacker(Scope(tenant, organization), _ANY_LENGTH, cipher)
-    async with aclosing(shelves.stream(place)) as pieces:
+    async with aclosing(shelves.stream(stored_key)) as pieces:
         async for piece in pieces:
             await asyncio.to_thread(reader.take, unpacker.feed(piece))
     reader.take(unpacker.finish())
@@ -117,13 +117,13 @@ async def names_in(shelves: Shelves, place: str, there: Set[str], cipher: Cipher
 
 
 class _Reader:
-    """Hashes a payload and looks for names in it, a block at a time.
+    """Hashes a payload and searches it for references, a block at a time.
 
-    What stands without the word `sha256` before it is a name if it is that of an object there.
+    A digest without `sha256` before it counts only if an object with that key exists.
     """
 
-    def __init__(self, folder: str, there: Set[str]) -> None:
-        self._folder, self._there = folder, there
+    def __init__(self, folder: str, present: Set[str]) -> None:
+        self._folder, self._present = folder, present
         self._links: set[str] = set()
         self._sure: set[str] = set()
         self._digest, self._before = sha256(), b""
@@ -132,14 +132,14 @@ class _Reader:
         prefix = f"{self._folder}sha256/"
         for block in blocks:
             self._digest.update(block)
-            seen = self._before + block
-            self._links.update([prefix + digest for digest in digests_in(seen)])
-            self._sure.update([prefix + digest for digest in located_in(seen, self._folder)])
-            self._links.update(bare_in(seen, prefix, self._there))
-            self._before = seen[-LONGEST_NAME:]
+            window = self._before + block
+            self._links.update([prefix + digest for digest in digests_in(window)])
+            self._sure.update([prefix + digest for digest in located_in(window, self._folder)])
+            self._links.update(bare_in(window, prefix, self._present))
+            self._before = window[-LONGEST_NAME:]
 
     def names(self, digest: str) -> Names:
-        """Return what was found, if it was found in what the key names."""
+        """Return the references, if the payload matches its digest."""
         if (found := self._digest.hexdigest()) != digest:
             raise BadBlock(f"the stored payload has the digest {found}")
         return Names(frozenset(self._links), frozenset(self._sure))

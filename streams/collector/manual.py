@@ -1,4 +1,4 @@
-"""Ending results by hand, before their time or though they have none."""
+"""Manual expiry of results."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from streams.results.reference import ResultRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What was ended, or in a dry run would be; the collector then takes away what is free."""
+    """Expired results, or in a dry run those that would be; the collector then sweeps."""
 
     dry_run: bool
     execution_id: str
     results: tuple[str, ...]
     """Their ids."""
     payloads: int
-    """How many payloads nothing in this execution holds any more."""
+    """Number of payloads that this execution no longer references."""
 
 
 async def end_result(ports: CollectorPorts, uri: str, *, dry_run: bool = False) -> Ended:
-    """End the result of this name.
+    """Expire the result with this name.
 
-    A payload that another event carries as its own stays: `end_execution` ends that, too.
+    A payload that another event references stays live; `end_execution` expires that, too.
 
     Raises:
-        BadLocator: it is no name.
-        NoSuchResult: nothing was stored under it.
-        EndedAlready: it has expired.
-        StillNeeded: its execution, or one around it, runs.
+        BadLocator: the name is invalid.
+        NoSuchResult: there is no such result.
+        EndedAlready: it has already expired.
+        StillNeeded: its execution, or an outer one, is running.
     """
     name = parse(uri)
     if not isinstance(name, ResultUri) or not (name.key.isascii() and name.key.isdigit()):
@@ -59,11 +59,11 @@ async def end_result(ports: CollectorPorts, uri: str, *, dry_run: bool = False) 
 async def end_execution(
     ports: CollectorPorts, execution_id: int, *, dry_run: bool = False
 ) -> Ended:
-    """End everything that an execution stored: its results, and what its events carry.
+    """Expire everything that an execution stored: its results and the payloads of its events.
 
     Raises:
-        NothingToEnd: there is no such execution, or nothing in it that has not ended.
-        StillNeeded: it runs, or one around it does.
+        NothingToEnd: the execution does not exist, or has nothing left to expire.
+        StillNeeded: it, or an outer one, is running.
     """
     holding = await _holding(ports, execution_id)
     ids = [result.result_id for result in holding.results]
@@ -74,7 +74,7 @@ async def end_execution(
 
 
 async def _holding(ports: CollectorPorts, execution_id: int) -> RootHolding:
-    """Return what an execution holds that nobody runs in any more."""
+    """Return the holding of an execution that is no longer running."""
     root = Root("execution", execution_id)
     if not [one async for one in ports.log.read_stream(root, own_stream(root))]:
         raise NothingToEnd(execution_id)

@@ -1,4 +1,4 @@
-"""What the collector needs from outside."""
+"""Ports of the collector."""
 
 from __future__ import annotations
 
@@ -14,102 +14,102 @@ from streams.log.port import EventStore
 from streams.payload.objects.port import Shelves
 
 Ends = Mapping[int, Collection[int]]
-"""Results that are to expire, by their roots."""
+"""Ids of results to treat as expired, by root."""
 NO_ENDS: Ends = MappingProxyType({})
 
 
 class Snapshot(Protocol):
-    """The whole log at one moment."""
+    """The log at one point in time."""
 
     @property
     def now(self) -> datetime:
-        """The database's time, taken before the moment."""
+        """The database's time, taken before the snapshot."""
         ...
 
     def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
     ) -> AsyncIterator[RootHolding]:
-        """Yield what each root, or each of these, holds that names payloads or results.
+        """Yield the holdings of all roots, or of `execution_ids`, that reference anything.
 
-        The results in `ended` count as expired though the log does not say so.
+        The results in `ended` count as expired.
         """
         ...
 
     async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
-        """Return what one execution holds; None where it names no payload and no result."""
+        """Return the holding of one execution; None if it references nothing."""
         ...
 
     async def perhaps_due(self, grace: timedelta) -> Collection[int]:
-        """Return executions whose results may have come to their end, found without reading all.
+        """Return executions whose results may be due, without scanning the log.
 
-        It knows what was projected, so it may name too many, and for a while too few.
+        Based on projections: it may return too many, and temporarily too few.
         """
         ...
 
     async def open_since(self) -> Mapping[str, datetime]:
-        """Return, by organization's folder, when the oldest execution began that has not ended."""
+        """Return the start of the oldest open execution, by organization's folder."""
         ...
 
     async def workflows_ended(self, execution_ids: Collection[int]) -> Mapping[int, datetime]:
-        """Return when the outermost execution around each of these ended, where it has."""
+        """Return the end of the outermost execution around each of these, if it ended."""
         ...
 
 
 class CollectorLog(Protocol):
-    """The log as the collector reads it, and what it remembers of payloads it has read."""
+    """The collector's view of the log, and its stored links between payloads."""
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
-        """Be the only collector of this log meanwhile.
+    def lock(self) -> AbstractAsyncContextManager[None]:
+        """Lock out other collectors of this log.
 
         Raises:
-            CollectorBusy: another one is at work.
+            CollectorBusy: another one is running.
         """
         ...
 
     async def log_id(self) -> str:
-        """Return the name of this log, which no other has."""
+        """Return the unique id of this log."""
         ...
 
     async def swept_ago(self) -> timedelta | None:
-        """Return how long ago the objects were last swept; None if they never were."""
+        """Return the time since the last sweep; None if there was none."""
         ...
 
     async def mark_swept(self) -> None:
-        """Keep that the objects were swept now."""
+        """Record a sweep at the current time."""
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        """Look at the log; nothing in it changes meanwhile.
+        """Open a snapshot of the log.
 
         Raises:
             LogUnavailable: Postgres cannot be reached.
         """
         ...
 
-    async def check_alone(self) -> None:
-        """Make sure that this is still the only collector.
+    async def check_lock(self) -> None:
+        """Check that the lock is still held.
 
         Raises:
-            LockLost: the lock is gone.
+            LockLost: it is not.
         """
         ...
 
     async def links(self, keys: Collection[str]) -> Mapping[str, Names]:
-        """Return the keys that payloads name, of those that were read before."""
+        """Return the stored links of payloads."""
         ...
 
-    async def remember(self, links: Mapping[str, Names]) -> None:
-        """Keep what payloads name."""
+    async def store_links(self, links: Mapping[str, Names]) -> None:
+        """Store the links of payloads."""
         ...
 
-    async def forget(self, keys: Collection[str]) -> None:
-        """Drop what was kept of payloads that are gone."""
+    async def delete_links(self, keys: Collection[str]) -> None:
+        """Delete the links of deleted payloads."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorPorts:
-    """Everything the collector uses."""
+    """The ports of the collector."""
 
     ledger: CollectorLog
     log: EventStore

@@ -1,4 +1,4 @@
-"""The collector by itself: it ends results often, and sweeps the objects seldom."""
+"""The collector's schedule: frequent expiry of results, infrequent sweeps of objects."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streams.collector.port import CollectorPorts
 from streams.errors import StreamsError
 
 RETRY_S = 3600.0
-"""How long a sweep waits after one that failed: it reads the whole log before it can say why."""
+"""Pause after a failed sweep: each one scans the whole log."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Rounds:
-    """Does what is due, again and again; what fails is said and tried again.
+    """Runs expiry and sweeps when due; failures are logged and retried.
 
-    A round opens its ports and closes them, so that it finds Postgres wherever it went. When
-    the last sweep was is in the database: a restart does not put it off, and it is one for all.
+    Each round opens and closes its ports, so that it survives a failover of Postgres. The time
+    of the last sweep is in the database, shared by all collectors and across restarts.
     """
 
     open_ports: Callable[[], AbstractAsyncContextManager[CollectorPorts]]
@@ -33,54 +33,54 @@ class Rounds:
     retention: timedelta | None
     monotonic: Callable[[], float]
     _sweep_from: float = float("-inf")
-    """After a sweep that failed: when another may be tried."""
-    _look_at: float = float("-inf")
-    """When a sweep may be due, as far as the last round knows."""
+    """Earliest time of the next sweep after one that failed."""
+    _next_check_at: float = float("-inf")
+    """When to check again whether a sweep is due."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Make rounds until stopped; one that is under way is broken off, which harms none."""
+        """Run rounds until stopped; a running round is cancelled, which is safe."""
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set() and (self.end_every_s or self.sweep_every_s):
-                going = asyncio.create_task(self.once())
-                await asyncio.wait({going, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                going.cancel()
-                await asyncio.gather(going, return_exceptions=True)
+                round_task = asyncio.create_task(self.once())
+                await asyncio.wait({round_task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                round_task.cancel()
+                await asyncio.gather(round_task, return_exceptions=True)
                 await asyncio.wait({stopping}, timeout=self._pause_s)
             await stopping
         finally:
             stopping.cancel()
 
     async def once(self) -> None:
-        """Make one round."""
+        """Run one round."""
         sweeping = False
         try:
             async with self.open_ports() as ports:
                 sweeping = await self._sweep_is_due(ports)
                 if sweeping:
-                    _tell(await collect(ports, retention=self.retention))
-                    self._look_in(self.sweep_every_s)
+                    _log_report(await collect(ports, retention=self.retention))
+                    self._check_in(self.sweep_every_s)
                 elif self.end_every_s and (ended := await end_results(ports)):
-                    _log.info("results ended: %s", _counted(ended))
+                    _log.info("expired results: %s", _counted(ended))
         except CollectorBusy as error:
-            self._look_in(RETRY_S)
+            self._check_in(RETRY_S)
             _log.info("%s", error)
         except StreamsError as error:
             self._failed(sweeping)
-            _log.error("the collector could not do its round: %s", error)
-        except Exception:  # noqa: BLE001 - a bug in one round must not end those after it
+            _log.error("the collector's round failed: %s", error)
+        except Exception:  # noqa: BLE001 - a bug in one round must not stop later ones
             self._failed(sweeping)
-            _log.exception("the collector could not do its round, of a bug")
+            _log.exception("the collector's round failed: bug")
 
     @property
     def _pause_s(self) -> float:
-        """Seconds until the next round: to end results, or because a sweep may be due."""
-        until_sweep = max(self._look_at - self.monotonic(), 0.0)
+        """Seconds until the next expiry, or until a sweep may be due."""
+        until_sweep = max(self._next_check_at - self.monotonic(), 0.0)
         waits = ((self.end_every_s, self.end_every_s), (self.sweep_every_s, until_sweep))
         return min(wait for every, wait in waits if every)
 
-    def _look_in(self, seconds: float) -> None:
-        self._look_at = self.monotonic() + min(seconds, self.sweep_every_s)
+    def _check_in(self, seconds: float) -> None:
+        self._next_check_at = self.monotonic() + min(seconds, self.sweep_every_s)
 
     async def _sweep_is_due(self, ports: CollectorPorts) -> bool:
         if not self.sweep_every_s or self.monotonic() < self._sweep_from:
@@ -88,19 +88,19 @@ class Rounds:
         age = await ports.ledger.swept_ago()
         if age is None or age >= timedelta(seconds=self.sweep_every_s):
             return True
-        self._look_in(self.sweep_every_s - age.total_seconds())
+        self._check_in(self.sweep_every_s - age.total_seconds())
         return False
 
     def _failed(self, sweeping: bool) -> None:
-        self._look_in(RETRY_S)
+        self._check_in(RETRY_S)
         if sweeping:
-            self._sweep_from = self._look_at
+            self._sweep_from = self._next_check_at
 
 
-def _tell(report: CollectionReport) -> None:
+def _log_report(report: CollectionReport) -> None:
     _log.info(
-        "swept %s objects: %s live; %s to the trash, %s brought back, %s deleted (%s bytes); "
-        "results ended: %s",
+        "swept %s objects: %s live; %s trashed, %s restored, %s deleted (%s bytes); "
+        "expired results: %s",
         f"{report.objects:,}",
         f"{report.live:,}",
         f"{report.trashed:,}",

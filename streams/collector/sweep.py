@@ -1,11 +1,11 @@
-"""Taking objects away that nothing refers to, in two steps, so that no writer can lose one.
+"""Two-step deletion of unreferenced objects, safe for concurrent writers.
 
-An object without a reference, older than the grace, first goes to the trash, where readers
-still find it. It is deleted for good only when it has lain there for a whole grace, and since
-before the oldest open execution of its organization began, and when the log, read again, still
-does not name it. A writer that found the object in its place before it went to the trash has by
-then appended its event, or its execution is open; either keeps the object, and the next run
-brings it back (docs/decisions/0020-payload-store.md).
+An unreferenced object older than the grace is moved to the trash, where readers still find it.
+It is deleted when it has been there for a whole grace, and since before the oldest open
+execution of its organization began, and the log still does not reference it. A writer that
+deduplicated against the object before the move has by then appended its event, or its
+execution is open; either keeps the object, and the next run restores it
+(docs/decisions/0020-payload-store.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY_PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The log and the objects beside each other; trash is listed under the objects' own keys."""
+    """References in the log and stored objects; trash is listed under the original keys."""
 
     now: datetime
     live: frozenset[str]
@@ -36,19 +36,19 @@ class Survey:
     unknown: int
     open_since: Mapping[str, datetime]
     is_known: bool = True
-    """The log names, or named, some object that is there."""
+    """The log references, or referenced, some existing object."""
     unfinished: tuple[Stat, ...] = ()
-    """Files that a writer had not given their name when it was last seen."""
+    """Temporary files of writers that did not finish."""
 
     @property
     def orphans(self) -> list[Stat]:
-        """Objects in their place that nothing names."""
+        """Unreferenced objects that are not in the trash."""
         return [stat for key, stat in self.objects.items() if key not in self.live]
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What is to be done, and what must wait."""
+    """Objects to move, restore and delete, and those that must wait."""
 
     to_trash: tuple[Stat, ...]
     young: tuple[Stat, ...]
@@ -56,13 +56,13 @@ class SweepPlan:
     to_purge: tuple[Stat, ...]
     held: tuple[Stat, ...]
     spare: tuple[Stat, ...] = ()
-    """In the trash, and also in their place, and live; or files that a writer left behind."""
+    """Trashed copies of live objects, or temporary files of dead writers."""
 
 
 async def survey(ports: CollectorPorts, *, verify: bool = False, ended: Ends = NO_ENDS) -> Survey:
-    """Read the log, then list the objects: whatever the log names was stored before.
+    """Read the log, then list the objects: an object is stored before the log references it.
 
-    The results in `ended` count as expired though the log does not say so.
+    The results in `ended` count as expired.
     """
     holders: dict[str, int] = {}
     over: dict[str, set[int]] = {}
@@ -94,7 +94,7 @@ async def survey(ports: CollectorPorts, *, verify: bool = False, ended: Ends = N
 
 
 def plan(found: Survey, *, grace: timedelta) -> SweepPlan:
-    """Decide; where a live payload could not be read, what it names is unknown: nothing goes."""
+    """Decide; an organization with an unreadable live payload loses nothing."""
     stuck = {_folder(key) for key in found.unreadable}
     old: list[Stat] = []
     young: list[Stat] = []
@@ -102,7 +102,7 @@ def plan(found: Survey, *, grace: timedelta) -> SweepPlan:
         is_old = stat.modified_at + grace < found.now and _folder(stat.key) not in stuck
         (old if is_old else young).append(stat)
     moving = {stat.key for stat in old}
-    back: list[str] = []
+    restore: list[str] = []
     purge: list[Stat] = []
     held: list[Stat] = []
     spare = [stat for stat in found.unfinished if stat.modified_at + grace < found.now]
@@ -111,9 +111,9 @@ def plan(found: Survey, *, grace: timedelta) -> SweepPlan:
         if key in moving:
             continue
         if key in found.live and key not in found.objects:
-            back.append(key)
+            restore.append(key)
         elif key in found.live:
-            # Young, it may be half of a move, whose other half would take away the last copy.
+            # A young one may be half of a move, whose other half would delete the last copy.
             (spare if stat.modified_at + grace < found.now else held).append(stat)
         else:
             limit = min(found.now, found.open_since.get(folder, found.now))
@@ -122,32 +122,32 @@ def plan(found: Survey, *, grace: timedelta) -> SweepPlan:
     return SweepPlan(
         to_trash=tuple(old),
         young=tuple(young),
-        to_restore=tuple(sorted(back)),
+        to_restore=tuple(sorted(restore)),
         to_purge=tuple(purge),
         held=tuple(held),
         spare=tuple(spare),
     )
 
 
-async def carry_out(ports: CollectorPorts, wanted: SweepPlan, found: Survey) -> None:
-    """Bring back what is live again, then take away; each step may be done twice.
+async def carry_out(ports: CollectorPorts, steps: SweepPlan, found: Survey) -> None:
+    """Restore, then trash, then delete; every step is idempotent.
 
-    Before each step the lock is looked at: when Postgres was away, another may have begun.
+    The lock is checked before each step: another collector may have started.
 
     Raises:
-        LockLost: this is not the only collector any more.
+        LockLost: the lock is no longer held.
     """
     shelves, ledger = ports.shelves, ports.ledger
-    for key in wanted.to_restore:
-        await ledger.check_alone()
+    for key in steps.to_restore:
+        await ledger.check_lock()
         await shelves.move(found.trash[key].key, key)
-    for stat in wanted.to_trash:
-        await ledger.check_alone()
+    for stat in steps.to_trash:
+        await ledger.check_lock()
         await shelves.move(stat.key, trash_key(stat.key))
-    for stat in (*wanted.to_purge, *wanted.spare):
-        await ledger.check_alone()
+    for stat in (*steps.to_purge, *steps.spare):
+        await ledger.check_lock()
         await shelves.remove(stat.key)
-    await ledger.forget([live_key(stat.key) for stat in wanted.to_purge])
+    await ledger.delete_links([live_key(stat.key) for stat in steps.to_purge])
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class _Listed:
 async def _listed(shelves: Shelves) -> _Listed:
     listed = _Listed()
     async for stat in shelves.list():
-        folder, name = _place(stat.key)
+        folder, name = _split(stat.key)
         if folder is not None and name.startswith("."):
             listed.unfinished.append(stat)
         elif folder == "sha256":
@@ -173,8 +173,8 @@ async def _listed(shelves: Shelves) -> _Listed:
     return listed
 
 
-def _place(key: str) -> tuple[str | None, str]:
-    """Return in which folder of its organization an object lies, and its name there."""
+def _split(key: str) -> tuple[str | None, str]:
+    """Return the folder of an object within its organization, and its name."""
     parts = key.split("/")
     if len(parts) == _KEY_PARTS and parts[2] in ("sha256", "trash"):
         return parts[2], parts[3]

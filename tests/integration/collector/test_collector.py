@@ -275,7 +275,7 @@ async def test_the_bucket_of_another_log_is_left_alone(house: House) -> None:
 
 async def test_two_collectors_do_not_work_at_once(house: House, fresh_database: Settings) -> None:
     dsn = fresh_database.event_store.canonical_connection.dsn("collect")
-    async with open_ledger(dsn) as other, other.alone():
+    async with open_ledger(dsn) as other, other.lock():
         with pytest.raises(CollectorBusy):
             await house.collect()
     await house.collect()

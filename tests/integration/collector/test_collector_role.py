@@ -55,9 +55,9 @@ async def test_the_lock_is_gone_with_its_connection(fresh_database: Settings) ->
     canonical = fresh_database.event_store.canonical_connection
     async with open_ledger(canonical.dsn("collect")) as ledger:
         with pytest.raises(LockLost):
-            await ledger.check_alone()
-        async with ledger.alone():
-            await ledger.check_alone()
+            await ledger.check_lock()
+        async with ledger.lock():
+            await ledger.check_lock()
             other = await asyncpg.connect(canonical.dsn("collect"))
             await other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -66,7 +66,7 @@ async def test_the_lock_is_gone_with_its_connection(fresh_database: Settings) ->
             )
             await other.close()
             with pytest.raises(LockLost):
-                await ledger.check_alone()
+                await ledger.check_lock()
 
 
 async def project(

@@ -67,10 +67,10 @@ class MemoryLedger:
     swept_at: datetime | None = None
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def lock(self) -> AsyncIterator[None]:
         yield
 
-    async def check_alone(self) -> None:
+    async def check_lock(self) -> None:
         if self.checks_left is not None:
             if not self.checks_left:
                 raise LockLost
@@ -92,10 +92,10 @@ class MemoryLedger:
     async def links(self, keys: Collection[str]) -> Mapping[str, Names]:
         return {key: self.remembered[key] for key in keys if key in self.remembered}
 
-    async def remember(self, links: Mapping[str, Names]) -> None:
+    async def store_links(self, links: Mapping[str, Names]) -> None:
         self.remembered.update(links)
 
-    async def forget(self, keys: Collection[str]) -> None:
+    async def delete_links(self, keys: Collection[str]) -> None:
         for key in keys:
             self.remembered.pop(key, None)
 
