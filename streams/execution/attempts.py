@@ -1,4 +1,4 @@
-"""The events of an attempt at a frame or a command, for workers of any kind to write."""
+"""Events of an attempt at a frame or a command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streams.events.types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameReport:
-    """What a worker reports of a frame's rows; `cursor` is where they end."""
+    """A worker's report of a frame's rows; `cursor` is where they end."""
 
     rows: int = 0
     failed_rows: int = 0
@@ -50,7 +50,7 @@ class FrameAttempt:
     shard_id: str | None = None
 
     def claimed(self, lease_seconds: int) -> FrameClaimed:
-        """Return the event by which the worker takes the frame."""
+        """Return the event that claims the frame."""
         return FrameClaimed(
             node_name=self.step,
             frame_id=self.frame_id,
@@ -66,7 +66,7 @@ class FrameAttempt:
         cursor: dict[str, Json] | None = None,
         payload_ref: PayloadRef | None = None,
     ) -> FrameHeartbeat:
-        """Return the event that renews the lease; a cursor comes with durable output only."""
+        """Return the event that renews the lease; a cursor requires durable output."""
         return FrameHeartbeat(
             node_name=self.step,
             frame_id=self.frame_id,
@@ -79,7 +79,7 @@ class FrameAttempt:
         )
 
     def released(self) -> FrameReleased:
-        """Return the event by which the worker hands the frame back."""
+        """Return the event that releases the frame."""
         return FrameReleased(
             node_name=self.step,
             frame_id=self.frame_id,
@@ -145,7 +145,7 @@ class CommandAttempt:
     loop_id: int | None = None
 
     def claimed(self, lease_seconds: int) -> CommandClaimed:
-        """Return the event by which the worker takes the command."""
+        """Return the event that claims the command."""
         return CommandClaimed(
             node_name=self.step,
             command_id=self.command_id,
@@ -165,7 +165,7 @@ class CommandAttempt:
         )
 
     def released(self) -> CommandReleased:
-        """Return the event by which the worker hands the command back."""
+        """Return the event that releases the command."""
         return CommandReleased(
             node_name=self.step,
             command_id=self.command_id,
@@ -176,7 +176,7 @@ class CommandAttempt:
     def completed(
         self, result: ResultEnvelope, payload_ref: PayloadRef | None = None
     ) -> CommandCompleted:
-        """Return the event that ends the command well."""
+        """Return the event that completes the command."""
         return CommandCompleted(
             node_name=self.step,
             status="success",
@@ -194,7 +194,7 @@ class CommandAttempt:
         result: ResultEnvelope | None = None,
         payload_ref: PayloadRef | None = None,
     ) -> CommandFailed:
-        """Return the event that ends the command badly."""
+        """Return the event that fails the command."""
         return CommandFailed(
             node_name=self.step,
             status="error",

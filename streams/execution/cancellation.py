@@ -1,4 +1,4 @@
-"""The event that ends an execution because somebody wanted it, or its caller is gone. Pure."""
+"""Cancellation of an execution by request, or because its caller ended. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.payload.port import Scope
 def cancelled(
     root: Root, scope: Scope, *, by: str, reason: str | None, now: datetime, key: str
 ) -> NewEvent:
-    """Return `execution.cancelled`; `key` names who tries, and only one of them succeeds."""
+    """Return `execution.cancelled`; `key` identifies the requester, only the first succeeds."""
     return NewEvent(
         root=root,
         tenant_id=scope.tenant_id,
@@ -24,7 +24,7 @@ def cancelled(
 
 
 def orphaned(child: int, parent: int, scope: Scope, *, reason: str, now: datetime) -> NewEvent:
-    """Return the end of an execution whose caller, `parent`, waits for it no more."""
+    """Return the cancellation of a child whose caller `parent` no longer waits for it."""
     return cancelled(
         Root("execution", child),
         scope,

@@ -29,7 +29,7 @@ from streams.results.envelope import Envelope
 
 
 class CommandStatus(StrEnum):
-    """Where a command is. EXPIRED and RELEASED wait to be published again."""
+    """State of a command. EXPIRED and RELEASED wait to be published again."""
 
     PENDING = "PENDING"
     CLAIMED = "CLAIMED"
@@ -42,9 +42,9 @@ class CommandStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """`document` is what the worker needs, inline; or `document_ref` names its payload.
+    """State of a command; its document is inline, or `document_ref` is its payload.
 
-    `failures` counts the attempts whose owner fell silent; one handed back is no failure.
+    `failures` counts attempts whose lease expired; a released one is not a failure.
     """
 
     command_id: int
@@ -67,12 +67,12 @@ class Command:
 
     @property
     def has_ended(self) -> bool:
-        """Say whether nothing more can happen to it."""
+        """Whether its status is final."""
         return self.status in _ENDED
 
     @property
     def waits(self) -> bool:
-        """Say whether a worker may claim it."""
+        """Whether a worker may claim it."""
         return self.status in _WAITING
 
 
@@ -81,7 +81,7 @@ _ENDED = frozenset((CommandStatus.COMPLETED, CommandStatus.FAILED, CommandStatus
 
 
 def absorb_command(command: Command | None, event: CommandEvent, at: datetime) -> Command:
-    """Return the command after `event`, one of its own."""
+    """Return the command after one of its events."""
     if command is None:
         return _issued(event, at)
     change: dict[str, object] = {"version": command.version + 1, "changed_at": at}

@@ -1,4 +1,4 @@
-"""Copies of frozen values with some fields changed: what the fold does most."""
+"""Fast copies of frozen dataclasses with changed fields, for the fold."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ T = TypeVar("T")
 
 
 def copied(value: T, **changes: object) -> T:
-    """Do what `dataclasses.replace` does for a frozen value, in a tenth of the time.
+    """Copy like `dataclasses.replace`, ten times as fast.
 
-    It copies the fields at once instead of calling `__init__`, which for a frozen class sets
-    them one by one. The values of the fold check nothing there, so nothing is passed over; to
-    be copied like this they have no slots.
+    Copies `__dict__` instead of calling `__init__`, so the class must have no slots and no
+    `__post_init__`.
     """
-    made = object.__new__(type(value))
+    copy = object.__new__(type(value))
     before = value.__dict__
     fields = {**before, **changes}
     if len(fields) != len(before):
         raise _unknown_field(value, fields, len(before))
-    object.__setattr__(made, "__dict__", fields)
-    return made
+    object.__setattr__(copy, "__dict__", fields)
+    return copy
 
 
 def settle(fresh: T, **changes: object) -> T:
-    """Set fields of a copy that was made just now and that nobody else has seen."""
+    """Set fields of a fresh copy that is not shared yet."""
     fields = fresh.__dict__
     count = len(fields)
     fields.update(changes)

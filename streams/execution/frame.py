@@ -1,4 +1,4 @@
-"""A frame: a window of a stage's rows, and how far an attempt at it has come."""
+"""A frame: a window of a stage's rows, and the progress of its attempt."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from streams.execution.lease import Lease, expiry, lease_of
 from streams.results.spill import Group, groups_of
 
 Cursor: TypeAlias = JsonObject
-"""Where a window begins and ends; its keys depend on its `kind`."""
+"""Bounds of a window; its keys depend on its `kind`."""
 
 
 class FrameStatus(StrEnum):
-    """Where a frame is. FAILED, EXPIRED and RELEASED wait to be dispatched again."""
+    """State of a frame. FAILED, EXPIRED and RELEASED wait to be dispatched again."""
 
     PENDING = "PENDING"
     CLAIMED = "CLAIMED"
@@ -47,7 +47,7 @@ IN_FLIGHT = frozenset((FrameStatus.PENDING, FrameStatus.CLAIMED))
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """`version` counts the events of its stream; `failures` the attempts that ended badly."""
+    """`version` counts the events of its stream; `failures` the failed attempts."""
 
     frame_id: int
     stage_id: int
@@ -65,7 +65,7 @@ class Frame:
     lease: Lease | None = None
     shard_id: str | None = None
     ctx: JsonObject | None = None
-    """What rows before it changed of `ctx` since its stage was opened, where rows have an order."""
+    """Changes of `ctx` by earlier rows of the stage, if its rows are ordered."""
     ctx_ref: PayloadRef | None = None
     ctx_elsewhere: list[Group] | None = None
     row_count: int = 0
@@ -77,12 +77,12 @@ class Frame:
 
     @property
     def has_ended(self) -> bool:
-        """Say whether nothing more can happen to it."""
+        """Whether its status is final."""
         return self.status in ENDED
 
 
 def absorb_frame(frame: Frame | None, event: FrameEvent, at: datetime) -> Frame:
-    """Return the frame after `event`, one of its own."""
+    """Return the frame after one of its events."""
     if frame is None:
         return _dispatched(event, at)
     change: dict[str, object] = {"version": frame.version + 1, "changed_at": at}

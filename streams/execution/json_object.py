@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
-"""An object as an event carries it; pydantic, which stores plans, takes it as it is."""
+"""A JSON object of an event; pydantic, which serializes plans, does not validate it."""

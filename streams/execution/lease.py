@@ -1,4 +1,4 @@
-"""A lease: who holds a frame or a command, since when and for how long."""
+"""The lease of a frame or command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.events.types import (
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Times are those of the log, so that all machines agree on them."""
+    """A worker's lease; times are the log's, so all machines agree on them."""
 
     owner: str
     since: datetime
@@ -25,14 +25,14 @@ class Lease:
 
     @property
     def until(self) -> datetime:
-        """The end, unless a heartbeat comes first."""
+        """When it expires without a heartbeat."""
         return self.since + timedelta(seconds=self.seconds)
 
 
 def lease_of(
     event: FrameClaimed | FrameHeartbeat | CommandClaimed | CommandHeartbeat, at: datetime
 ) -> Lease:
-    """Return the lease that a claim or a heartbeat begins."""
+    """Return the lease that a claim or a heartbeat starts."""
     return Lease(event.worker, at, event.lease_seconds)
 
 

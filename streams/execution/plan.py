@@ -1,4 +1,4 @@
-"""An execution as the fold knows it: what is open, what came out, how it ended."""
+"""Folded state of an execution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TERMINAL = frozenset((COMPLETED, PARTIAL, FAILED, CANCELLED))
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """One time a step was entered, until it is left."""
+    """One visit of a step."""
 
     step: str
     number: int
@@ -32,16 +32,16 @@ class Activation:
     args_elsewhere: list[Group] = field(default_factory=list)
     command_id: int | None = None
     planning_id: int | None = None
-    """The command that finds the frames of a cursor."""
+    """The command that computes the frames of a cursor."""
     stage_id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything the planner needs of an execution; its size follows the window.
+    """The planner's state of an execution; its size depends on the window, not the rows.
 
-    `seq` is how far the log was absorbed without a gap; `ahead` are later places absorbed
-    already: events of our own whose append was acknowledged before the mirror published them.
+    The log was absorbed up to `seq` without a gap. `ahead` are later ones: own events whose
+    append was acknowledged before the mirror published them.
     """
 
     execution_id: int
@@ -67,7 +67,7 @@ class Plan:
     workload_ref: PayloadRef | None = None
     ctx: JsonObject = field(default_factory=dict)
     ctx_elsewhere: list[Group] = field(default_factory=list)
-    """The values of `ctx` that no event could carry."""
+    """Values of `ctx` too large for an event."""
     results: dict[str, Envelope] = field(default_factory=dict)
     """The last result of each step."""
     visits: dict[str, int] = field(default_factory=dict)
@@ -75,16 +75,16 @@ class Plan:
     commands: dict[int, Command] = field(default_factory=dict)
     stages: dict[int, Stage] = field(default_factory=dict)
     loops: dict[str, JsonObject] = field(default_factory=dict)
-    """Progress of each loop step's last activation, as `execution.state` shows it."""
+    """Progress of each loop step's last activation, for `execution.state`."""
     fanouts: dict[str, JsonObject] = field(default_factory=dict)
     failure: JsonObject | None = None
-    """Why the execution will fail once what is in flight has ended: step, error, rows."""
+    """Why the execution will fail once in-flight work has ended: step, error, rows."""
     setbacks: dict[str, str] = field(default_factory=dict)
-    """What went wrong in steps after which the playbook goes on, by step: it ends PARTIAL."""
+    """Errors of steps after which the playbook continues; the execution ends PARTIAL."""
     last_step: str | None = None
     result: JsonObject | None = None
     output: PayloadRef | None = None
-    """Where the result's data is, when it is too large for the event."""
+    """The result's data, if too large for the event."""
     error: str | None = None
     ended_at: datetime | None = None
     last_event_type: str = ""
@@ -92,12 +92,12 @@ class Plan:
 
     @property
     def root(self) -> Root:
-        """The unit of order this plan is the state of."""
+        """The root of the execution's events."""
         return Root("execution", self.execution_id)
 
     @property
     def has_ended(self) -> bool:
-        """Say whether its status can change no more."""
+        """Whether its status is final."""
         return self.status in TERMINAL
 
 

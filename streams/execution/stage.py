@@ -1,4 +1,4 @@
-"""A stage: one loop, fan-out or reduce step of an execution, and the frames it has open."""
+"""A stage: one loop, fan-out or reduce step, and its open frames."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_ERRORS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Holds open frames only, so its size follows the window and not the rows.
+    """Has open frames only, so its size depends on the window, not the rows.
 
-    `minted` counts the windows handed out so far; `continuations` are places where frames
-    that closed early want to go on.
+    `minted` counts the windows created so far; `continuations` are cursors from which frames
+    that closed early continue.
     """
 
     stage_id: int
@@ -41,7 +41,7 @@ class Stage:
     frames: dict[int, Frame] = field(default_factory=dict)
     continuations: dict[int, Cursor] = field(default_factory=dict)
     ctx: JsonObject = field(default_factory=dict)
-    """What its frames have changed of `ctx`, where they follow one another."""
+    """Changes of `ctx` by its frames, if they are ordered."""
     ctx_elsewhere: list[Group] = field(default_factory=list)
     unwell: frozenset[int] = frozenset()
     """Frames that closed early with failed rows, theirs or those of the frame they continued."""
@@ -59,12 +59,12 @@ class Stage:
 
     @property
     def is_ordered(self) -> bool:
-        """Say whether each frame begins after the one before it has ended."""
+        """Whether each frame starts after the previous one has ended."""
         return bool(self.policy.get("window") == 1)
 
 
 def open_stage(event: StageOpened, at: datetime) -> Stage:
-    """Return the stage that `stage.opened` begins."""
+    """Return the stage that `stage.opened` opens."""
     return Stage(
         stage_id=event.stage_id,
         loop_id=event.loop_id,
@@ -117,7 +117,7 @@ def _abandoned(stage: Stage, frame: Frame) -> Stage:
     return settle(
         stage,
         frames_done=stage.frames_done + 1,
-        failure=stage.failure or why + (frame.error or "no reason was given"),
+        failure=stage.failure or why + (frame.error or "no error message"),
         shards_failed=stage.shards_failed + 1,
     )
 
@@ -145,7 +145,7 @@ def _committed(stage: Stage, frame: Frame, event: FrameCommitted) -> Stage:
 
 
 def _shard_ended(stage: Stage, frame: Frame) -> Stage:
-    """Count a shard when its last part is committed; one failed row in any part fails it."""
+    """Count a shard when its last frame is committed; a failed row in any frame fails it."""
     before = frame.cursor.get("continues")
     is_unwell = frame.failed_rows > 0 or (before is not None and int(before) in stage.unwell)
     unwell = stage.unwell if before is None else stage.unwell - {int(before)}

@@ -1,4 +1,4 @@
-"""The events by which an execution is suspended and resumed. Pure."""
+"""Events that suspend and resume an execution. Pure."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from streams.errors import Refused
 from streams.events.model import Event, NewEvent, Root
 from streams.events.types import ExecutionResumed, ExecutionSuspended
 
-_STEERING = (ExecutionSuspended.TYPE, ExecutionResumed.TYPE)
+_SUSPENSION_TYPES = (ExecutionSuspended.TYPE, ExecutionResumed.TYPE)
 
 
 class AlreadySo(Refused):
-    """The execution is what it was asked to become."""
+    """The execution is already suspended, or not suspended."""
 
 
 def own_stream(root: Root) -> str:
-    """Return the stream of what happens to the execution itself, not to its parts."""
+    """Return the stream of the execution's own events, without those of its parts."""
     return f"{root.type}/{root.id}"
 
 
 def is_suspended(own: Sequence[Event]) -> bool:
-    """Say whether an execution's own events leave it suspended."""
-    steered = [one for one in own if one.type in _STEERING]
-    return bool(steered) and steered[-1].type == ExecutionSuspended.TYPE
+    """Return whether an execution is suspended, by its own events."""
+    changes = [one for one in own if one.type in _SUSPENSION_TYPES]
+    return bool(changes) and changes[-1].type == ExecutionSuspended.TYPE
 
 
 def suspended(own: Sequence[Event], *, by: str, reason: str, now: datetime) -> NewEvent:
-    """Return what suspends the execution whose own events these are.
+    """Return the event that suspends the execution with these events of its own.
 
-    It expects to be the next of them: of two who suspend at once, one is refused.
+    It has an expected version: of two concurrent requests, one is refused.
 
     Raises:
         AlreadySo: it is suspended.
     """
     if is_suspended(own):
-        raise AlreadySo(f"{own[0].root} is suspended already; resume it or cancel it")
+        raise AlreadySo(f"{own[0].root} is already suspended; resume it or cancel it")
     return _next(own, ExecutionSuspended(by=by, reason=reason), now)
 
 
 def resumed(own: Sequence[Event], *, by: str, now: datetime) -> NewEvent:
-    """Return what lets the execution go on.
+    """Return the event that resumes the execution.
 
     Raises:
         AlreadySo: it is not suspended.

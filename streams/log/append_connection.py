@@ -1,4 +1,4 @@
-"""One connection for appends, opened again when it is lost."""
+"""A reconnecting connection for appends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ APPEND = "SELECT * FROM noetl.append($1)"
 
 
 class Lane:
-    """Calls the database's append, one call at a time."""
+    """Calls `noetl.append`, one call at a time."""
 
     def __init__(self, dsn: str, patience_s: float, native: NativeModule | None = None) -> None:
         self._dsn, self._patience_s, self._native = dsn, patience_s, native
@@ -32,11 +32,11 @@ class Lane:
         self._append: asyncpg.PreparedStatement | None = None
 
     async def call(self, batches: Sequence[Sequence[Sealed]]) -> list[asyncpg.Record]:
-        """Append `batches` and return the database's answers; repeats itself when cut off.
+        """Append `batches` and return the rows of the response; retries on a lost connection.
 
         Raises:
-            LogUnavailable: no connection could be had, or no answer, in `patience_s`.
-            asyncpg.PostgresError: the database cannot take the rows.
+            LogUnavailable: no connection, or no response, within `patience_s`.
+            asyncpg.PostgresError: the database rejects the rows.
         """
         deadline = self._clock.monotonic() + self._patience_s
         return await retry_until(
@@ -54,8 +54,8 @@ class Lane:
         except CONNECTION_LOST as error:
             self._terminate()
             raise LogUnavailable(
-                f"Postgres has not answered for {self._patience_s:.0f} s "
-                f"({error or type(error).__name__}); the append may be repeated"
+                f"Postgres has not responded for {self._patience_s:.0f} s "
+                f"({error or type(error).__name__}); the append may be retried"
             ) from error
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Group commit without a timer: a call carries all that gathered while others were under way."""
+"""Group commit of appends: a call sends every batch queued during the previous calls."""
 
 from __future__ import annotations
 
@@ -30,20 +30,19 @@ _NOT_MIGRATED = (
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedBatch:
     batch: Sequence[Sealed]
     answer: asyncio.Future[Receipt]
 
 
 class Appender:
-    """Appends batches through a few connections of its own, by default two.
+    """Appends batches through its own connections, by default two.
 
-    Start it once per process and share it: the more callers, the fewer commits. While the
-    database works on one call, callers seal what the next will carry. Whoever needs one
-    append to stand before another awaits the first.
+    Share one per process: more callers, fewer commits per event. Concurrent appends are not
+    ordered; await one before the next if order matters.
 
-    A lost connection is opened again and the call repeated, which is safe because of the
-    idempotency keys; after `patience_s` without a database callers get LogUnavailable.
+    A lost connection is reopened and the call retried, which the idempotency keys make safe;
+    after `patience_s` without a database callers get LogUnavailable.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Appender:
     ) -> None:
         self._take_ids = take_ids
         self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
-        self._waiting: deque[_Waiting] = deque()
+        self._queue: deque[_QueuedBatch] = deque()
         self._wake = asyncio.Event()
         self._lanes = [Lane(dsn, patience_s, self._seal.native) for _ in range(lanes)]
         self._tasks: list[asyncio.Task[None]] = []
@@ -72,30 +71,30 @@ class Appender:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what is waiting, then stop."""
+        """Send queued batches, then stop."""
         self._open = False
         self._wake.set()
         await asyncio.gather(*self._tasks)
 
     @property
     def sealer(self) -> str:
-        """What seals events here: `native` or `python`."""
+        """The implementation that seals events: `native` or `python`."""
         return "python" if self._seal.native is None else "native"
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
-        """Append `batch` as a whole or not at all, and return once it is durable."""
+        """Append `batch` atomically, and return once it is durable."""
         ids = self._take_ids(len(batch))
         sealed = [self._seal(event, event_id) for event, event_id in zip(batch, ids, strict=True)]
         check_batch(sealed)
         if not self._open:
             raise LogUnavailable("the appender is not running; start it with `async with`")
-        waiting = _Waiting(sealed, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
+        queued = _QueuedBatch(sealed, asyncio.get_running_loop().create_future())
+        self._queue.append(queued)
         self._wake.set()
-        return await waiting.answer
+        return await queued.answer
 
     async def _run(self, lane: Lane) -> None:
-        while self._open or self._waiting:
+        while self._open or self._queue:
             if taken := self._take():
                 lane.is_busy = True
                 await _send(lane, taken)
@@ -105,68 +104,70 @@ class Appender:
                 await self._wake.wait()
         await lane.close()
 
-    def _take(self) -> list[_Waiting]:
-        """Take what waits; half of it where another lane has nothing to do."""
+    def _take(self) -> list[_QueuedBatch]:
+        """Take queued batches; only a share of them if other lanes are idle."""
         idle = sum(1 for lane in self._lanes if not lane.is_busy)
-        share = -(-len(self._waiting) // max(idle, 1))
-        taken: list[_Waiting] = []
+        share = -(-len(self._queue) // max(idle, 1))
+        taken: list[_QueuedBatch] = []
         count = 0
-        while self._waiting and len(taken) < share and count < MAX_CALL_EVENTS:
-            waiting = self._waiting.popleft()
-            if not waiting.answer.cancelled():
-                taken.append(waiting)
-                count += len(waiting.batch)
+        while self._queue and len(taken) < share and count < MAX_CALL_EVENTS:
+            queued = self._queue.popleft()
+            if not queued.answer.cancelled():
+                taken.append(queued)
+                count += len(queued.batch)
         return taken
 
 
-async def _send(lane: Lane, taken: list[_Waiting]) -> None:
+async def _send(lane: Lane, taken: list[_QueuedBatch]) -> None:
     try:
-        answers = await _execute(lane, [waiting.batch for waiting in taken])
+        responses = await _execute(lane, [queued.batch for queued in taken])
     except asyncpg.PostgresError as error:
-        await _blame(lane, taken, error)
-    except Exception as error:  # noqa: BLE001 - every caller must get an answer
-        for waiting in taken:
-            _fail(waiting, error)
+        await _send_one_by_one(lane, taken, error)
+    except Exception as error:  # noqa: BLE001 - every caller must get a response
+        for queued in taken:
+            _fail(queued, error)
     else:
-        for waiting, rows in zip(taken, answers, strict=True):
-            _resolve(waiting, rows)
+        for queued, rows in zip(taken, responses, strict=True):
+            _resolve(queued, rows)
 
 
-async def _blame(lane: Lane, taken: list[_Waiting], error: asyncpg.PostgresError) -> None:
-    """Find whose batch the database cannot take, so that no stranger is refused with it."""
+async def _send_one_by_one(
+    lane: Lane, taken: list[_QueuedBatch], error: asyncpg.PostgresError
+) -> None:
+    """Retry the batches one by one, so that only the rejected one fails."""
     if len(taken) > 1:
-        for waiting in taken:
-            await _send(lane, [waiting])
+        for queued in taken:
+            await _send(lane, [queued])
         return
     _fail(taken[0], _as_refusal(error))
 
 
 async def _execute(lane: Lane, batches: Sequence[Sequence[Sealed]]) -> list[list[asyncpg.Record]]:
-    answers: list[list[asyncpg.Record]] = [[] for _ in batches]
+    responses: list[list[asyncpg.Record]] = [[] for _ in batches]
     for row in await lane.call(batches):
-        answers[row["batch"]].append(row)
-    return answers
+        responses[row["batch"]].append(row)
+    return responses
 
 
-def _resolve(waiting: _Waiting, rows: Sequence[asyncpg.Record]) -> None:
-    if waiting.answer.done():
+def _resolve(queued: _QueuedBatch, rows: Sequence[asyncpg.Record]) -> None:
+    if queued.answer.done():
         return
     try:
-        waiting.answer.set_result(receipt(waiting.batch, rows))
-    except Exception as error:  # noqa: BLE001 - whoever waits must get the error, also of a bug
-        waiting.answer.set_exception(error)
+        queued.answer.set_result(receipt(queued.batch, rows))
+    except Exception as error:  # noqa: BLE001 - the caller must get the error, even of a bug
+        queued.answer.set_exception(error)
 
 
-def _fail(waiting: _Waiting, error: Exception) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)
+def _fail(queued: _QueuedBatch, error: Exception) -> None:
+    if not queued.answer.done():
+        queued.answer.set_exception(error)
 
 
 def _as_refusal(error: asyncpg.PostgresError) -> Exception:
     if isinstance(error, asyncpg.CheckViolationError) and "no partition" in str(error):
-        return LogUnavailable(f"{error}; run `streams migrate`, which makes partitions ahead")
+        return LogUnavailable(f"{error}; run `streams migrate`, which creates partitions ahead")
     if isinstance(error, _NOT_MIGRATED):
         return LogUnavailable(f"{error}; run `streams migrate`")
     if isinstance(error, (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError)):
-        return BadBatch(f"the database cannot take the batch: {error}")
+        return BadBatch(f"the database rejects the batch: {error}")
     return LogUnavailable(f"the database failed: {error}")

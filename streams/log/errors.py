@@ -1,7 +1,7 @@
-"""Why the log refuses a batch.
+"""Errors of the log.
 
 Refused
-├── VersionConflict       somebody else appended to this stream first
+├── VersionConflict       another writer appended to this stream first
 ├── IdempotencyConflict   the same key with other content
 ├── RootEnded             the root is terminal
 ├── ForeignRoot           the root belongs to another tenant, or is of another type
@@ -15,29 +15,29 @@ from streams.events.model import Root
 
 
 class VersionConflict(Refused):
-    """Someone else appended to this stream first."""
+    """Another writer appended to this stream first."""
 
     def __init__(self, stream: str, *, expected: int, found: int) -> None:
         super().__init__(
             f"{stream}: expected_version is {expected}, the stream is at {found}; "
-            "read it again and decide anew"
+            "read it again and retry"
         )
         self.stream, self.expected, self.found = stream, expected, found
 
 
 class IdempotencyConflict(Refused):
-    """An event with this idempotency key is there, with other content."""
+    """An event with this idempotency key exists with other content."""
 
     def __init__(self, root: Root, key: str, stored_id: int) -> None:
         super().__init__(
             f"{root}: idempotency_key {key!r} was used by event {stored_id} with other content; "
-            "a key names one fact for ever"
+            "use a new key"
         )
         self.root, self.key, self.stored_id = root, key, stored_id
 
 
 class RootEnded(Refused):
-    """The root has ended and takes no more events of this type."""
+    """The root has ended and accepts no more events of this type."""
 
     def __init__(self, root: Root, event_type: str) -> None:
         super().__init__(f"{root}: has ended, so its event_type {event_type} is refused")
@@ -48,7 +48,7 @@ class ForeignRoot(Refused):
     """The root exists under another tenant, organization or type."""
 
     def __init__(self, root: Root, field: str) -> None:
-        super().__init__(f"{root}: its {field} is another one than the event's; nothing crosses it")
+        super().__init__(f"{root}: its {field} differs from the event's")
         self.root, self.field = root, field
 
 

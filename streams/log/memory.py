@@ -1,4 +1,4 @@
-"""The log in memory, for unit tests and the simulator. Same rules, no durability."""
+"""The log in memory, for unit tests and the simulator: same rules, no durability."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _RootState:
 
 
 @dataclass(slots=True)
-class _Ahead:
-    """What the events of a batch that were judged so far would change."""
+class _Pending:
+    """Pending changes of the events of a batch checked so far."""
 
     versions: dict[str, int] = field(default_factory=dict)
     terminal: dict[int, bool] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class _Ahead:
 
 
 class MemoryEventStore:
-    """Keeps every root's events in a list."""
+    """Stores every root's events in a list."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class MemoryEventStore:
         self._grown = asyncio.Event()
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
-        """Append a batch as a whole or not at all."""
+        """Append a batch atomically."""
         sealed = [self._seal(event, self._next_id()) for event in batch]
         check_batch(sealed)
-        ahead = _Ahead()
+        pending = _Pending()
         for one in sealed:
-            holder = self._judge(one, ahead)
+            holder = self._check(one, pending)
             if holder is not None:
                 return Receipt((), claimed_by=holder)
         self._xid += 1
@@ -80,11 +80,11 @@ class MemoryEventStore:
         self._grown = asyncio.Event()
         return receipt
 
-    def _judge(self, one: Sealed, ahead: _Ahead) -> int | None:
-        """Return who holds the claim `one` wants, if somebody does; refuse what is forbidden."""
+    def _check(self, one: Sealed, pending: _Pending) -> int | None:
+        """Return the holder of the claim in `one`, if any; raise if a rule forbids the event."""
         record, kind = one.record, one.kind
         stream, root_id = record["stream_id"], record["root_id"]
-        root = self._roots.get(root_id) or ahead.roots.setdefault(
+        root = self._roots.get(root_id) or pending.roots.setdefault(
             root_id, _RootState(record["root_type"], _scope(one))
         )
         index = root.by_key.get(record["idempotency_key"])
@@ -97,16 +97,16 @@ class MemoryEventStore:
             raise refusal(one, "root_type", root.type)
         if root.scope != _scope(one):
             raise refusal(one, "scope", None)
-        if ahead.terminal.get(root_id, root.terminal) and not kind.after_end:
+        if pending.terminal.get(root_id, root.terminal) and not kind.after_end:
             raise refusal(one, "terminal", None)
-        version = root.versions.get(stream, 0) + ahead.versions.get(stream, 0)
+        version = root.versions.get(stream, 0) + pending.versions.get(stream, 0)
         if one.expected_version not in (None, version):
             raise refusal(one, "version", str(version))
         if one.claim is not None and one.claim in root.claims:
             return root.claims[one.claim]
-        ahead.versions[stream] = ahead.versions.get(stream, 0) + 1
+        pending.versions[stream] = pending.versions.get(stream, 0) + 1
         if kind.ends or kind.reopens:
-            ahead.terminal[root_id] = kind.ends
+            pending.terminal[root_id] = kind.ends
         return None
 
     def _store(self, one: Sealed) -> Appended:
@@ -116,18 +116,18 @@ class MemoryEventStore:
         )
         key = record["idempotency_key"]
         if key in root.by_key:
-            return _answer(root.stored[root.by_key[key]][0], AppendOutcome.DUPLICATE)
+            return _appended(root.stored[root.by_key[key]][0], AppendOutcome.DUPLICATE)
         root.chain = hashlib.sha256(root.chain + bytes.fromhex(record["checksum"])).digest()
         version = root.versions.get(record["stream_id"], 0) + 1
         position = len(self._log) + 1
-        given = Assigned(
+        assigned = Assigned(
             seq=len(root.stored) + 1,
             position=position,
             stream_version=version,
             ingest_time=self._ingest_time(root),
             chain=root.chain.hex(),
         )
-        event = event_of(record, given)
+        event = event_of(record, assigned)
         root.versions[record["stream_id"]] = version
         root.by_key[key] = len(root.stored)
         root.stored.append((event, one.digest))
@@ -138,7 +138,7 @@ class MemoryEventStore:
         self._log.append((event, Frontier(self._xid, position)))
         if self._mirror is not None:
             self._mirror(event, one.envelope)
-        return _answer(event, AppendOutcome.APPENDED)
+        return _appended(event, AppendOutcome.APPENDED)
 
     def _ingest_time(self, root: _RootState) -> datetime:
         now = from_millis(millis(self._clock.now()))
@@ -194,7 +194,7 @@ class MemoryEventStore:
     async def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:
-        """Yield one entity's events in the order of their versions."""
+        """Yield a stream's events in version order."""
         async for event in self.read_root(root):
             if event.stream_id == stream_id and event.stream_version > after_version:
                 yield event
@@ -202,12 +202,12 @@ class MemoryEventStore:
     async def read_log(
         self, after: Frontier, *, limit: int = 1000
     ) -> tuple[Sequence[Event], Frontier]:
-        """Return what follows `after` in the whole log, and the cut it reaches."""
+        """Return events after `after` across all roots, and the new frontier."""
         found = self._log[after.position : after.position + limit]
         return [event for event, _ in found], found[-1][1] if found else after
 
     async def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
-        """Yield the whole log from `after` on, and wait for more when it ends."""
+        """Yield events of all roots after `after`, and wait for more at the end."""
         while True:
             grown = self._grown
             for event, frontier in self._log[after.position :]:
@@ -221,7 +221,7 @@ def _scope(one: Sealed) -> tuple[str, str]:
     return one.record["tenant_id"], one.record["organization_id"]
 
 
-def _answer(event: Event, outcome: AppendOutcome) -> Appended:
+def _appended(event: Event, outcome: AppendOutcome) -> Appended:
     return Appended(
         event_id=event.event_id,
         outcome=outcome,

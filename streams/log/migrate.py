@@ -1,4 +1,4 @@
-"""Numbered migrations, up and down, safe with several processes at once."""
+"""Numbered migrations, up and down; safe to run concurrently."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ CREATE TABLE IF NOT EXISTS noetl.migration (
 
 
 class ChangedMigration(Inconsistent):
-    """A migration's text is not the one this database was migrated with."""
+    """A migration's text differs from the applied one."""
 
     def __init__(self, migration: Migration) -> None:
         super().__init__(
-            f"migration {migration} was changed after it was applied "
-            "here; put its text back and write a new migration instead"
+            f"migration {migration} was changed after it was applied; "
+            "restore its text and write a new migration instead"
         )
 
 
 class FailedMigration(Refused):
-    """Postgres refused a step; the database stays at the step before it."""
+    """Postgres rejected a step; the database stays at the previous one."""
 
     def __init__(self, step: str, error: Exception) -> None:
         super().__init__(
-            f"{step} failed and changed nothing: {error}; put right what it names and migrate again"
+            f"{step} failed and was rolled back: {error}; fix the cause and migrate again"
         )
 
 
@@ -84,24 +84,23 @@ def migrations() -> list[Migration]:
 
 
 async def migrate(dsn: str, *, to: int | None = None, dry_run: bool = False) -> list[str]:
-    """Bring the database to migration `to` (None: the newest); return what was done.
+    """Migrate the database to `to` (None: the newest); return the applied steps.
 
-    Each step is one transaction. A second process waits for the first and then finds
-    nothing left to do.
+    Each step is one transaction. A second process waits for the first, then does nothing.
 
     Raises:
         LogUnavailable: the database cannot be reached.
-        ChangedMigration, NewerDatabase: the database is not one this program may change.
-        FailedMigration: Postgres refused a step.
+        ChangedMigration, NewerDatabase: the database was migrated by another version.
+        FailedMigration: Postgres rejected a step.
     """
     with connecting(LogUnavailable):
         connection = await asyncpg.connect(dsn, timeout=10)
     try:
-        with _step("taking turns with others that migrate"):
+        with _step("locking out other migrations"):
             await connection.execute(_LOCK)
         return await _migrate(connection, migrations(), to, dry_run)
     finally:
-        # It lets go of the lock, too; what went wrong before must not be hidden by its end.
+        # Also releases the lock. An error here must not hide an earlier one.
         with suppress(*CONNECTION_LOST, asyncpg.PostgresError):
             await connection.close(timeout=10)
 
@@ -124,16 +123,16 @@ async def _migrate(
             if not dry_run:
                 await _down(connection, migration)
     if not dry_run and target > 0:
-        with _step("making partitions ahead of need"):
+        with _step("creating partitions ahead"):
             made = await connection.fetchval("SELECT noetl.ensure_partitions()")
         if made:
-            done.append(f"made {made} partitions ahead of need")
+            done.append(f"created {made} partitions ahead")
     return done
 
 
 async def _applied(connection: asyncpg.Connection, dry_run: bool) -> dict[int, str]:
-    """Return the digest of every step that was taken here; a dry run leaves no ledger behind."""
-    with _step("looking into the ledger, noetl.migration,"):
+    """Return the digests of applied steps; a dry run does not create the table."""
+    with _step("reading noetl.migration"):
         if not dry_run:
             await connection.execute(_LEDGER)
         elif await connection.fetchval("SELECT to_regclass('noetl.migration')") is None:

@@ -1,4 +1,4 @@
-"""Partitions of the log, made before anybody needs them."""
+"""Creation of the log's partitions ahead of time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streams.postgres import translated
 
 
 async def make_ahead(dsn: str) -> int:
-    """Make this month's partition and the next ones; return how many were new.
+    """Create this month's partition and the next ones; return how many were new.
 
     Raises:
         LogUnavailable: the database cannot be reached, or was never migrated.
     """
-    with translated(LogUnavailable, "make partitions ahead"):
+    with translated(LogUnavailable, "create partitions ahead"):
         connection = await asyncpg.connect(dsn, timeout=10)
         try:
             return int(await connection.fetchval("SELECT noetl.ensure_partitions()"))

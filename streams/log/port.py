@@ -1,4 +1,4 @@
-"""What the rest of the program needs from the log."""
+"""Values and ports of the log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from streams.events.model import Event, NewEvent, Root
 
 
 class AppendOutcome(StrEnum):
-    """What became of one event of an append."""
+    """Outcome of one event of an append."""
 
     APPENDED = "appended"
     DUPLICATE = "duplicate"
-    """Its idempotency key was there already, with the same content."""
+    """An event with this idempotency key and content was already stored."""
 
 
 class Appended(NamedTuple):
-    """An event as the log has it: for a duplicate, the one stored first.
+    """The stored event; for a duplicate, the first one.
 
-    A tuple, like its receipt, because one is made for every event appended, and a frozen
-    dataclass takes more than twice as long to make.
+    A tuple, because a frozen dataclass takes twice as long to create, once per event.
     """
 
     event_id: int
@@ -36,10 +35,10 @@ class Appended(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """The log's answer to one batch.
+    """The response to one batch.
 
-    `claimed_by` is the event that already holds a claim the batch wanted. Then nothing
-    was appended: somebody else does what the batch would have led to. That is no error.
+    `claimed_by` is the event that already holds a claim of the batch. Then nothing was
+    appended, because another writer does the same work. That is not an error.
     """
 
     events: tuple[Appended, ...]
@@ -47,30 +46,30 @@ class Receipt(NamedTuple):
 
     @property
     def won(self) -> bool:
-        """Say whether the caller goes on with what it wanted to do."""
+        """Whether the batch was appended, so that the caller may continue."""
         return self.claimed_by is None
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Frontier:
-    """A cut across all roots: everything up to this transaction and position."""
+    """A position across all roots: everything up to this transaction and position."""
 
     xid: int = 0
     position: int = 0
 
 
 class EventStore(Protocol):
-    """Appends events and returns them in order, always the same.
+    """Appends events and reads them in a stable order.
 
-    A batch is atomic. Within a root, `seq` has no gaps and an answer up to N never changes.
+    A batch is atomic. Within a root, `seq` has no gaps and events up to N never change.
     """
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
         """Append a batch and return once it is durable.
 
         Raises:
-            Refused: a rule forbids one of its events; none of them was appended.
-            Unavailable: the log cannot be reached; asking again is safe.
+            Refused: a rule forbids one of its events; none was appended.
+            Unavailable: the log cannot be reached; retrying is safe.
         """
         ...
 
@@ -83,25 +82,25 @@ class EventStore(Protocol):
     def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:
-        """Yield one entity's events in the order of their versions."""
+        """Yield a stream's events in version order."""
         ...
 
     async def read_log(
         self, after: Frontier, *, limit: int = 1000
     ) -> tuple[Sequence[Event], Frontier]:
-        """Return what follows `after` in the whole log, and the cut it reaches.
+        """Return events after `after` across all roots, and the new frontier.
 
-        What a transaction still running might yet put before the cut is not returned.
+        Stops before the oldest running transaction, whose events would precede the frontier.
         """
         ...
 
     def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
-        """Yield the whole log from `after` on, and wait for more when it ends."""
+        """Yield events of all roots after `after`, and wait for more at the end."""
         ...
 
 
 class OpenRoots(Protocol):
-    """Knows which roots are still under way."""
+    """Lists roots that have not ended."""
 
     async def open_roots(self, root_type: str) -> Sequence[int]:
         """Return the ids of the roots of this type that have not ended, oldest first.
@@ -112,9 +111,7 @@ class OpenRoots(Protocol):
         ...
 
     async def suspended_executions(self) -> Mapping[int, int]:
-        """Return the executions that have not ended and are suspended, and since which `seq`.
-
-        It is found without reading their other events.
+        """Return the suspended executions, and since which `seq`; reads no other events.
 
         Raises:
             Unavailable: the log cannot be reached.
@@ -123,10 +120,10 @@ class OpenRoots(Protocol):
 
 
 class Families(Protocol):
-    """Knows which executions another one started, and how executions ended."""
+    """Looks up child executions, and the endings of executions."""
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
-        """Return the executions that this one started and that have not ended.
+        """Return the open child executions of this one.
 
         Raises:
             Unavailable: the log cannot be reached.
@@ -134,7 +131,7 @@ class Families(Protocol):
         ...
 
     async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
-        """Return the event that ended each of these; those that are still open are missing.
+        """Return the event that ended each of these; open ones are omitted.
 
         Raises:
             Unavailable: the log cannot be reached.

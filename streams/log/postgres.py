@@ -59,7 +59,7 @@ class PostgresEventStore:
         }
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
-        """Return the executions that this one started and that have not ended."""
+        """Return the open child executions of this one."""
         lowest, highest = siblings_of(execution_id)
         rows = await self._fetch(query("open_children"), lowest, highest, execution_id)
         return [row["root_id"] for row in rows]
@@ -72,7 +72,7 @@ class PostgresEventStore:
     async def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:
-        """Yield one entity's events in the order of their versions."""
+        """Yield a stream's events in version order."""
         while True:
             rows = await self._fetch(
                 query("read_stream"), root.id, root.type, stream_id, after_version, PAGE
@@ -86,7 +86,7 @@ class PostgresEventStore:
     async def read_log(
         self, after: Frontier, *, limit: int = PAGE
     ) -> tuple[Sequence[Event], Frontier]:
-        """Return what follows `after` in the whole log, and the cut it reaches."""
+        """Return events after `after` across all roots, and the new frontier."""
         rows = await self._fetch(query("read_log"), str(after.xid), after.position, limit)
         if not rows:
             return (), after
@@ -94,7 +94,7 @@ class PostgresEventStore:
         return events, Frontier(int(rows[-1]["xid"]), rows[-1]["position"])
 
     async def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
-        """Yield the whole log from `after` on, and wait for more when it ends."""
+        """Yield events of all roots after `after`, and wait for more at the end."""
         while True:
             rows = await self._fetch(query("read_log"), str(after.xid), after.position, PAGE)
             for row in rows:

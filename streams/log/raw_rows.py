@@ -1,7 +1,6 @@
-"""Rows for the database's append, sent as the bytes that Postgres receives.
+"""Rows for `noetl.append` in Postgres's binary format.
 
-The native sealer has made these bytes already; asyncpg would otherwise take each row apart
-and put its 38 columns together again.
+The native sealer produces these bytes; asyncpg would otherwise encode 38 columns per row.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ GROUP BY t.oid, t.typarray"""
 
 
 class RawRows:
-    """Makes the argument of `noetl.append` for one connection."""
+    """Encodes the argument of `noetl.append` for one connection."""
 
     def __init__(self, native: NativeModule, element: int) -> None:
         self._native, self._element = native, element
 
     @classmethod
     async def open(cls, native: NativeModule, connection: asyncpg.Connection) -> RawRows | None:
-        """Teach `connection` to send such rows as they are; None: this database has others."""
+        """Make `connection` send encoded rows unchanged; None if the row type differs."""
         found = await connection.fetchrow(_TYPE)
         if found is None or found["columns"] != native.COLUMNS:
             return None
-        # What `set_type_codec` does, which refuses to do it for arrays.
+        # Like `set_type_codec`, which does not support arrays.
         connection._protocol.get_settings().add_python_codec(
-            found["typarray"], "new_event[]", "noetl", [], "scalar", _as_is, _as_is, "binary"
+            found["typarray"], "new_event[]", "noetl", [], "scalar", _identity, _identity, "binary"
         )
         return cls(native, found["oid"])
 
@@ -44,5 +43,5 @@ class RawRows:
         return self._native.rows(batches, self._element, new_event_row)
 
 
-def _as_is(data: bytes) -> bytes:
+def _identity(data: bytes) -> bytes:
     return data

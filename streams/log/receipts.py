@@ -1,4 +1,4 @@
-"""The database's answer to a batch, as a receipt or an error."""
+"""Conversion of the database's response to a receipt or an error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from streams.log.errors import (
 from streams.log.port import Appended, AppendOutcome, Receipt
 
 
-def receipt(batch: Sequence[Sealed], answers: Sequence[asyncpg.Record]) -> Receipt:
+def receipt(batch: Sequence[Sealed], rows: Sequence[asyncpg.Record]) -> Receipt:
     """Return the receipt of `batch`.
 
     Raises:
-        Refused: the database refused it; the error says which event and why.
+        Refused: the database refused it; the error has the event and the reason.
     """
-    if len(batch) == 1 and len(answers) == 1 and answers[0]["outcome"] == _APPENDED:
-        return Receipt((_appended(answers[0]),))
-    by_event = {row["event_id"]: row for row in answers}
+    if len(batch) == 1 and len(rows) == 1 and rows[0]["outcome"] == _APPENDED:
+        return Receipt((_appended(rows[0]),))
+    by_event = {row["event_id"]: row for row in rows}
     for sealed in batch:
         row = by_event.get(sealed.event_id)
         if row is None:
@@ -72,7 +72,7 @@ def refusal(sealed: Sealed, reason: str, found: str | None) -> Refused:
 
 
 def check_batch(batch: Sequence[Sealed]) -> None:
-    """Refuse a batch that is empty or uses one idempotency key twice."""
+    """Reject a batch that is empty or has a duplicate idempotency key or claim."""
     if not batch:
         raise BadBatch("an append needs at least one event")
     if len(batch) == 1:
@@ -80,7 +80,7 @@ def check_batch(batch: Sequence[Sealed]) -> None:
     seen = set()
     for sealed in batch:
         root = sealed.root_id
-        for what in (("idempotency_key", sealed.idempotency_key), ("claim", sealed.claim)):
-            if what[1] is not None and (root, what) in seen:
-                raise BadBatch(f"the batch has {what[0]} {what[1]!r} twice for root {root}")
-            seen.add((root, what))
+        for field in (("idempotency_key", sealed.idempotency_key), ("claim", sealed.claim)):
+            if field[1] is not None and (root, field) in seen:
+                raise BadBatch(f"the batch has {field[0]} {field[1]!r} twice for root {root}")
+            seen.add((root, field))

@@ -1,4 +1,4 @@
-"""Between sealed events and the database's own types."""
+"""Conversion between sealed events and database rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def new_event_rows(batches: Sequence[Sequence[Sealed]]) -> list[Row]:
 
 
 def assigned(row: asyncpg.Record) -> Assigned:
-    """Return what the database gave the event in `row`."""
+    """Return the fields that the database assigned to the event in `row`."""
     return Assigned(
         seq=row["seq"],
         position=row["position"],

@@ -1,4 +1,4 @@
-"""Leases of worker ids, kept in Postgres: the adapter behind `WorkerIdLease`."""
+"""Worker id leases in Postgres: an adapter of `WorkerIdLease`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _log = logging.getLogger(__name__)
 
 
 class NoWorkerIdFree(Unavailable):
-    """As many processes give ids as there are worker ids."""
+    """All worker ids are leased."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"{said}; stop processes that are not needed, or wait and start again")
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}; stop processes that are not needed, or retry later")
 
 
 class LeasedWorkerId:
-    """One worker id, ours by lease until its time runs out.
+    """A leased worker id.
 
-    The deadline counts monotonic time from before the lease was asked for, so it always
-    ends here before it ends in Postgres.
+    The deadline counts monotonic time from before the request, so the lease always expires
+    here before it expires in Postgres.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class LeasedWorkerId:
 
     @property
     def worker_id(self) -> int:
-        """The worker id that was claimed."""
-        assert self._worker_id is not None, "claim() comes first"
+        """The claimed worker id."""
+        assert self._worker_id is not None, "call claim() first"
         return self._worker_id
 
     def valid(self) -> bool:
-        """Say whether the lease has time left."""
+        """Return whether the lease has not expired."""
         return self._clock.monotonic() < self._ends_at
 
     async def claim(self) -> None:
-        """Take a worker id that nobody holds.
+        """Claim a free worker id.
 
         Raises:
             NoWorkerIdFree: all 1024 are taken.
@@ -62,7 +62,7 @@ class LeasedWorkerId:
             LogUnavailable: Postgres cannot be reached.
         """
         try:
-            await self._ask(
+            await self._query_lease(
                 "SELECT * FROM noetl.claim_worker_id($1, $2)", self._holder, self._lease_seconds
             )
         except ClockSkew:
@@ -70,13 +70,13 @@ class LeasedWorkerId:
             raise
 
     async def renew(self) -> None:
-        """Prolong the lease.
+        """Renew the lease.
 
         Raises:
             WorkerIdLost: another process has the worker id now.
             ClockSkew, LogUnavailable: as for `claim`.
         """
-        await self._ask(
+        await self._query_lease(
             "SELECT * FROM noetl.renew_worker_id($1, $2, $3)",
             self.worker_id,
             self._holder,
@@ -84,16 +84,16 @@ class LeasedWorkerId:
         )
 
     async def release(self) -> None:
-        """Give the worker id back; without Postgres, its lease simply runs out."""
+        """Release the worker id; without Postgres, its lease expires."""
         self._ends_at = float("-inf")
         with suppress(*CONNECTION_LOST):
             await self._pool.execute(
                 "SELECT noetl.release_worker_id($1, $2)", self._worker_id, self._holder
             )
 
-    async def _ask(self, query: str, *arguments: object) -> None:
-        """Put the question and take the answer as the new lease."""
-        asked_at, started_at = self._clock.now(), self._clock.monotonic()
+    async def _query_lease(self, query: str, *arguments: object) -> None:
+        """Run the query and store the returned lease."""
+        sent_at, started_at = self._clock.now(), self._clock.monotonic()
         with translated(LogUnavailable, "lease worker ids", refused=_none_free):
             row: asyncpg.Record | None = await self._pool.fetchrow(query, *arguments)
         if row is None:
@@ -101,9 +101,9 @@ class LeasedWorkerId:
             raise WorkerIdLost(self.worker_id)
         self._worker_id = row["worker_id"]
         try:
-            check_skew(asked_at, row["db_time"], self._clock.now())
+            check_skew(sent_at, row["db_time"], self._clock.now())
         except ClockSkew:
-            self._ends_at = float("-inf")  # no more ids from a clock that is wrong
+            self._ends_at = float("-inf")  # generate no ids with a wrong clock
             raise
         self._ends_at = started_at + self._lease_seconds
 
@@ -113,13 +113,13 @@ def _none_free(error: asyncpg.PostgresError) -> NoWorkerIdFree | None:
     return NoWorkerIdFree(str(error)) if full else None
 
 
-def check_skew(asked_at: datetime, db_time: datetime, answered_at: datetime) -> None:
-    """Refuse a clock that must be off, however long question and answer travelled.
+def check_skew(sent_at: datetime, db_time: datetime, received_at: datetime) -> None:
+    """Reject a clock whose error exceeds any network delay of the request.
 
     Raises:
         ClockSkew: the clocks are more than 5 s apart.
     """
-    ahead, behind = asked_at - db_time, db_time - answered_at
+    ahead, behind = sent_at - db_time, db_time - received_at
     if max(ahead, behind) > ALLOWED_SKEW:
         seconds = ahead.total_seconds() if ahead > behind else -behind.total_seconds()
         raise ClockSkew(seconds, allowed=ALLOWED_SKEW.total_seconds())
@@ -129,15 +129,15 @@ def check_skew(asked_at: datetime, db_time: datetime, answered_at: datetime) -> 
 async def hold_worker_id(
     pool: asyncpg.Pool, clock: Clock, holder: str, *, lease_seconds: int = LEASE_SECONDS
 ) -> AsyncIterator[LeasedWorkerId]:
-    """Hold a worker id for as long as the body runs, renewing it three times a lease.
+    """Hold a worker id while the body runs, renewing it three times per lease.
 
-    `holder` must name this process and no other, also not an earlier one of the same
-    name. What goes wrong meanwhile stops ids, not the body: they go on once Postgres is
-    back, the clock is right, or another worker id could be claimed.
+    `holder` must be unique to this process, also across restarts. Failures stop id
+    generation, not the body: it continues once Postgres is back, the clock is right, or
+    another worker id is claimed.
     """
     lease = LeasedWorkerId(pool, clock, holder, lease_seconds=lease_seconds)
     await lease.claim()
-    renewing = asyncio.create_task(_keep(lease, every_seconds=lease_seconds / 3))
+    renewing = asyncio.create_task(_renew_loop(lease, every_seconds=lease_seconds / 3))
     try:
         yield lease
     finally:
@@ -147,7 +147,7 @@ async def hold_worker_id(
         await lease.release()
 
 
-async def _keep(lease: LeasedWorkerId, every_seconds: float) -> None:
+async def _renew_loop(lease: LeasedWorkerId, every_seconds: float) -> None:
     wait_seconds = every_seconds
     while True:
         await asyncio.sleep(wait_seconds)
@@ -155,7 +155,7 @@ async def _keep(lease: LeasedWorkerId, every_seconds: float) -> None:
             await _renew_or_claim(lease)
             wait_seconds = every_seconds
         except (LogUnavailable, NoWorkerIdFree, ClockSkew) as error:
-            _log.warning("worker id %d not renewed, trying again: %s", lease.worker_id, error)
+            _log.warning("worker id %d not renewed, retrying: %s", lease.worker_id, error)
             wait_seconds = min(1.0, every_seconds)
 
 

@@ -1,4 +1,4 @@
-"""Which life each worker is in: one that began anew holds nothing of what it held before."""
+"""Worker incarnations: a restarted worker loses the leases of its predecessor."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ query = queries("streams.log")
 
 
 class Superseded(Inconsistent):
-    """Another process has this worker's name now; this one must end."""
+    """Another process has this worker's name; this one must exit."""
 
     def __init__(self, owner: str, current: str | None) -> None:
         super().__init__(
-            f"{owner} is no longer the worker of that name: {current or 'nobody'} is; "
-            "give each process a NOETL_SHARD_ID of its own"
+            f"{owner} was superseded by {current or 'nobody'}; "
+            "give each process its own NOETL_SHARD_ID"
         )
 
 
-class Lives(Protocol):
-    """Keeps, for each worker, the name of its newest life, such as `worker-0/5f3a`."""
+class Incarnations(Protocol):
+    """Stores the newest incarnation of each worker, such as `worker-0/5f3a`."""
 
     async def begin(self, owner: str) -> None:
-        """Say that the worker is `owner` from now on, before it claims anything.
+        """Register `owner` as the newest incarnation, before it claims anything.
 
         Raises:
-            Unavailable: this cannot be kept now.
+            Unavailable: the store cannot be reached.
         """
         ...
 
     async def current(self) -> Mapping[str, str]:
-        """Return the newest life of every worker that ever began one.
+        """Return the newest incarnation of every worker.
 
         Raises:
-            Unavailable: this cannot be known now.
+            Unavailable: the store cannot be reached.
         """
         ...
 
 
 def worker_of(owner: str) -> str:
-    """Return the worker whose life `owner` is."""
+    """Return the worker of incarnation `owner`."""
     return owner.rpartition("/")[0]
 
 
 def is_over(owner: str, lives: Mapping[str, str]) -> bool:
-    """Say whether `owner` is an earlier life of a worker; one who never began a life is not."""
+    """Return whether `owner` has a newer incarnation; False for unregistered workers."""
     return lives.get(worker_of(owner), owner) != owner
 
 
-class PostgresLives:
-    """Lives in a table beside the log; losing it costs waiting for leases, nothing else."""
+class PostgresIncarnations:
+    """Incarnations in a table; losing it only delays takeover until leases expire."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
     async def begin(self, owner: str) -> None:
-        """Say that the worker is `owner` from now on."""
+        """Register `owner` as the newest incarnation."""
         await self._ask("begin_life", worker_of(owner), owner)
 
     async def current(self) -> Mapping[str, str]:
-        """Return the newest life of every worker."""
+        """Return the newest incarnation of every worker."""
         return {row["worker"]: row["life"] for row in await self._ask("lives")}
 
     async def _ask(self, name: str, *arguments: object) -> list[asyncpg.Record]:
@@ -74,35 +74,35 @@ class PostgresLives:
             return list(await self._pool.fetch(query(name), *arguments))
 
 
-class MemoryLives:
-    """Lives in memory, for tests and the simulator."""
+class MemoryIncarnations:
+    """Incarnations in memory, for tests and the simulator."""
 
     def __init__(self) -> None:
         self._lives: dict[str, str] = {}
 
     async def begin(self, owner: str) -> None:
-        """Say that the worker is `owner` from now on."""
+        """Register `owner` as the newest incarnation."""
         self._lives[worker_of(owner)] = owner
 
     async def current(self) -> Mapping[str, str]:
-        """Return the newest life of every worker."""
+        """Return the newest incarnation of every worker."""
         return dict(self._lives)
 
 
 @asynccontextmanager
-async def living(pool: asyncpg.Pool, owner: str) -> AsyncIterator[Lives]:
-    """Begin a life at once: what an earlier one held is given to others from now on."""
-    lives = PostgresLives(pool)
+async def incarnation(pool: asyncpg.Pool, owner: str) -> AsyncIterator[Incarnations]:
+    """Register an incarnation; leases of earlier ones can be taken over from now on."""
+    lives = PostgresIncarnations(pool)
     await lives.begin(owner)
     yield lives
 
 
-async def check(lives: Lives, owner: str) -> None:
-    """End a process whose worker has a newer life.
+async def check(lives: Incarnations, owner: str) -> None:
+    """Raise if `owner` has a newer incarnation.
 
     Raises:
         Superseded: it has.
-        Unavailable: this cannot be known now.
+        Unavailable: the store cannot be reached.
     """
     newest = (await lives.current()).get(worker_of(owner))
     if newest != owner:

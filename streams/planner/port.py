@@ -13,7 +13,7 @@ from streams.kafka.feed.crash_journal import CrashJournal, MemoryJournalStorage
 from streams.kafka.replies import Replies
 from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
-from streams.log.worker_incarnations import Lives, MemoryLives
+from streams.log.worker_incarnations import Incarnations, MemoryIncarnations
 from streams.payload.port import PayloadStore
 
 
@@ -66,5 +66,5 @@ class PlannerPorts:
     replies: Replies
     clock: Clock
     tables: Tables = field(default_factory=NoTables)
-    lives: Lives = field(default_factory=MemoryLives)
+    lives: Incarnations = field(default_factory=MemoryIncarnations)
     journal: CrashJournal = field(default_factory=lambda: CrashJournal(MemoryJournalStorage()))

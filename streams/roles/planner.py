@@ -18,7 +18,7 @@ from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.names import event_topic
 from streams.kafka.replies import KafkaReplies
 from streams.kafka.work.queue import KafkaWorkQueue
-from streams.log.worker_incarnations import PostgresLives
+from streams.log.worker_incarnations import PostgresIncarnations
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -55,7 +55,7 @@ async def run(
                 replies=replies,
                 clock=SystemClock(),
                 tables=tables,
-                lives=PostgresLives(log.pool),
+                lives=PostgresIncarnations(log.pool),
                 journal=shell.journal("executions"),
             )
             planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)

@@ -19,7 +19,7 @@ from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.names import work_topic
-from streams.log.worker_incarnations import living
+from streams.log.worker_incarnations import incarnation
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
@@ -52,7 +52,7 @@ async def run(
     async with (
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
-        living(log.pool, name) as lives,
+        incarnation(log.pool, name) as lives,
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, folder) as copies,
         writing_tier_stats(payloads, folder, copies),

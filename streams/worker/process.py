@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.kafka.feed.consumption import SetAside, WatchedFeed
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.feed.watchdog import LIMIT_S
-from streams.log.worker_incarnations import Lives, check
+from streams.log.worker_incarnations import Incarnations, check
 from streams.worker.loop import Worker
 
 CHECK_S = 1.0
@@ -18,7 +18,7 @@ def attach_worker(
     feed: WatchedFeed,
     worker: Worker,
     *,
-    lives: Lives,
+    lives: Incarnations,
     name: str,
     set_aside: SetAside,
     stall_s: float = LIMIT_S,

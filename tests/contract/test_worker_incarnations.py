@@ -8,9 +8,9 @@ import pytest
 
 from streams.app import open_pool
 from streams.log.worker_incarnations import (
-    Lives,
-    MemoryLives,
-    PostgresLives,
+    Incarnations,
+    MemoryIncarnations,
+    PostgresIncarnations,
     Superseded,
     check,
     is_over,
@@ -25,15 +25,15 @@ def place(request: pytest.FixtureRequest) -> Settings | None:
 
 
 @pytest.fixture
-async def lives(place: Settings | None) -> AsyncIterator[Lives]:
+async def lives(place: Settings | None) -> AsyncIterator[Incarnations]:
     if place is None:
-        yield MemoryLives()
+        yield MemoryIncarnations()
         return
     async with open_pool(dsn(place, "append")) as pool:
-        yield PostgresLives(pool)
+        yield PostgresIncarnations(pool)
 
 
-async def test_a_worker_is_in_the_life_it_began_last(lives: Lives) -> None:
+async def test_a_worker_is_in_the_life_it_began_last(lives: Incarnations) -> None:
     assert await lives.current() == {}
     for owner in ("worker-0/a", "worker-1/a", "worker-0/b", "worker-0/b"):
         await lives.begin(owner)
@@ -43,9 +43,9 @@ async def test_a_worker_is_in_the_life_it_began_last(lives: Lives) -> None:
     assert over == {"worker-0/a"}
 
 
-async def test_a_process_whose_name_another_has_is_told(lives: Lives) -> None:
+async def test_a_process_whose_name_another_has_is_told(lives: Incarnations) -> None:
     await lives.begin("worker-0/a")
     await check(lives, "worker-0/a")
     await lives.begin("worker-0/b")
-    with pytest.raises(Superseded, match="worker-0/b is"):
+    with pytest.raises(Superseded, match="superseded by worker-0/b"):
         await check(lives, "worker-0/a")

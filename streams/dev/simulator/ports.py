@@ -24,7 +24,7 @@ from streams.kafka.feed.port import Record, Standing, TopicPartition
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
-from streams.log.worker_incarnations import MemoryLives
+from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Compression, Scope
 from streams.projector.memory import MemoryProjections
@@ -160,7 +160,7 @@ class FaultyStore:
 class FaultyLives:
     """One process's way to the lives of workers."""
 
-    def __init__(self, lives: MemoryLives, faults: Faults, process: Process) -> None:
+    def __init__(self, lives: MemoryIncarnations, faults: Faults, process: Process) -> None:
         self._lives, self._faults, self._process = lives, faults, process
 
     async def begin(self, owner: str) -> None:

@@ -36,7 +36,7 @@ from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
-from streams.log.worker_incarnations import MemoryLives
+from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner import port as planner_port
 from streams.planner.intake import Intake
@@ -82,7 +82,7 @@ class World:
     silence: Silence
     codec: Codec
     ids: Snowflakes
-    workers: MemoryLives = field(default_factory=MemoryLives)
+    workers: MemoryIncarnations = field(default_factory=MemoryIncarnations)
     journals: dict[str, MemoryJournalStorage] = field(default_factory=dict)
     rows_call: bool = False
     """In this world the rows of loops call playbooks."""

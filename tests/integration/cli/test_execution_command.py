@@ -82,7 +82,7 @@ async def test_an_execution_is_suspended_with_its_reason_and_resumed(
     assert orjson.loads(made.output)["status"] == "SUSPENDED"
     again = await run("suspend", going_id, "--reason", "y")
     assert isinstance(again.exception, StreamsError)
-    assert (again.exception.exit_code, "suspended already" in str(again.exception)) == (3, True)
+    assert (again.exception.exit_code, "already suspended" in str(again.exception)) == (3, True)
 
     await stand.project()
     assert "API is down" in (await run("show", going_id)).output

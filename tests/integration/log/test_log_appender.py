@@ -213,7 +213,7 @@ async def test_a_database_that_stays_away_is_said_so_and_the_next_append_tries_a
     )
     async with appender:
         for _ in range(2):
-            with pytest.raises(LogUnavailable, match="may be repeated") as refused:
+            with pytest.raises(LogUnavailable, match="may be retried") as refused:
                 await appender.append([event(1)])
             assert isinstance(refused.value, Unavailable)
 

@@ -70,7 +70,7 @@ async def _kill_brokers(data: Path, lost: Lost) -> None:
         await asyncio.sleep(BROKER_EVERY_S)
         with suppress(OSError, ValueError, psutil.Error):
             pid = int(flag.read_text())
-            # The file outlives its writer: only a living broker of this very stack is killed.
+            # The file outlives its writer: only a incarnation broker of this very stack is killed.
             if pid != killed and str(data) in psutil.Process(pid).cmdline():
                 os.kill(pid, signal.SIGKILL)
                 lost.brokers, killed = lost.brokers + 1, pid

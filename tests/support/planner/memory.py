@@ -16,7 +16,7 @@ from streams.kafka.work.item import WorkItem
 from streams.kafka.work.memory import MemoryWorkQueue
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
-from streams.log.worker_incarnations import MemoryLives
+from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -95,7 +95,7 @@ class World:
         self.queue, self.payloads = MemoryWorkQueue(), MemoryPayloadStore()
         self.playbooks, self.replies = _Playbooks(playbook), _Replies()
         self.rules = Rules(**rules)
-        self.lives, self.journal = MemoryLives(), MemoryJournalStorage()
+        self.lives, self.journal = MemoryIncarnations(), MemoryJournalStorage()
         self.planner = self.new_planner()
         self.frontier = Frontier()
         self.execution_id = ids.next()

@@ -8,14 +8,14 @@ from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.feed.process import RoleProcess
-from streams.log.worker_incarnations import MemoryLives
+from streams.log.worker_incarnations import MemoryIncarnations
 from streams.worker.loop import Worker
 from streams.worker.process import attach_worker
 
 
 async def run_worker(worker: Worker, feed: MemoryFeed, stop: asyncio.Event) -> None:
     """Work until `stop` is set, then finish or hand back what is under way."""
-    lives, name = MemoryLives(), "w/1"
+    lives, name = MemoryIncarnations(), "w/1"
     await lives.begin(name)
 
     async def set_aside(record: Record) -> None:
