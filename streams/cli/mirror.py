@@ -209,7 +209,7 @@ def rebuild(
     from streams.mirror import rebuild as mirror_rebuild
 
     settings = settings_of(file, data)
-    plan = asyncio.run(mirror_rebuild.outlook(settings))
+    plan = asyncio.run(mirror_rebuild.plan_rebuild(settings))
     if dry_run:
         if as_json:
             shown = {"dry_run": True, "topics": plan.topics, "events": plan.events_count}

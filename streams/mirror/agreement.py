@@ -1,7 +1,7 @@
-"""Compares topics, schemas and connectors with each other; pure, for a test.
+"""Consistency check of topics, schemas and connectors. Pure, for a test.
 
-What a connector writes is worked out from its configuration, the way Connect would do it,
-so a predicate that matches nothing shows here and not in production.
+A connector's topics are computed from its configuration as Connect does it, so that a
+predicate that matches nothing is found before production.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANY = "${routedByValue}"
 def disagreements(
     topology: Topology, schemas: Collection[str], connectors: Iterable[Connector]
 ) -> list[str]:
-    """Name everything on which the three differ; nothing when they agree."""
+    """Return all differences between the three."""
     found = [
         f"{topic.name}: its schema {topic.schema} is not in avro_schemas/"
         for topic in topology.topics
@@ -33,7 +33,7 @@ def disagreements(
 
 
 def written_by(connector: Connector) -> tuple[str, ...]:
-    """Name the topics a source writes; an event's root type is left as `${routedByValue}`."""
+    """Return the topics a source writes; an event's root type stays `${routedByValue}`."""
     config = connector.config
     prefix = config.get("topic.prefix")
     if prefix is None:
@@ -47,7 +47,7 @@ def written_by(connector: Connector) -> tuple[str, ...]:
 
 
 def read_by(connector: Connector, declared: Collection[str]) -> tuple[str, ...]:
-    """Name the topics a sink reads."""
+    """Return the topics a sink reads."""
     config = connector.config
     pattern = config.get("topics.regex")
     matched = [name for name in declared if pattern and re.fullmatch(pattern, name)]
@@ -57,26 +57,28 @@ def read_by(connector: Connector, declared: Collection[str]) -> tuple[str, ...]:
 def _transformed(topic: str, connector: Connector) -> str:
     config = connector.config
     for name in _listed(config.get("transforms", "")):
-        own = f"transforms.{name}."
-        predicate = config.get(own + "predicate")
+        prefix = f"transforms.{name}."
+        predicate = config.get(prefix + "predicate")
         pattern = config.get(f"predicates.{predicate}.pattern", ".*")
         if predicate and not re.fullmatch(pattern, topic):
             continue
-        if config[own + "type"] == _EVENT_ROUTER:
-            topic = config[own + "route.topic.replacement"]
-        elif config[own + "type"] == _REGEX_ROUTER and re.fullmatch(config[own + "regex"], topic):
-            into = re.sub(r"\$(\d)", r"\\\1", config[own + "replacement"])
-            topic = re.sub(config[own + "regex"], into, topic)
+        if config[prefix + "type"] == _EVENT_ROUTER:
+            topic = config[prefix + "route.topic.replacement"]
+        elif config[prefix + "type"] == _REGEX_ROUTER and re.fullmatch(
+            config[prefix + "regex"], topic
+        ):
+            replacement = re.sub(r"\$(\d)", r"\\\1", config[prefix + "replacement"])
+            topic = re.sub(config[prefix + "regex"], replacement, topic)
     return topic
 
 
 def _writing(topology: Topology, connector: Connector) -> Iterator[str]:
     written: set[str] = set()
     for name in written_by(connector):
-        there = _declared(topology, name)
-        if not there:
+        declared = _declared(topology, name)
+        if not declared:
             yield f"connector {connector.name} writes {name}, which no file in topics/ declares"
-        written |= there
+        written |= declared
     for topic in topology.topics:
         if topic.name in written and topic.writer != connector.name:
             yield f"{topic.name}: its writer is {topic.writer}, but {connector.name} writes it too"

@@ -8,7 +8,7 @@ from streams.errors import Refused, Unavailable
 
 
 class ConnectUnavailable(Unavailable):
-    """Connect does not answer, or cannot serve the request now."""
+    """Connect does not respond, or cannot serve the request now."""
 
 
 class ConnectRefused(Refused):
@@ -20,7 +20,7 @@ class ConnectorUnknown(ConnectRefused):
 
 
 class BadConnector(ConnectRefused):
-    """The configuration is invalid; `problems` has Connect's complaint for each field."""
+    """The configuration is invalid; `problems` has Connect's message for each field."""
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
         found = "; ".join(f"{field}: {problem}" for field, problem in problems.items())
@@ -29,4 +29,4 @@ class BadConnector(ConnectRefused):
 
 
 class ConnectorFailed(Unavailable):
-    """A connector or its task gave up; the message has the cause from its trace."""
+    """A connector or its task failed; the message has the cause from its trace."""

@@ -16,7 +16,7 @@ class ConnectorTask:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStatus:
-    """What a connector and its tasks are doing."""
+    """The state of a connector and its tasks."""
 
     name: str
     state: str
@@ -30,18 +30,18 @@ class ConnectorStatus:
 
     @property
     def running(self) -> bool:
-        """Whether the connector and at least one task run, and no task does not."""
+        """Whether the connector and all its tasks, at least one, are running."""
         states = {task.state for task in self.tasks}
         return self.state == "RUNNING" and states == {"RUNNING"}
 
     @property
     def at_rest(self) -> bool:
-        """Whether someone paused or stopped it."""
+        """Whether it is paused or stopped."""
         return self.state in {"PAUSED", "STOPPED"}
 
     @property
     def failure(self) -> str | None:
-        """The cause of the first failure, in a line; None when nothing failed."""
+        """The cause of the first failure, in one line; None when nothing failed."""
         if self.state == "FAILED":
             return summarise(self.trace)
         failed = next((task for task in self.tasks if task.state == "FAILED"), None)
@@ -49,7 +49,7 @@ class ConnectorStatus:
 
 
 def summarise(trace: str) -> str:
-    """Reduce a Java stack trace to what failed and the cause at its root."""
+    """Reduce a Java stack trace to its first and root exception."""
     lines = [line.strip() for line in trace.splitlines()]
     heads = [
         line.removeprefix("Caused by: ")
@@ -57,12 +57,12 @@ def summarise(trace: str) -> str:
         if line.startswith("Caused by: ") or (number == 0 and line)
     ]
     if not heads:
-        return "no reason given"
+        return "no trace"
     first, last = (_without_package(head).rstrip(".") for head in (heads[0], heads[-1]))
     return first if first == last else f"{first} <- {last}"
 
 
 def _without_package(head: str) -> str:
-    """`org.apache.X: text` becomes `X: text`; the package helps nobody here."""
+    """Shorten `org.apache.X: text` to `X: text`."""
     kind, colon, text = head.partition(": ")
     return kind.rsplit(".", 1)[-1] + colon + text if " " not in kind else head

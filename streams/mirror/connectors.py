@@ -1,8 +1,8 @@
-"""Connector templates: `connectors/*.json`, filled in from settings, never with a secret.
+"""Connector templates (`connectors/*.json`), rendered from settings, never with a secret.
 
-`${NAME}` in capitals is a placeholder of ours. Everything else in braces belongs to Connect
-or Debezium and stays: `${directory:folder:file}` is how Connect itself fetches a secret, so
-the value is in none of our files, nor in Connect's own topic of configurations.
+Only `${NAME}` in capitals is a placeholder. Other braces belong to Connect or Debezium:
+`${directory:folder:file}` makes Connect read a secret itself, so that its value is not in
+our files, nor in Connect's config topic.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _REFERENCE = re.compile(r"\$\{[a-z]+:[^:}]+:[^:}]+\}")
 
 
 class BadConnectorTemplate(Refused):
-    """A connector template cannot be read, or not be filled in."""
+    """A connector template cannot be read or rendered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector's name and configuration: a template until `render` filled it in."""
+    """A connector's name and configuration: a template, or rendered."""
 
     name: str
     config: Mapping[str, str]
@@ -65,10 +65,10 @@ def _read(path: Path) -> Connector:
 
 
 def placeholders(settings: Settings) -> dict[str, str]:
-    """Return what templates may use of the settings; there is no secret among it.
+    """Return the settings that templates may use; no secrets.
 
     Raises:
-        BadConnectorTemplate: Connect could not use a value.
+        BadConnectorTemplate: a value is invalid for Connect.
     """
     database = settings.event_store.canonical_connection
     if database.host.startswith("/"):
@@ -87,18 +87,18 @@ def placeholders(settings: Settings) -> dict[str, str]:
     if secrets_dir is not None:
         if ":" in secrets_dir or "}" in secrets_dir:
             raise BadConnectorTemplate(
-                f"connect.secrets_dir: {secrets_dir} has a ':' or '}}' in it, which Connect's "
-                "references cannot carry; choose another folder"
+                f"connect.secrets_dir: {secrets_dir} contains ':' or '}}', which Connect's "
+                "references do not support; choose another folder"
             )
         values["SECRETS_DIR"] = secrets_dir
     return values
 
 
 def render(template: Connector, values: Mapping[str, str]) -> Connector:
-    """Fill in the template.
+    """Render the template.
 
     Raises:
-        BadConnectorTemplate: a placeholder has no value, or a secret is not given by reference.
+        BadConnectorTemplate: a placeholder has no value, or a secret is not a reference.
     """
     config: dict[str, str] = {}
     for key, text in template.config.items():
@@ -117,9 +117,9 @@ def _value(template: Connector, name: str, values: Mapping[str, str]) -> str:
     if name == "SECRETS_DIR":
         raise BadConnectorTemplate(
             f"connector {template.name}: connect.secrets_dir is not set; "
-            "name the folder from which Connect reads its secrets"
+            "set it to the folder from which Connect reads its secrets"
         )
     known = ", ".join(sorted(values))
     raise BadConnectorTemplate(
-        f"connector {template.name}: ${{{name}}} is unknown; there are {known}"
+        f"connector {template.name}: ${{{name}}} is unknown; available: {known}"
     )

@@ -1,9 +1,10 @@
-"""Transactions that hang: a broker that was killed may forget one whose records it kept.
+"""Detection and abort of hanging Kafka transactions.
 
-Then nobody will ever end it: its producer has a new epoch, its coordinator knows nothing of it,
-and whoever reads committed records waits before it, Connect itself included. Only a marker
-written by hand ends it, as Kafka's own `kafka-transactions abort` does. The mirror's producers
-have 10 s for a transaction, so one that is open for much longer hangs.
+A killed broker may lose a transaction's state but keep its records. Nothing then ends it: its
+producer has a new epoch, its coordinator does not know it, and read_committed consumers,
+Connect included, wait before it. Only an abort marker written by an admin ends it, as with
+`kafka-transactions abort`. The mirror's producers have a transaction timeout of 10 s, so one
+that is open for much longer hangs.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def written_topics() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """One transaction that nobody will end, on one partition."""
+    """A hanging transaction on one partition."""
 
     topic: str
     partition: int
     offset: int
-    """Readers of committed records wait before this one."""
+    """The last stable offset: read_committed consumers wait here."""
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
@@ -54,10 +55,10 @@ class Hanging:
 
 
 class Lookout:
-    """Looks for transactions that hang: those it has seen open for longer than any may be.
+    """Detects hanging transactions: those observed open for longer than the timeout.
 
-    The age that the broker reports is the time in their records, and a mirror that catches
-    up writes old ones. So one look alone finds nothing, whatever there is.
+    The age that the broker reports is that of the records' timestamps, which are old while the
+    mirror catches up. So a single observation never suffices.
     """
 
     def __init__(
@@ -73,14 +74,14 @@ class Lookout:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether transactions were open at the last look: some of them may hang."""
+        """Whether transactions were open at the last observation: some of them may hang."""
         return bool(self._since)
 
     async def look(self) -> tuple[Hanging, ...]:
-        """Return those that hang.
+        """Observe open transactions and return those that hang.
 
         Raises:
-            BrokerUnavailable: a broker does not answer.
+            BrokerUnavailable: a broker does not respond.
         """
         now, found = time.monotonic(), await self._open()
         self._since = {one: self._since.get(one, now) for one in found}
@@ -95,10 +96,10 @@ class Lookout:
 
 
 async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
-    """Write the marker that ends each of them as aborted; its records are read by nobody.
+    """Write an abort marker for each; consumers skip the records.
 
     Raises:
-        BrokerUnavailable: a broker does not answer, or refuses.
+        BrokerUnavailable: a broker does not respond, or refuses.
     """
     async with _client(bootstrap) as client:
         leaders = await _leaders(client, {one.topic for one in hanging})
@@ -109,7 +110,7 @@ async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
             answer = await client.send(node, AbortMarkers(place, one.producer_id, *epochs))
             [(_, [(_, [(_, error, *_)], *_)], *_)] = answer.markers
             if error:
-                raise BrokerUnavailable(f"{one}, and cannot be ended: Kafka reports error {error}")
+                raise BrokerUnavailable(f"{one} and cannot be aborted: Kafka reports error {error}")
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Readings of the mirror, taken at every system it touches."""
+"""Readings of the mirror's state in Postgres, Kafka and Connect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.mirror.connector_status import ConnectorStatus
 
 
 class AlarmName(StrEnum):
-    """Every alarm there is; the names are stable, so that other programs can use them."""
+    """All alarms; the names are stable for use by other programs."""
 
     POSTGRES_UNREACHABLE = "postgres_unreachable"
     KAFKA_UNREACHABLE = "kafka_unreachable"
@@ -33,7 +33,7 @@ class AlarmName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The replication slot as Postgres has it."""
+    """The replication slot, as Postgres reports it."""
 
     is_active: bool
     inactive_s: float
@@ -45,22 +45,22 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReadings:
-    """What Postgres reports about the mirror."""
+    """Postgres's readings of the mirror."""
 
     current_lsn: int
     slot: Slot | None
     wal_keep_bytes: int | None
-    """`max_slot_wal_keep_size`; None where there is no bound."""
+    """`max_slot_wal_keep_size`; None if unlimited."""
     has_next_partition: bool
     is_rebuilding: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """One look at every place the mirror touches; None is what could not be read.
+    """Readings of one check; None for what could not be read.
 
-    `stored_lsn` must have been read after `database`: in that order it can only be ahead of
-    what the slot confirmed, unless the slot is another one.
+    `stored_lsn` must be read after `database`: it is then never behind the slot's confirmed
+    LSN, unless the slot was recreated.
     """
 
     database: DatabaseReadings | None = None
@@ -68,14 +68,14 @@ class Readings:
     stored_lsn: int | None = None
     topics_written: bool = False
     round_trip_s: float | None = None
-    """None where nobody asked because the mirror does not run; infinite once given up."""
+    """None if not measured because the mirror does not run; infinite after the timeout."""
     unreachable: Mapping[AlarmName, str] = field(default_factory=dict)
     hanging: Sequence[str] = ()
-    """Transactions on Kafka that nobody will end, where the mirror does not get through."""
+    """Hanging Kafka transactions, checked if the mirror makes no progress."""
 
     @property
     def lag_bytes(self) -> int | None:
-        """How much of the log's WAL the mirror has not confirmed."""
+        """WAL bytes that the mirror has not confirmed."""
         if self.database is None or self.database.slot is None:
             return None
         confirmed = self.database.slot.confirmed_lsn

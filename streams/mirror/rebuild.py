@@ -1,8 +1,8 @@
-"""Refilling the event topics from the log, in order, so that nothing is lost or doubled.
+"""Rebuild of the event topics from the log.
 
-The steps are in an order in which dying after any of them is harmless: from the moment the
-slot is gone the connector refuses to run, until its offsets are gone, too, and by then the
-topics are new and empty. Running it again begins again.
+The order of the steps makes a crash after any of them harmless: once the slot is dropped the
+connector refuses to run until its offsets are deleted, too, and by then the topics are new and
+empty. Running it again starts over.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from streams.topology import Topology, load
 from streams.topology.broker import TopicAdmin
 
 _PAUSE_S = 0.1
-_HOLD = "SELECT pg_try_advisory_lock($1, $2)"
+_LOCK = "SELECT pg_try_advisory_lock($1, $2)"
 _DROP_SLOT = (
     "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1"
 )
 
 
 class MirrorDiffers(Inconsistent):
-    """The event topics do not hold what the log holds."""
+    """The event topics differ from the log."""
 
     def __init__(self, verdict: MirrorVerdict) -> None:
         super().__init__(
             f"the event topics differ from the log: {verdict.lost_count} lost, "
             f"{verdict.doubled_count} doubled or out of order ({verdict.first}); "
-            "run `streams mirror rebuild`, again if need be: an interrupted refill begins anew"
+            "run `streams mirror rebuild`; an interrupted refill starts over"
         )
         self.verdict = verdict
 
 
 class RebuildRunning(Refused):
-    """Somebody else rebuilds the mirror at this moment."""
+    """Another rebuild of the mirror is running."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """What a rebuild would do."""
+class RebuildPlan:
+    """The topics and events that a rebuild would write."""
 
     topics: tuple[str, ...]
     events_count: int
@@ -62,7 +62,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild did; `verdict` is None without verification."""
+    """The outcome of a rebuild; `verdict` is None without verification."""
 
     events_count: int
     seconds: float
@@ -70,26 +70,26 @@ class Rebuilt:
     verdict: MirrorVerdict | None
 
 
-async def outlook(settings: Settings) -> Outlook:
-    """Return what `rebuild` would do; nothing is changed."""
+async def plan_rebuild(settings: Settings) -> RebuildPlan:
+    """Return what `rebuild` would do, without changes."""
     async with _database(settings) as database:
         total = await database.fetchval(TOTAL)
-    return Outlook(_event_topics(load(folder("topics"))), total)
+    return RebuildPlan(_event_topics(load(folder("topics"))), total)
 
 
 async def rebuild(
     settings: Settings, report: Report, *, verify: bool = True, stall_s: float = 120.0
 ) -> Rebuilt:
-    """Empty the event topics, refill them from the log, and return when they are level.
+    """Recreate the event topics, refill them from the log, and return when they caught up.
 
-    Appends go on meanwhile and arrive, each once, in order.
+    Concurrent appends are mirrored too, each once and in order.
 
     Raises:
-        RebuildRunning: another rebuild holds the mirror.
+        RebuildRunning: another rebuild is running.
         MirrorDiffers: the topics differ from the log; run it again.
-        Unavailable: Postgres, Kafka or Connect does not answer, or nothing moves any more.
+        Unavailable: Postgres, Kafka or Connect does not respond, or the refill stalled.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     bootstrap = settings.event_store.connection.url
     broker, topology = TopicAdmin(bootstrap), load(folder("topics"))
     topics = _event_topics(topology)
@@ -97,8 +97,8 @@ async def rebuild(
         _database(settings) as database,
         ConnectClient(settings.connect.url) as connect,
     ):
-        if not await database.fetchval(_HOLD, *REBUILD_LOCK):
-            raise RebuildRunning("another rebuild is running; wait until it has ended")
+        if not await database.fetchval(_LOCK, *REBUILD_LOCK):
+            raise RebuildRunning("another rebuild is running; wait for its end")
         report(Progress("stopping the connector"))
         await _stop(connect, settings)
         report(Progress("dropping the slot"))
@@ -107,7 +107,7 @@ async def rebuild(
         await asyncio.to_thread(broker.delete, topics)
         report(Progress("creating the event topics"))
         await asyncio.to_thread(lambda: broker.apply(topology.at(broker.profile())))
-        report(Progress("forgetting the connector's offsets"))
+        report(Progress("deleting the connector's offsets"))
         await connect.delete_offsets(MIRROR)
         report(Progress("starting the connector"))
         await connect.resume(MIRROR)
@@ -117,7 +117,7 @@ async def rebuild(
     if verdict is not None and not verdict.is_clean:
         raise MirrorDiffers(verdict)
     counts = {topic: tally.by_type[topic.removeprefix(EVENTS_PREFIX)] for topic in topics}
-    return Rebuilt(tally.records_count, time.monotonic() - began, counts, verdict)
+    return Rebuilt(tally.records_count, time.monotonic() - started, counts, verdict)
 
 
 async def verify(settings: Settings, report: Report) -> MirrorVerdict:
@@ -135,11 +135,11 @@ async def verify(settings: Settings, report: Report) -> MirrorVerdict:
 
 
 async def _stop(connect: ConnectClient, settings: Settings) -> None:
-    """Stop the connector, with the configuration that the refill shall have."""
+    """Stop the connector, with the configuration for the refill."""
     try:
         await connect.stop(MIRROR)
     except ConnectorUnknown:
-        # Connect forgets offsets only of a connector that it knows.
+        # Connect deletes offsets only of a connector that exists.
         await connect.apply(MIRROR, mirror_config(settings))
         await connect.stop(MIRROR)
     await connect.wait_until_stopped(MIRROR)
@@ -147,7 +147,7 @@ async def _stop(connect: ConnectClient, settings: Settings) -> None:
 
 
 async def _drop_slot(database: asyncpg.Connection, *, timeout_s: float = 30.0) -> None:
-    """Drop the slot; its last reader may take a moment to leave it."""
+    """Drop the slot; its reader may take a moment to disconnect."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -160,7 +160,7 @@ async def _drop_slot(database: asyncpg.Connection, *, timeout_s: float = 30.0) -
                 ) from error
             await asyncio.sleep(_PAUSE_S)
         except asyncpg.UndefinedObjectError:
-            return  # somebody else dropped it in the same moment
+            return  # dropped concurrently
         else:
             return
 

@@ -1,4 +1,4 @@
-"""Reads the event topics while they fill, and compares them with the log."""
+"""Progress and verification of a refill of the event topics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RebuildStalled(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step that has begun, or how far the refill has come."""
+    """A started step, or the progress of the refill."""
 
     step: str
     mirrored_count: int = 0
@@ -57,7 +57,7 @@ Report = Callable[[Progress], None]
 
 
 class Refill:
-    """Reads the topics while they fill: that is progress and proof in one pass."""
+    """Reads the topics while they fill, for progress and verification in one pass."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Refill:
         self._moved_at = time.monotonic()
 
     async def run(self, *, verify: bool) -> tuple[MirrorTally, MirrorVerdict | None]:
-        """Read until the topics are level with the log; with `verify` also compare them."""
+        """Read until the topics caught up with the log; with `verify` also compare them."""
         bootstrap = self._settings.event_store.connection.url
         dsn = self._settings.event_store.canonical_connection.dsn("append")
         total = await self._database.fetchval(TOTAL)
@@ -90,17 +90,17 @@ class Refill:
                 await asyncio.gather(level, return_exceptions=True)
             if not verify:
                 return self._tally, None
-            # What was appended during the refill is judged, too.
+            # Includes events appended during the refill.
             heads = await self._database.fetch(_HEADS)
             await mark.catch_up(timeout_s=self._stall_s)
             async for batch in reader.to_end():
                 self._count(batch)
-        return self._tally, await self._judge(heads)
+        return self._tally, await self._compare(heads)
 
     async def _follow(
         self, reader: EventTopicReader, level: asyncio.Task[None], total: int
     ) -> None:
-        """Count until the mirror is level with the log, and then what is there."""
+        """Count records until the mirror caught up with the log, and then to the end."""
         reported_at = time.monotonic()
         while not level.done():
             self._count(await reader.batch())
@@ -110,8 +110,8 @@ class Refill:
             if time.monotonic() - self._moved_at > self._stall_s:
                 raise RebuildStalled(
                     f"nothing has been mirrored for {self._stall_s:.0f} s "
-                    f"({self._tally.records_count:,} of {total:,} events are there); "
-                    "`streams mirror check` says why; then run it again"
+                    f"({self._tally.records_count:,} of {total:,} events); "
+                    "see `streams mirror check`, then run it again"
                 )
         level.result()
         async for batch in reader.to_end():
@@ -123,25 +123,25 @@ class Refill:
 
     def _count(self, batch: list[EventRecord]) -> None:
         for record in batch:
-            self._tally.add(*_place(record))
+            self._tally.add(*_root_and_seq(record))
             self._moved_at = time.monotonic()
 
     async def _level(self, mark: Watermark) -> None:
-        """Return once a watermark written behind the refill has come through."""
+        """Return once a watermark written after the refill has been mirrored."""
         while True:
-            # A mark that is written before there is a slot would never come.
+            # A mark written before the slot exists would never be mirrored.
             if not await self._database.fetchval(_SLOT_READY, SLOT):
                 await asyncio.sleep(_PAUSE_S)
                 continue
             try:
                 await mark.catch_up(timeout_s=10.0)
             except MirrorBehind:
-                await self._see_it_run()
+                await self._check_connector()
             else:
                 return
 
-    async def _see_it_run(self) -> None:
-        """Let a restart of Connect pass; a connector that gave up ends the rebuild."""
+    async def _check_connector(self) -> None:
+        """Raise if the connector failed; tolerate a restart of Connect."""
         with suppress(ConnectUnavailable, ConnectorUnknown):
             failure = (await self._connect.status(MIRROR)).failure
             if failure is not None:
@@ -149,30 +149,30 @@ class Refill:
                     f"the refill failed: {failure}; correct the cause, then run it again"
                 )
 
-    async def _judge(self, heads: list[asyncpg.Record]) -> MirrorVerdict:
+    async def _compare(self, heads: list[asyncpg.Record]) -> MirrorVerdict:
         newest = {Root(row["root_type"], row["root_id"]): row["seq"] for row in heads}
         times = {Root(row["root_type"], row["root_id"]): row["ingest_time"] for row in heads}
-        kept_since = {
-            topic.name.removeprefix(EVENTS_PREFIX): _now() - _kept(topic.retention_ms)
+        retained_since = {
+            topic.name.removeprefix(EVENTS_PREFIX): _now() - _retention(topic.retention_ms)
             for topic in load(folder("topics")).topics
             if topic.name in self._topics and topic.retention_ms >= 0
         }
         expired: dict[Root, int] = {}
         for root, seq in newest.items():
-            since = kept_since.get(root.type)
+            since = retained_since.get(root.type)
             if since is None:
                 continue
             if times[root] < since:
-                # All of it may be gone; what is still there only has to be in order.
+                # All of it may have expired; the rest only has to be in order.
                 expired[root] = seq
-            elif (start := self._tally.beheaded.get(root)) is not None:
-                before = await self._database.fetchval(_INGESTED, root.id, start - 1)
-                expired[root] = start - 1 if before is not None and before < since else 0
+            elif (start := self._tally.truncated.get(root)) is not None:
+                ingested_at = await self._database.fetchval(_INGESTED, root.id, start - 1)
+                expired[root] = start - 1 if ingested_at is not None and ingested_at < since else 0
         return self._tally.against(newest, expired)
 
 
-def _place(record: EventRecord) -> tuple[Root, int]:
-    """Return whose event a record is, and which; its value need not be decoded for that."""
+def _root_and_seq(record: EventRecord) -> tuple[Root, int]:
+    """Return a record's root and `seq`, without decoding its value."""
     headers = dict(record.headers)
     root = Root(record.topic.removeprefix(EVENTS_PREFIX), int(record.key or b"0"))
     return root, int(headers.get("seq") or b"0")
@@ -182,5 +182,5 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def _kept(retention_ms: int) -> timedelta:
+def _retention(retention_ms: int) -> timedelta:
     return timedelta(milliseconds=retention_ms)

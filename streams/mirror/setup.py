@@ -1,4 +1,4 @@
-"""Making Kafka and Connect ready for the log: topics first, then the connectors."""
+"""Setup of Kafka and Connect: topics first, then the connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offset that Connect has stored for the mirror, read from its topic."""
+"""The mirror's source offset, read from Connect's offsets topic."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streams.kafka.event_reader import EventTopicReader
 from streams.mirror.hanging import OFFSETS_TOPIC
 from streams.mirror.setup import MIRROR
 
-_PATIENCE_S = 3.0
+_READ_LIMIT_S = 3.0
 _SETTLE_COUNT, _SETTLE_S = 10, 0.1
 _TAIL_COUNT = 2000
 
 
 class StoredOffset:
-    """Follows what Connect has stored for the mirror, without Connect: it may be down.
+    """Follows the offsets topic directly: Connect may be down.
 
-    Its REST interface would read the whole topic anew for each question, too.
+    Connect's REST API would also read the whole topic for each request.
     """
 
     def __init__(self, bootstrap: str) -> None:
@@ -29,10 +29,10 @@ class StoredOffset:
         self.last: int | None = None
 
     async def reach(self, lsn: int | None) -> int | None:
-        """Return the newest LSN that the mirror has stored, given a moment to reach `lsn`.
+        """Return the mirror's newest stored LSN, waiting briefly for it to reach `lsn`.
 
-        Kafka acknowledges a transaction before its marker is written everywhere, so Postgres
-        may know of an offset a little earlier than readers of its topic.
+        Kafka acknowledges a transaction before its markers are written, so Postgres may have an
+        offset slightly earlier than consumers of its topic.
         """
         stored = await self.read()
         for _ in range(_SETTLE_COUNT):
@@ -43,11 +43,11 @@ class StoredOffset:
         return stored
 
     async def read(self) -> int | None:
-        """Return the newest LSN that the mirror has stored; None if there is none."""
+        """Return the mirror's newest stored LSN; None if there is none."""
         try:
             if self._reader is None:
                 await self._open(start=_TAIL_COUNT)
-                # The topic's others may have written since; then it is further up.
+                # Other connectors may have written since; then it is further back.
                 if not await self._advance():
                     await self.close()
                     await self._open(start="beginning")
@@ -64,15 +64,15 @@ class StoredOffset:
 
     async def _open(self, *, start: int | Literal["beginning"]) -> None:
         reader = EventTopicReader(
-            self._bootstrap, [OFFSETS_TOPIC], start=start, timeout_s=_PATIENCE_S
+            self._bootstrap, [OFFSETS_TOPIC], start=start, timeout_s=_READ_LIMIT_S
         )
         self._reader = await reader.__aenter__()
 
     async def _advance(self) -> bool:
-        """Read on to the end; return whether there was anything of the mirror's."""
+        """Read to the end; return whether there was a record of the mirror."""
         assert self._reader is not None
         found = False
-        async for batch in self._reader.to_end(timeout_s=_PATIENCE_S):
+        async for batch in self._reader.to_end(timeout_s=_READ_LIMIT_S):
             for record in batch:
                 if record.key and orjson.loads(record.key)[0] == MIRROR:
                     found = True
@@ -81,9 +81,9 @@ class StoredOffset:
 
 
 def stored_lsn(value: bytes | None) -> int | None:
-    """Return how far a stored offset of Debezium's has come; None where it was deleted."""
+    """Return the LSN of a stored Debezium offset; None if it was deleted."""
     if not value:
         return None
     offset = orjson.loads(value)
-    places = [offset.get(key) for key in ("lsn", "lsn_proc", "lsn_commit")]
-    return max((int(place) for place in places if place is not None), default=None)
+    lsns = [offset.get(key) for key in ("lsn", "lsn_proc", "lsn_commit")]
+    return max((int(place) for place in lsns if place is not None), default=None)

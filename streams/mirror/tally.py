@@ -1,4 +1,4 @@
-"""Counting what the event topics hold against the log: what is lost, doubled or out of order."""
+"""Comparison of the event topics with the log: lost, doubled and unordered events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.events.model import Root
 
 @dataclass(frozen=True, slots=True)
 class MirrorVerdict:
-    """How the topics differ from the log; `first` names one place to begin looking at."""
+    """Differences between the topics and the log; `first` describes one of them."""
 
     events_count: int
     lost_count: int
@@ -20,16 +20,16 @@ class MirrorVerdict:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every event is there once, in order."""
+        """Whether every event is mirrored once, in order."""
         return self.lost_count == 0 and self.doubled_count == 0
 
 
 class MirrorTally:
-    """Follows each root's `seq` through the records, in the order in which they were read."""
+    """Tracks each root's `seq` through the records in read order."""
 
     def __init__(self) -> None:
         self.by_type: Counter[str] = Counter()
-        """How many records each type of root has."""
+        """Number of records by type of root."""
         self._starts: dict[Root, int] = {}
         self._ends: dict[Root, int] = {}
         self._lost = self._doubled = 0
@@ -37,19 +37,18 @@ class MirrorTally:
 
     @property
     def records_count(self) -> int:
-        """How many records were counted."""
+        """Number of records counted."""
         return self.by_type.total()
 
     @property
-    def beheaded(self) -> Mapping[Root, int]:
-        """Roots whose first record is not their first event, with the `seq` it has."""
+    def truncated(self) -> Mapping[Root, int]:
+        """Roots whose first record is not their first event, with its `seq`."""
         return {root: seq for root, seq in self._starts.items() if seq > 1}
 
     def add(self, root: Root, seq: int) -> None:
         """Count one record.
 
-        One that comes too late counts as lost where it was missed, and as doubled where it
-        is found: either way the order is broken.
+        A late one counts as lost where it was missing, and as doubled where it is found.
         """
         self.by_type[root.type] += 1
         last = self._ends.get(root)
@@ -68,7 +67,7 @@ class MirrorTally:
     def against(self, heads: Mapping[Root, int], expired: Mapping[Root, int]) -> MirrorVerdict:
         """Compare with the log's newest `seq` of each root.
 
-        `expired` has the newest `seq` of each root that the topic's retention has let go.
+        `expired` has the newest `seq` of each root that the topic's retention deleted.
         """
         lost, first = self._lost, self._first
         for root, head in heads.items():
@@ -76,7 +75,7 @@ class MirrorTally:
             start, end = self._starts.get(root, gone + 1), self._ends.get(root, gone)
             missing = max(0, start - 1 - gone) + max(0, head - end)
             if missing and first is None:
-                first = f"{root} has {head} events, {missing} of them are not there"
+                first = f"{root} has {head} events, {missing} of them are missing"
             lost += missing
         return MirrorVerdict(self.records_count, lost, self._doubled, first)
 

@@ -1,8 +1,7 @@
-"""The mirror's position: a caller can wait until what it appended is on Kafka.
+"""The mirror's position, for callers that wait until their appends are on Kafka.
 
-A watermark is an LSN. A small message written into Postgres's WAL behind the caller's commit
-travels the same way as events do, in order, so when it can be read from Kafka, everything
-before it can be read, too.
+A watermark is an LSN. A message written to the WAL after the caller's commit is mirrored in
+order with the events, so once it is on Kafka, everything before it is, too.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ _EMIT = "SELECT pg_logical_emit_message(false, $1, $2, true) - '0/0'::pg_lsn"
 
 
 class MirrorBehind(Unavailable):
-    """The mirror did not come as far as was asked in the time given."""
+    """The mirror did not reach an LSN in time."""
 
     def __init__(self, lsn: int, seen: int, seconds: float) -> None:
         super().__init__(
             f"the mirror has not reached {lsn_text(lsn)} within {seconds:.0f} s "
-            f"(it is at {lsn_text(seen)}); `streams mirror check` says why"
+            f"(it is at {lsn_text(seen)}); see `streams mirror check`"
         )
         self.lsn, self.seen = lsn, seen
 
 
 class Watermark:
-    """Follows the mirror's own messages on Kafka."""
+    """Follows the mirror's messages on Kafka."""
 
     def __init__(self, dsn: str, bootstrap: str) -> None:
         self._dsn, self._bootstrap = dsn, bootstrap
@@ -59,11 +58,11 @@ class Watermark:
 
     @property
     def seen(self) -> int:
-        """The newest LSN that Kafka's readers can see."""
+        """The newest mirrored LSN."""
         return self._seen
 
     async def catch_up(self, *, timeout_s: float = 30.0) -> int:
-        """Return once everything committed so far is on Kafka; the LSN that was reached.
+        """Wait until everything committed so far is on Kafka; return its LSN.
 
         Raises:
             MirrorBehind: it took longer than `timeout_s`.
@@ -90,7 +89,7 @@ class Watermark:
             raise MirrorBehind(lsn, self._seen, timeout_s) from error
 
     async def round_trip(self, *, timeout_s: float = 30.0) -> float:
-        """Return how many seconds a write to Postgres takes to be readable from Kafka."""
+        """Return the seconds from a write to Postgres until it is readable from Kafka."""
         started = self._loop.time()
         await self.catch_up(timeout_s=timeout_s)
         return self._loop.time() - started
@@ -109,13 +108,13 @@ class Watermark:
     def _follow(self) -> None:
         while not self._stop.is_set():
             newest = 0
-            # `consume` alone would wait out its time-out even when a message is there.
+            # `consume` alone waits for its whole timeout even when a message is available.
             first = self._consumer.poll(0.1)
             for message in [first, *self._consumer.consume(num_messages=500, timeout=0)]:
                 if message is not None and not message.error():
                     newest = max(newest, lsn_of(message.value()))
             if newest:
-                with suppress(RuntimeError):  # the loop has ended before us
+                with suppress(RuntimeError):  # the loop is closed
                     asyncio.run_coroutine_threadsafe(self._move(newest), self._loop)
         self._consumer.close()
 

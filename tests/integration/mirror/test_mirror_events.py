@@ -113,7 +113,7 @@ async def test_a_reader_at_the_end_has_no_lag_though_transactions_leave_markers(
 
 async def test_a_reader_says_so_when_what_it_waits_for_does_not_come(settings: Settings) -> None:
     async with EventTopicReader(settings.event_store.connection.url, TOPICS, start="end") as reader:
-        with pytest.raises(MirrorStalled, match="did not come within 0 s"):
+        with pytest.raises(MirrorStalled, match="did not arrive within 0 s"):
             async for _ in reader.until(lambda _: False, timeout_s=0.3):
                 pass
 

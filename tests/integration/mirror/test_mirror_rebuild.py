@@ -89,7 +89,7 @@ async def test_refilled_topics_hold_the_same_records_as_streamed_ones(
     "step",
     [
         "deleting the event topics",
-        "forgetting the connector's offsets",
+        "deleting the connector's offsets",
         "refilling",
     ],
 )

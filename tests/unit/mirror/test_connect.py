@@ -82,7 +82,7 @@ def test_a_trace_is_reduced_to_what_failed_and_its_root_cause() -> None:
 
 @pytest.mark.parametrize(
     ("trace", "summary"),
-    [("", "no reason given"), ("a.b.Broken: by hand\n\tat x", "Broken: by hand")],
+    [("", "no trace"), ("a.b.Broken: by hand\n\tat x", "Broken: by hand")],
 )
 def test_a_trace_without_causes_is_its_first_line(trace: str, summary: str) -> None:
     assert summarise(trace) == summary

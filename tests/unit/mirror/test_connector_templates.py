@@ -64,7 +64,7 @@ def test_a_secret_given_as_a_value_is_refused(key: str) -> None:
 
 def test_an_unknown_placeholder_is_named_with_those_there_are() -> None:
     with pytest.raises(
-        BadConnectorTemplate, match=r"connector x: \$\{COLOUR\} is unknown; there are A, B"
+        BadConnectorTemplate, match=r"connector x: \$\{COLOUR\} is unknown; available: A, B"
     ):
         render(Connector("x", {"paint": "${COLOUR}"}), {"A": "1", "B": "2"})
 
