@@ -8,10 +8,9 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time of day, and how much time passes.
+    """Wall-clock and monotonic time.
 
-    Only `now` can be compared between machines; only `monotonic` is safe for measuring
-    how long something lasts, because nobody can turn it back.
+    Only `now` is comparable between machines; only `monotonic` is safe for durations.
     """
 
     def now(self) -> datetime:
@@ -36,29 +35,29 @@ class SystemClock:
 
 
 class SettableClock:
-    """A clock that stands still until it is told otherwise."""
+    """A clock that only moves when it is set or advanced."""
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._monotonic = 0.0
         self.set(now)
 
     def now(self) -> datetime:
-        """Return the time of day it was set to."""
+        """Return the time of day, as set."""
         return self._now
 
     def monotonic(self) -> float:
-        """Return the seconds it was advanced by, in all."""
+        """Return the total seconds it was advanced by."""
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, as it does: both readings move."""
+        """Move both readings forward."""
         if seconds < 0:
-            raise ValueError("time does not pass backwards; use set() to turn the clock back")
+            raise ValueError("seconds must not be negative; use set() to turn the clock back")
         self._now += timedelta(seconds=seconds)
         self._monotonic += seconds
 
     def set(self, now: datetime) -> None:
-        """Turn the time of day to `now`; no time passes."""
+        """Set the time of day; the monotonic time does not move."""
         if now.tzinfo is None:
             raise ValueError(f"{now.isoformat()} has no time zone; give it UTC")
         self._now = now.astimezone(UTC)

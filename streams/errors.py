@@ -4,15 +4,15 @@ StreamsError
 ├── PoisonRecord   can never succeed      -> quarantine it, move on
 ├── Inconsistent   state and log disagree -> stop, rebuild from the log
 ├── Unavailable    a dependency is down   -> hold the partition, retry
-└── Refused        the rules forbid it    -> tell the caller
+└── Refused        the rules forbid it    -> report to the caller
 
-A room adds its own leaves below these four. A message says what happened, to what,
-and what to do about it; the command line prints it as it is and exits with `exit_code`.
+Packages subclass these four. A message states what happened, to what, and what to do;
+the CLI prints it unchanged and exits with `exit_code`.
 """
 
 
 class StreamsError(Exception):
-    """Something this project knows how to name."""
+    """Base class of all expected errors."""
 
     exit_code = 1
 
@@ -30,12 +30,12 @@ class Inconsistent(StreamsError):
 
 
 class Unavailable(StreamsError):
-    """A dependency is down: hold what was asked and try again."""
+    """A dependency is down: hold the request and retry."""
 
     exit_code = 4
 
 
 class Refused(StreamsError):
-    """The rules forbid what was asked: tell the caller."""
+    """The rules forbid the request: report to the caller."""
 
     exit_code = 3

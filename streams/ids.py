@@ -1,7 +1,7 @@
 """Ids: snowflakes for new things, derived ids for things with a cause.
 
 A snowflake has 63 bits, so it is a positive bigint: 41 bits of milliseconds since 2024,
-10 bits of worker id, 12 bits of sequence. A range of ids is therefore a range of time.
+10 bits of worker id, 12 bits of sequence. A range of ids is a range of time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class ClockWentBackwards(Unavailable):
-    """This machine's clock was turned back too far to go on from the last id."""
+    """This machine's clock is too far behind the last id it generated."""
 
     def __init__(self, behind_ms: int) -> None:
         super().__init__(
-            f"this machine's clock is {behind_ms / 1000:.1f} s behind the last id it gave, more "
-            f"than the {BRIDGED_MS // 1000} s that can be bridged; check NTP, or wait for it to "
-            "catch up"
+            f"this machine's clock is {behind_ms / 1000:.1f} s behind its last id, more than the "
+            f"{BRIDGED_MS // 1000} s allowed; check NTP, or wait for it to catch up"
         )
         self.behind_ms = behind_ms
 
@@ -53,21 +52,20 @@ class ClockSkew(Refused):
 
 
 class WorkerIdLost(Unavailable):
-    """The lease of the worker id has run out; another process may hold the id now."""
+    """The lease of the worker id expired; another process may hold the id now."""
 
     def __init__(self, worker_id: int) -> None:
         super().__init__(
-            f"the lease of worker id {worker_id} has run out, so no more ids can be given; "
-            "it comes back when Postgres answers and renews it"
+            f"the lease of worker id {worker_id} expired, so no ids can be generated; "
+            "it is renewed when Postgres can be reached"
         )
         self.worker_id = worker_id
 
 
 class WorkerIdLease(Protocol):
-    """The right to put one worker id into ids, for as long as it is valid.
+    """The right to use one worker id while the lease is valid.
 
-    Two processes must never hold the same worker id at once: that is all that keeps
-    their ids apart within one millisecond.
+    Two processes must never hold the same worker id at once: their ids would collide.
     """
 
     @property
@@ -76,12 +74,12 @@ class WorkerIdLease(Protocol):
         ...
 
     def valid(self) -> bool:
-        """Say whether the id is still ours, by monotonic time."""
+        """Return whether the lease is valid, by monotonic time."""
         ...
 
 
 class FixedWorkerId:
-    """A worker id that somebody else guarantees to be ours alone, for ever."""
+    """A worker id whose uniqueness the caller guarantees."""
 
     def __init__(self, worker_id: int) -> None:
         self._worker_id = _checked_worker(worker_id)
@@ -92,12 +90,12 @@ class FixedWorkerId:
         return self._worker_id
 
     def valid(self) -> bool:
-        """Say yes: there is nothing that could run out."""
+        """Return True: it never expires."""
         return True
 
 
 class Snowflakes:
-    """Gives ids that rise and never repeat; safe to share between threads."""
+    """Generates increasing, unique ids; thread-safe."""
 
     def __init__(self, clock: Clock, lease: WorkerIdLease) -> None:
         self._clock, self._lease = clock, lease
@@ -108,13 +106,13 @@ class Snowflakes:
         """Return a new id.
 
         Raises:
-            WorkerIdLost: the lease of the worker id has run out.
-            ClockWentBackwards: the clock was turned back by more than can be bridged.
+            WorkerIdLost: the lease of the worker id expired.
+            ClockWentBackwards: the clock was turned back by more than `BRIDGED_MS`.
         """
         return self.take(1)[0]
 
     def take(self, count: int) -> list[int]:
-        """Return `count` new ids in rising order, for a whole batch at once.
+        """Return `count` new ids in increasing order.
 
         Raises:
             WorkerIdLost, ClockWentBackwards: as for `next`.
@@ -122,8 +120,8 @@ class Snowflakes:
         with self._lock:
             worker_id = self._lease.worker_id
             now_ms = self._now_ms()
-            # Asked last, so that an id's time is never later than the check of its lease; and
-            # a lease may have been lost and another claimed since its worker id was read.
+            # Checked last, so that an id's time is never later than the check of its lease.
+            # The lease may have been lost and another claimed since the worker id was read.
             if not self._lease.valid() or self._lease.worker_id != worker_id:
                 raise WorkerIdLost(worker_id)
             if now_ms > self._last_ms:
@@ -144,7 +142,7 @@ class Snowflakes:
         return now_ms
 
     def _step(self) -> int:
-        """Move on by one; a full millisecond flows over into the next, ahead of the clock."""
+        """Advance the sequence; past its end, continue in the next millisecond."""
         if self._sequence > _SEQUENCE_MASK:
             self._last_ms, self._sequence = self._last_ms + 1, 0
         value = self._last_ms << TIME_SHIFT | self._sequence
@@ -153,45 +151,44 @@ class Snowflakes:
 
 
 def time_of(snowflake: int) -> datetime:
-    """Return the time at which `snowflake` was given."""
+    """Return the time at which `snowflake` was generated."""
     return EPOCH + timedelta(milliseconds=snowflake >> TIME_SHIFT)
 
 
 def worker_of(snowflake: int) -> int:
-    """Return the worker id that gave `snowflake`."""
+    """Return the worker id in `snowflake`."""
     return (snowflake >> SEQUENCE_BITS) & (WORKERS - 1)
 
 
 def lowest_id_at(moment: datetime) -> int:
-    """Return the lowest id that can be given at `moment` or later.
+    """Return the lowest id that can be generated at `moment` or later; 0 before 2024.
 
-    So ids from `lowest_id_at(a)` up to, not including, `lowest_id_at(b)` are those of the
-    time from a to b. Before 2024 there were none, so the answer is 0.
+    Ids of the time from a to b are in the range [lowest_id_at(a), lowest_id_at(b)).
     """
     since = _ms_since_epoch(moment, rounded_up=True)
     return min(max(since, 0) << TIME_SHIFT, MAX_ID)
 
 
 def derive_id(cause: int, ordinal: int, purpose: str) -> int:
-    """Return the id of the `ordinal`-th entity that `cause` brings about for `purpose`.
+    """Return the id of the `ordinal`-th entity that `cause` creates for `purpose`.
 
-    The same arguments give the same id for ever, so deciding twice names it once.
+    Deterministic and stable across versions: a repeated decision yields the same id.
     """
     return _digest(cause, ordinal, purpose) >> 1
 
 
 def derive_root_id(cause: int, ordinal: int, purpose: str) -> int:
-    """Return the id of a root that follows from `cause`, such as a child execution.
+    """Return the id of a root created by `cause`, such as a child execution.
 
-    It keeps the time of its cause, and so falls into the same partition of the log. The
-    ordinal is added to a hash, not hashed: one cause never names two children alike.
+    It has the time of its cause, hence the same partition of the log. The ordinal is added
+    to the hash, not hashed, so that children of one cause never collide.
     """
     low = (_digest(cause, 0, purpose) + ordinal) & _LOW_MASK
     return cause & ~_LOW_MASK & MAX_ID | low
 
 
 def siblings_of(cause: int) -> tuple[int, int]:
-    """Return the lowest and the highest id that `derive_root_id` can give for `cause`."""
+    """Return the lowest and the highest id that `derive_root_id` can return for `cause`."""
     return cause & ~_LOW_MASK & MAX_ID, cause | _LOW_MASK
 
 

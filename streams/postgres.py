@@ -1,4 +1,4 @@
-"""Errors of Postgres translated for callers, and SQL read from the files of a package."""
+"""Translation of Postgres errors, and loading of a package's SQL files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONNECTION_LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # raised while the server's last message is read
+    asyncpg.InternalClientError,  # raised when the server closes mid-message
     asyncpg.OperatorInterventionError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
@@ -22,10 +22,10 @@ CONNECTION_LOST = (
 
 
 class BoundedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is untyped
-    """Drops itself when a statement is not answered in time.
+    """Closes itself when a statement times out.
 
-    The driver would cancel the statement and wait for the server's answer to that, which a
-    paused server never gives.
+    The driver would cancel the statement and wait for the server's confirmation, which a
+    paused server never sends.
     """
 
     __slots__ = ()
@@ -66,10 +66,10 @@ def translated(
     refused: Callable[[asyncpg.PostgresError], Exception | None] | None = None,
     with_values: bool = True,
 ) -> Iterator[None]:
-    """Raise `unavailable` for errors of the statements inside; `action` says what they do.
+    """Raise `unavailable` for errors of the statements inside; `action` describes them.
 
-    `refused` may return another error for a statement that Postgres does not accept. Without
-    `with_values`, the message has no part of the error that can quote a value.
+    `refused` may return another error for a statement that Postgres rejects. Without
+    `with_values`, the message omits parts of the error that can quote a value.
     """
     try:
         yield
@@ -87,7 +87,7 @@ def translated(
 
 @contextmanager
 def connecting(unavailable: Callable[[str], Exception]) -> Iterator[None]:
-    """Raise `unavailable` when the connection opened inside cannot be had."""
+    """Raise `unavailable` when the connection inside cannot be opened."""
     try:
         yield
     except (*CONNECTION_LOST, asyncpg.PostgresError) as error:

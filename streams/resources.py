@@ -1,7 +1,6 @@
 """Paths of the project's data files: avro_schemas/, topics/, connectors/.
 
-They lie at the top of the repository, where people read and review them; a wheel carries
-copies under `streams/_assets/`. Code asks here and need not know which of the two it runs from.
+In a checkout they are at the top of the repository, in a wheel under `streams/_assets/`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 class MissingAssets(Refused):
-    """A folder of data files that every installation carries is not there."""
+    """A folder of data files that every installation has is missing."""
 
-    def __init__(self, name: str, looked_in: list[Path]) -> None:
-        places = " and ".join(str(place) for place in looked_in)
+    def __init__(self, name: str, searched: list[Path]) -> None:
+        folders = " and ".join(str(path) for path in searched)
         super().__init__(
-            f"{name}/: no such folder in {places}; "
+            f"{name}/: no such folder in {folders}; "
             "run from a complete checkout or reinstall the noetl-streams package"
         )
         self.name = name
@@ -28,7 +27,7 @@ class MissingAssets(Refused):
 def folder(name: str) -> Path:
     """Return the folder of data files called `name`, e.g. `avro_schemas`.
 
-    An installed wheel's copy wins: it belongs to the code that is running.
+    An installed wheel's copy takes precedence: it matches the running code.
 
     Raises:
         MissingAssets: neither the package nor the repository around it has the folder.

@@ -1,4 +1,4 @@
-"""Retries while a dependency is unavailable: one back-off for every role.
+"""Retries with back-off while a dependency is unavailable.
 
 See docs/decisions/0029-hold.md.
 """
@@ -15,17 +15,14 @@ from streams.errors import Unavailable
 T = TypeVar("T")
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
-"""Work must go on within 5 s of a dependency's return."""
+"""Work must continue within 5 s of a dependency's return."""
 CALL_LIMIT_S = 20.0
-"""How long a call to a dependency may go unanswered before the dependency counts as away.
-
-A server that is paused, or cut off, accepts what is sent and answers nothing.
-"""
+"""Timeout of a call to a dependency: a paused server accepts requests and never responds."""
 
 OnFailure = Callable[[Unavailable, float], None]
 """Called after each failed attempt, with the error and the pause before the next one."""
 GiveUp = Callable[[Unavailable, float], bool]
-"""Returns whether to raise the error instead of pausing and trying again."""
+"""Returns whether to raise the error instead of retrying."""
 
 
 def _never(_: Unavailable, __: float) -> bool:
@@ -43,7 +40,7 @@ async def retry(
     on_failure: OnFailure = _unreported,
     longest_pause_s: float = LONGEST_PAUSE_S,
 ) -> T:
-    """Return what `attempt` returns, trying again with back-off while it is `Unavailable`.
+    """Return what `attempt` returns, retrying with back-off while it raises `Unavailable`.
 
     Raises:
         Unavailable: `give_up` accepted the error.
@@ -67,7 +64,7 @@ async def retry_until(
     deadline: float,
     longest_pause_s: float = LONGEST_PAUSE_S,
 ) -> T:
-    """Return what `attempt` returns, trying again until the monotonic time `deadline`.
+    """Return what `attempt` returns, retrying until the monotonic time `deadline`.
 
     Raises:
         Unavailable: the deadline would pass before the next attempt.

@@ -9,7 +9,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def wrong_segment(value: str) -> str | None:
-    """Say why `value` cannot be a segment, or None if it can."""
+    """Return why `value` is not a valid segment, or None if it is."""
     if value in (".", ".."):
         return f"must not be {value!r}"
     if PLAIN.fullmatch(value):
@@ -17,9 +17,9 @@ def wrong_segment(value: str) -> str | None:
     if not value:
         return "is empty"
     if _CONTROL.search(value):
-        return "holds a control character"
+        return "contains a control character"
     try:
         value.encode()
     except UnicodeEncodeError:
-        return "cannot be written in UTF-8"
+        return "cannot be encoded as UTF-8"
     return None

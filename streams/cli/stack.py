@@ -17,7 +17,7 @@ from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
 from streams.local.service_rows import ServiceRows
-from streams.local.settings import PLACES
+from streams.local.settings import ADDRESSES
 from streams.local.shutdown import shut_down
 from streams.local.stack import Stack
 from streams.local.state import StackState, read_supervised
@@ -55,7 +55,7 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
         return ()
     if given == _ALL:
         # Roles will be configured as this process is, which tells what the node needs.
-        return (*node_roles(load(env=os.environ, settled=PLACES).settings), *existing_roles())
+        return (*node_roles(load(env=os.environ, settled=ADDRESSES).settings), *existing_roles())
     there = existing_roles(ALL_ROLES)
     names = tuple(current_name(name.strip()) for name in given.split(","))
     for name in names:

@@ -1,4 +1,4 @@
-"""A producer whose calls end in time, also while the broker is paused and answers nothing."""
+"""A Kafka producer with bounded calls, also while the broker is paused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aiokafka.cluster import ClusterMetadata
 
 _STOP_S = 3.0
-"""How long its end waits for what is under way."""
+"""How long `close` waits for records in flight."""
 
 
 class OutgoingRecord(NamedTuple):
@@ -32,30 +32,30 @@ class OutgoingRecord(NamedTuple):
 class BoundedProducer:
     """An idempotent producer; each call raises KafkaTimeoutError after `limit_s`.
 
-    The driver goes on sending what a call gave up on. A record that is sent again meanwhile
-    is not put beside it: the call waits for the one that is under way.
+    The driver continues to send after a call timed out. Sending the same record again then
+    waits for the one in flight instead of duplicating it.
     """
 
     def __init__(self, bootstrap: str, *, limit_s: float = CALL_LIMIT_S) -> None:
         self._bootstrap, self._limit_s = bootstrap, limit_s
         self._producer: AIOKafkaProducer | None = None
         self._opening = asyncio.Lock()
-        self._under_way: dict[OutgoingRecord, asyncio.Future[object]] = {}
+        self._in_flight: dict[OutgoingRecord, asyncio.Future[object]] = {}
 
     async def open(self) -> None:
-        """Connect, if that was not done.
+        """Connect, if not connected.
 
         Raises:
-            KafkaError: the broker cannot be reached, or does not answer in time.
+            KafkaError: the broker cannot be reached, or does not respond in time.
         """
         try:
             async with asyncio.timeout(self._limit_s):
                 await self._opened()
         except TimeoutError:
-            raise self._unanswered() from None
+            raise self._timeout() from None
 
     async def close(self) -> None:
-        """Wait a moment for what is under way, then close."""
+        """Wait briefly for records in flight, then close."""
         if self._producer is None:
             return
         try:
@@ -68,34 +68,34 @@ class BoundedProducer:
         """Send all records and return once they are durable.
 
         Raises:
-            KafkaError: not all were, as far as is known; sending again is safe.
+            KafkaError: some may not be durable; sending again is safe.
         """
         try:
             async with asyncio.timeout(self._limit_s):
                 producer = await self._opened()
-                under_way = [await self._send(producer, record) for record in records]
-                if under_way:
-                    await asyncio.wait(under_way)  # a timeout must not cancel them
+                in_flight = [await self._send(producer, record) for record in records]
+                if in_flight:
+                    await asyncio.wait(in_flight)  # a timeout must not cancel them
         except TimeoutError:
-            raise self._unanswered() from None
-        for one in under_way:
+            raise self._timeout() from None
+        for one in in_flight:
             one.result()
 
     def is_under_way(self, record: OutgoingRecord) -> bool:
-        """Return whether an earlier call gave up on this record and the driver did not."""
-        return record in self._under_way
+        """Return whether the driver is still sending this record after a call timed out."""
+        return record in self._in_flight
 
     async def metadata(self) -> ClusterMetadata:
-        """Return what the broker knows about its topics.
+        """Return the broker's metadata of its topics.
 
         Raises:
-            KafkaError: it cannot be reached, or does not answer in time.
+            KafkaError: it cannot be reached, or does not respond in time.
         """
         try:
             async with asyncio.timeout(self._limit_s):
                 return await (await self._opened()).client.fetch_all_metadata()
         except TimeoutError:
-            raise self._unanswered() from None
+            raise self._timeout() from None
 
     async def _opened(self) -> AIOKafkaProducer:
         async with self._opening:
@@ -106,20 +106,20 @@ class BoundedProducer:
     async def _send(
         self, producer: AIOKafkaProducer, record: OutgoingRecord
     ) -> asyncio.Future[object]:
-        if (earlier := self._under_way.get(record)) is not None:
+        if (earlier := self._in_flight.get(record)) is not None:
             return earlier
         sent: asyncio.Future[object] = await producer.send(
             record.topic, record.value, key=record.key, headers=list(record.headers)
         )
-        self._under_way[record] = sent
+        self._in_flight[record] = sent
         sent.add_done_callback(lambda done: self._end(record, done))
         return sent
 
     def _end(self, record: OutgoingRecord, sent: asyncio.Future[object]) -> None:
-        if self._under_way.get(record) is sent:
-            del self._under_way[record]
+        if self._in_flight.get(record) is sent:
+            del self._in_flight[record]
         with suppress(asyncio.CancelledError):
-            sent.exception()  # read here: nobody may wait for it any more
+            sent.exception()  # mark as retrieved: the caller may have timed out
 
-    def _unanswered(self) -> KafkaTimeoutError:
+    def _timeout(self) -> KafkaTimeoutError:
         return KafkaTimeoutError(f"no answer within {self._limit_s:g} s")

@@ -1,6 +1,6 @@
-"""Kafka clients: the only module that constructs them, and the only one with their settings.
+"""Construction and settings of all Kafka clients.
 
-A function imports the driver it needs: a command that uses one does not wait for the other.
+Each function imports its driver, so that a command loads only the one it uses.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def single_send_producer(bootstrap: str, *, timeout_s: float) -> Producer:
-    """Return an idempotent producer for a record or two; each has `timeout_s` to be durable."""
+    """Return an idempotent producer for few records; each must be durable in `timeout_s`."""
     from confluent_kafka import Producer
 
     more: dict[str, Setting] = {
         "enable.idempotence": True,
-        # As Java's clients do: every writer puts a key on the same partition.
+        # Java's partitioner, so that every writer puts a key on the same partition.
         "partitioner": "murmur2_random",
         "linger.ms": 0,
         "message.timeout.ms": int(timeout_s * 1000),
@@ -55,8 +55,8 @@ def single_send_producer(bootstrap: str, *, timeout_s: float) -> Producer:
 def range_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT_MS) -> Consumer:
     """Return a consumer of exactly the offsets it is assigned; it commits nothing.
 
-    It reports the end of a partition, which is behind a transaction's marker. An offset that
-    is not there is an error. A group that is only named here is not joined.
+    It reports the end of a partition, which is after a transaction's marker. A missing offset
+    is an error. The group is not joined.
     """
     exactly: dict[str, Setting] = {
         "enable.auto.offset.store": False,
@@ -91,7 +91,7 @@ def _consumer(
 
 
 def _librdkafka(bootstrap: str) -> dict[str, Setting]:
-    # Without the level librdkafka prints to standard error what callers report themselves.
+    # By default librdkafka also prints to stderr what callers report.
     return {"bootstrap.servers": bootstrap, "log_level": 0}
 
 
@@ -113,9 +113,9 @@ def protocol_client(bootstrap: str) -> AIOKafkaClient:
 
 
 def idempotent_producer(bootstrap: str) -> AIOKafkaProducer:
-    """Return a producer that is not started; a record is sent when all replicas have it.
+    """Return a producer, not started, with acks from all replicas.
 
-    Batches are made by whoever sends many records at once: lingering would only delay.
+    Without linger: callers already send batches.
     """
     from aiokafka import AIOKafkaProducer
 
@@ -127,7 +127,7 @@ def idempotent_producer(bootstrap: str) -> AIOKafkaProducer:
 def group_consumer(
     bootstrap: str, *, group: str, instance: str, fetch_wait_ms: int, max_records: int
 ) -> AIOKafkaConsumer:
-    """Return a static member of a consumer group that is not started; it commits by hand."""
+    """Return a static member of a consumer group, not started, without auto-commit."""
     from aiokafka import AIOKafkaConsumer
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -152,7 +152,7 @@ def groupless_consumer(
     offset_reset: Literal["earliest", "none"] = "earliest",
     fetch_wait_ms: int = FETCH_WAIT_MS,
 ) -> AIOKafkaConsumer:
-    """Return a consumer of all partitions of `topics` that is not started; it commits nothing."""
+    """Return a consumer of all partitions of `topics`, not started; it commits nothing."""
     from aiokafka import AIOKafkaConsumer
 
     return AIOKafkaConsumer(
@@ -166,7 +166,7 @@ def groupless_consumer(
 
 
 async def started(client: AsyncClient) -> AsyncClient:
-    """Start a client and return it; one that does not start is closed."""
+    """Start a client and return it; close it if it does not start."""
     try:
         await client.start()
     except BaseException:

@@ -14,14 +14,14 @@ from streams.retry import CALL_LIMIT_S
 
 TOPIC = "noetl.dead-letters"
 MAX_REASON_BYTES = 4000
-OURS = "dead-letter-"
-"""What our headers begin with; the record's own stay beside them."""
+PREFIX = "dead-letter-"
+"""Prefix of the headers added here; the record's own headers are preserved."""
 
 Headers = list[tuple[str, bytes]]
 
 
 class DeadLettersUnavailable(Unavailable):
-    """The broker does not take the dead letter; putting it again is safe."""
+    """The broker does not accept the dead letter; retrying is safe."""
 
 
 class DeadLetters(Protocol):
@@ -30,16 +30,16 @@ class DeadLetters(Protocol):
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
         """Publish `record` with its `reason`, and return once it is durable.
 
-        `kind` names whose record it was: `trigger`, `work`, `event`.
+        `kind` is the kind of record: `trigger`, `work`, `event`.
 
         Raises:
-            DeadLettersUnavailable: the broker does not take it; putting it again is safe.
+            DeadLettersUnavailable: the broker does not accept it; retrying is safe.
         """
         ...
 
 
 def headers(record: Record, reason: str, kind: str) -> Headers:
-    """Return the headers of a dead letter: the record's own, then ours."""
+    """Return the headers of a dead letter: the record's own, then the added ones."""
     source = record.topic_partition
     ours = {
         "kind": kind,
@@ -49,8 +49,8 @@ def headers(record: Record, reason: str, kind: str) -> Headers:
         "offset": str(record.offset),
         "timestamp-ms": str(record.timestamp_ms),
     }
-    own = [(name, value) for name, value in record.headers if not name.startswith(OURS)]
-    return own + [(OURS + name, text.encode()) for name, text in ours.items()]
+    own = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
+    return own + [(PREFIX + name, text.encode()) for name, text in ours.items()]
 
 
 class KafkaDeadLetters:
@@ -74,27 +74,27 @@ class KafkaDeadLetters:
 
     async def put(self, record: Record, reason: str, *, kind: str) -> None:
         """Publish `record` with its `reason`, and return once it is durable."""
-        made = headers(record, reason, kind)
+        letter_headers = headers(record, reason, kind)
         try:
             try:
-                await self._send(record.key, record.value, made)
+                await self._send(record.key, record.value, letter_headers)
             except MessageSizeTooLargeError:
-                # With our headers a record can outgrow what it was let in with. Its bytes are
-                # kept as the event's payload; without this the partition would stand still.
-                omitted = (OURS + "value-omitted-bytes", str(len(record.value or b"")).encode())
+                # The added headers can make a record too large. Its bytes are stored as the
+                # event's payload; without this the partition would block.
+                omitted = (PREFIX + "value-omitted-bytes", str(len(record.value or b"")).encode())
                 await self._send(None, None, [*headers(_bare(record), reason, kind), omitted])
         except KafkaError as error:
             raise self._unavailable(error) from error
 
-    async def _send(self, key: bytes | None, value: bytes | None, made: Headers) -> None:
-        if key is None and value is None:  # the driver sends no such record
-            value, made = b"", [*made, (OURS + "value-was-null", b"true")]
-        await self._producer.send([OutgoingRecord(self._topic, key, value, tuple(made))])
+    async def _send(self, key: bytes | None, value: bytes | None, letter_headers: Headers) -> None:
+        if key is None and value is None:  # the driver rejects such a record
+            value, letter_headers = b"", [*letter_headers, (PREFIX + "value-was-null", b"true")]
+        await self._producer.send([OutgoingRecord(self._topic, key, value, tuple(letter_headers))])
 
     def _unavailable(self, error: KafkaError) -> DeadLettersUnavailable:
         return DeadLettersUnavailable(
-            f"{self._bootstrap}: {self._topic} does not take a dead letter: {error!r}; "
-            "see that Kafka is up (`streams status`) and has it (`streams topics apply`)"
+            f"{self._bootstrap}: {self._topic} does not accept a dead letter: {error!r}; "
+            "check that Kafka is up (`streams status`) and has it (`streams topics apply`)"
         )
 
 

@@ -6,7 +6,7 @@ from streams.errors import Inconsistent, Unavailable
 
 
 class BrokerUnavailable(Unavailable):
-    """The broker does not answer, or not in time."""
+    """The broker does not respond in time."""
 
 
 class FeedUnavailable(Unavailable):
@@ -14,4 +14,4 @@ class FeedUnavailable(Unavailable):
 
 
 class Stalled(Inconsistent):
-    """Records wait and none is finished: the process must restart."""
+    """Records are pending and none is finished: the process must restart."""

@@ -1,7 +1,6 @@
-"""Reading the event topics for tools, tests and benches: committed records only, in batches.
+"""A read_committed reader of the event topics for tools, tests and benchmarks.
 
-Nothing is committed and no group is joined, so any number of these disturb nobody. The
-runtime's own consumer is another one.
+It commits nothing and joins no group. The roles use `feed/batch_consumer.py` instead.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 BATCH_COUNT = 1000
-# The client mends these by itself; a reader only waits a little longer.
-_PASSING = {
+# The client recovers from these by itself.
+_TRANSIENT = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
@@ -42,7 +41,7 @@ class MirrorStalled(BrokerUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """A record as Kafka has it, and where it stands."""
+    """A Kafka record with its position."""
 
     topic: str
     partition: int
@@ -53,7 +52,7 @@ class EventRecord:
     timestamp_ms: int
 
     async def event(self, codec: Codec) -> Event:
-        """Return the event in it, as the log has it.
+        """Decode its event.
 
         Raises:
             UndecodableEvent: the record is not one of the mirror's.
@@ -62,7 +61,7 @@ class EventRecord:
 
 
 class EventTopicReader:
-    """Reads every partition of some topics; use it as an async context manager."""
+    """Reads all partitions of some topics; use it as an async context manager."""
 
     def __init__(
         self,
@@ -72,11 +71,11 @@ class EventTopicReader:
         start: Literal["beginning", "end"] | int = "beginning",
         timeout_s: float = 15.0,
     ) -> None:
-        """Begin at `start`; a number is a count of offsets before each end."""
+        """Begin at `start`; a number counts offsets back from each end."""
         self._bootstrap, self._topics, self._start = bootstrap, tuple(topics), start
         self._timeout_s = timeout_s
         self._positions: dict[Partition, int] = {}
-        # One thread: whoever leaves early closes the consumer after the call under way.
+        # One thread, so that closing waits for a running call.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
 
     async def __aenter__(self) -> EventTopicReader:
@@ -92,37 +91,42 @@ class EventTopicReader:
         self._thread.shutdown(wait=False)
 
     async def batch(self, *, wait_s: float = 0.2) -> list[EventRecord]:
-        """Return what can be read now or comes within `wait_s`: nothing at the end of topics."""
+        """Return records that are available within `wait_s`; empty at the end of the topics."""
         return await self._call(lambda: self._read(wait_s))
 
     async def to_end(self, *, timeout_s: float = 60.0) -> AsyncIterator[list[EventRecord]]:
-        """Yield batches up to where the topics end now.
+        """Yield batches up to the current end of the topics.
 
         Raises:
-            MirrorStalled: nothing came for `timeout_s`, and the end is not reached.
+            MirrorStalled: no progress for `timeout_s` before the end.
         """
         ends = await self.ends()
         deadline = time.monotonic() + timeout_s
-        while any(self._positions.get(place, 0) < end for place, end in ends.items()):
+        while any(
+            self._positions.get(partition_key, 0) < end for partition_key, end in ends.items()
+        ):
             before = dict(self._positions)
             if records := await self.batch():
                 yield records
             if self._positions != before:
                 deadline = time.monotonic() + timeout_s
             elif time.monotonic() > deadline:
-                left = sum(end - self._positions.get(place, 0) for place, end in ends.items())
+                remaining = sum(
+                    end - self._positions.get(partition_key, 0)
+                    for partition_key, end in ends.items()
+                )
                 raise MirrorStalled(
-                    f"{self._bootstrap}: {left} records before the end of the topics do not come; "
-                    "an unfinished transaction may hold them up, see `streams mirror check`"
+                    f"{self._bootstrap}: {remaining} records before the end of the topics did not "
+                    "arrive; an open transaction may block them, see `streams mirror check`"
                 )
 
     async def until(
         self, enough: Callable[[EventRecord], bool], *, timeout_s: float = 30.0
     ) -> AsyncIterator[EventRecord]:
-        """Yield records up to and with the first that is `enough`.
+        """Yield records up to and including the first for which `enough` is true.
 
         Raises:
-            MirrorStalled: it did not come within `timeout_s`.
+            MirrorStalled: it did not arrive within `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -131,67 +135,78 @@ class EventTopicReader:
                 if enough(record):
                     return
         raise MirrorStalled(
-            f"{self._bootstrap}: the record waited for did not come within {timeout_s:.0f} s; "
+            f"{self._bootstrap}: the expected record did not arrive within {timeout_s:.0f} s; "
             "see `streams mirror check`"
         )
 
     async def ends(self) -> dict[Partition, int]:
-        """Return where each partition ends for readers of committed records."""
-        return await self._call(lambda: {place: self._limits(place)[1] for place in self._places})
+        """Return the last stable offset of each partition."""
+        return await self._call(
+            lambda: {
+                partition_key: self._limits(partition_key)[1] for partition_key in self._partitions
+            }
+        )
 
     async def lag(self) -> dict[Partition, int]:
-        """Return how many places each partition has beyond what was read.
+        """Return the unread offsets of each partition.
 
-        The marker that ends a transaction takes a place, too. It counts as read once
-        everything before it is: an idle partition read to its end has no lag.
+        Transaction markers count as read once everything before them is: an idle partition
+        read to its end has no lag.
         """
         ends = await self.ends()
-        return {place: max(0, end - self._positions.get(place, 0)) for place, end in ends.items()}
+        return {
+            partition_key: max(0, end - self._positions.get(partition_key, 0))
+            for partition_key, end in ends.items()
+        }
 
     @property
     def positions(self) -> Mapping[Partition, int]:
-        """Where each partition will be read next."""
+        """The next offset of each partition."""
         return dict(self._positions)
 
     def _open(self) -> None:
         self._consumer = range_consumer(self._bootstrap, group="noetl.tools", fetch_wait_ms=20)
         try:
-            there = self._consumer.list_topics(timeout=self._timeout_s).topics
-            self._places = [
+            known = self._consumer.list_topics(timeout=self._timeout_s).topics
+            self._partitions = [
                 (topic, number)
                 for topic in self._topics
-                if topic in there
-                for number in there[topic].partitions
+                if topic in known
+                for number in known[topic].partitions
             ]
-            starts = {place: self._first(place) for place in self._places}
-            self._consumer.assign([TopicPartition(*place, at) for place, at in starts.items()])
+            starts = {
+                partition_key: self._first(partition_key) for partition_key in self._partitions
+            }
+            self._consumer.assign(
+                [TopicPartition(*partition_key, at) for partition_key, at in starts.items()]
+            )
         except BaseException as error:
             self._consumer.close()
             if isinstance(error, KafkaException):
                 raise self._unavailable(error) from error
             raise
 
-    def _first(self, place: Partition) -> int:
+    def _first(self, partition_key: Partition) -> int:
         if self._start == "beginning":
             return int(BEGINNING)
-        low, end = self._limits(place)
+        low, end = self._limits(partition_key)
         back = self._start if isinstance(self._start, int) else 0
-        self._positions[place] = max(low, end - back)
-        return self._positions[place]
+        self._positions[partition_key] = max(low, end - back)
+        return self._positions[partition_key]
 
-    def _limits(self, place: Partition) -> tuple[int, int]:
+    def _limits(self, partition_key: Partition) -> tuple[int, int]:
         try:
             found = self._consumer.get_watermark_offsets(
-                TopicPartition(*place), timeout=self._timeout_s, cached=False
+                TopicPartition(*partition_key), timeout=self._timeout_s, cached=False
             )
         except KafkaException as error:
             raise self._unavailable(error) from error
         if found is None:
-            raise BrokerUnavailable(f"{self._bootstrap}: no answer from Kafka; is it up?")
+            raise BrokerUnavailable(f"{self._bootstrap}: no response from Kafka; is it up?")
         return int(found[0]), int(found[1])
 
     def _read(self, wait_s: float) -> list[EventRecord]:
-        # A batch call waits until it is full: wait for one record, and take what is there.
+        # `consume` waits until its batch is full: poll for one record, then take the rest.
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
@@ -199,16 +214,16 @@ class EventTopicReader:
         return [record for record in map(self._record, messages) if record is not None]
 
     def _record(self, message: Any) -> EventRecord | None:
-        place = (message.topic(), message.partition())
+        partition_key = (message.topic(), message.partition())
         if (error := message.error()) is not None:
             if error.code() == KafkaError._PARTITION_EOF:
-                self._positions[place] = message.offset()
-            elif error.code() not in _PASSING:
+                self._positions[partition_key] = message.offset()
+            elif error.code() not in _TRANSIENT:
                 raise self._unavailable(KafkaException(error))
             return None
-        self._positions[place] = message.offset() + 1
+        self._positions[partition_key] = message.offset() + 1
         return EventRecord(
-            *place,
+            *partition_key,
             message.offset(),
             message.key(),
             message.value(),

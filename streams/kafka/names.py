@@ -1,21 +1,21 @@
-"""Names of the topics that belong to this system."""
+"""Names of the system's topics."""
 
 from __future__ import annotations
 
 NAMESPACE = "noetl."
-"""Topics that start with this are ours: one that nobody declared is worth a word."""
+"""Prefix of the system's topics; an undeclared one is reported."""
 
 EVENTS_PREFIX = "noetl.events."
-"""A mirrored topic's name is this and the type of the root whose events it carries."""
+"""Prefix of mirrored topics, followed by the type of root."""
 
 WORK_PREFIX = "noetl.work."
 
 
 def event_topic(root_type: str) -> str:
-    """Return the topic that carries the events of this type of root."""
+    """Return the topic of a root type's events."""
     return EVENTS_PREFIX + root_type
 
 
 def work_topic(pool: str) -> str:
-    """Return the topic that carries the work of a pool."""
+    """Return the topic of a pool's work."""
     return WORK_PREFIX + pool

@@ -1,4 +1,4 @@
-"""Decodes records of the event topics into events."""
+"""Decoding of event topic records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Headers = Sequence[tuple[str, bytes | None]]
 async def event_of_record(
     value: bytes | None, headers: Headers | None, timestamp_ms: int, codec: Codec
 ) -> Event:
-    """Join a record's envelope with the headers that carry what the database assigned.
+    """Decode a record's envelope, and its headers with the fields the database assigned.
 
     Raises:
-        UndecodableEvent: the record is not one of the mirror's.
+        UndecodableEvent: the mirror did not write the record.
     """
     if value is None:
         raise UndecodableEvent("the record has no value; the mirror writes no tombstones")
@@ -30,7 +30,7 @@ async def event_of_record(
 
 
 def assigned_of(headers: Mapping[str, bytes | None], timestamp_ms: int) -> Assigned:
-    """Read what the database assigned from a record's headers and its time."""
+    """Return the fields that the database assigned, from a record's headers and timestamp."""
     try:
         return Assigned(
             seq=_number(headers, "seq"),
@@ -42,9 +42,7 @@ def assigned_of(headers: Mapping[str, bytes | None], timestamp_ms: int) -> Assig
     except KeyError as missing:
         raise UndecodableEvent(f"the record has no header {missing}; who wrote it?") from missing
     except (ValueError, binascii.Error) as error:
-        raise UndecodableEvent(
-            f"a header of the record is not what it should be: {error}"
-        ) from error
+        raise UndecodableEvent(f"a header of the record is invalid: {error}") from error
 
 
 def _number(headers: Mapping[str, bytes | None], name: str) -> int:

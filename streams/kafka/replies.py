@@ -1,4 +1,4 @@
-"""Replies: how an execution ended, as a record on the topic that its trigger named."""
+"""Replies: outcomes of executions, published to the topic named by the trigger."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from streams.retry import CALL_LIMIT_S
 
 EXECUTION_HEADER = "execution-id"
 SEARCH_S = 30.0
-_MORE_S = 10.0
-"""A search ends after this much more at the latest, whatever the broker does."""
+_SEARCH_MARGIN_S = 10.0
+"""Margin after which a search is aborted."""
 CLOCKS_APART = timedelta(minutes=1)
-"""A record's time is by its writer's clock, which may be behind the log's."""
-_HOPELESS = (
+"""Allowed clock skew: a record's timestamp is its writer's."""
+_PERMANENT = (
     InvalidTopicError,
     MessageSizeTooLargeError,
     TopicAuthorizationFailedError,
@@ -41,15 +41,15 @@ _HOPELESS = (
 
 
 class ReplyRefused(Refused):
-    """The reply can never be sent: no such topic, not allowed, or too large."""
+    """The reply can never be sent: no such topic, not authorized, or too large."""
 
 
 class ReplyUnavailable(Unavailable):
-    """The broker does not take the reply now; sending it again is safe."""
+    """The broker does not accept the reply now; retrying is safe."""
 
 
 class Replies(Protocol):
-    """Publishes how executions ended, once each in effect."""
+    """Publishes outcomes of executions, effectively once each."""
 
     async def send(
         self,
@@ -62,18 +62,18 @@ class Replies(Protocol):
     ) -> None:
         """Publish `body` and return once it is durable.
 
-        With `maybe_sent`, as after a restart, it looks first whether the reply is on the
-        topic already, from `since` on: the time the execution ended.
+        With `maybe_sent`, as after a restart, it first searches the topic for the reply, from
+        `since`, the time the execution ended.
 
         Raises:
             ReplyRefused: it can never be sent.
-            ReplyUnavailable: the broker does not take it; sending again, `maybe_sent`, is safe.
+            ReplyUnavailable: the broker does not accept it; retry with `maybe_sent`.
         """
         ...
 
 
 class KafkaReplies:
-    """Replies on Kafka topics that belong to others; use it as an async context manager."""
+    """Replies on users' Kafka topics; use it as an async context manager."""
 
     def __init__(self, bootstrap: str, *, limit_s: float = CALL_LIMIT_S) -> None:
         self._bootstrap = bootstrap
@@ -109,23 +109,23 @@ class KafkaReplies:
         )
         try:
             await self._must_exist(reply_to)
-            # One that is under way may be on the topic after we looked, so it is waited for.
-            looks = maybe_sent and not self._producer.is_under_way(record)
-            if looks and await self._is_there(reply_to, execution_id, since):
+            # One in flight may arrive after the search, so `send` waits for it instead.
+            searches = maybe_sent and not self._producer.is_under_way(record)
+            if searches and await self._is_sent(reply_to, execution_id, since):
                 return
             await self._producer.send([record])
-        except _HOPELESS as error:
+        except _PERMANENT as error:
             raise ReplyRefused(
                 f"execution {execution_id}: its reply cannot be sent to {reply_to}: {error!r}; "
-                "make the topic, or let us write to it"
+                "create the topic, or grant write access"
             ) from error
         except KafkaError as error:
             raise ReplyUnavailable(
-                f"execution {execution_id}: {reply_to} does not take its reply: {error!r}"
+                f"execution {execution_id}: {reply_to} does not accept its reply: {error!r}"
             ) from error
 
     async def _must_exist(self, topic: str) -> None:
-        """Raise at once where the producer would wait long for a topic that nobody made."""
+        """Raise if the topic does not exist; the producer would wait for its metadata."""
         if topic not in self._known:
             await self._partitions(topic)
             self._known.add(topic)
@@ -137,11 +137,11 @@ class KafkaReplies:
             raise UnknownTopicOrPartitionError(topic)
         return [TopicPartition(topic, number) for number in sorted(numbers)]
 
-    async def _is_there(self, topic: str, execution_id: int, since: datetime | None) -> bool:
+    async def _is_sent(self, topic: str, execution_id: int, since: datetime | None) -> bool:
         places = await self._partitions(topic)
         consumer = groupless_consumer(self._bootstrap)
         try:
-            async with asyncio.timeout(SEARCH_S + _MORE_S):
+            async with asyncio.timeout(SEARCH_S + _SEARCH_MARGIN_S):
                 await consumer.start()
                 return await _found(consumer, places, str(execution_id).encode(), since)
         except TimeoutError:
@@ -153,7 +153,7 @@ class KafkaReplies:
 async def _found(
     consumer: Any, places: list[TopicPartition], wanted: bytes, since: datetime | None
 ) -> bool:
-    """Read from `since` to where the topic ends now, looking for the execution's reply."""
+    """Search from `since` to the current end of the topic for the execution's reply."""
     consumer.assign(places)
     ends = await consumer.end_offsets(places)
     await consumer.seek_to_beginning(*places)
@@ -172,9 +172,9 @@ async def _found(
 
 
 def refuse_own(reply_to: str) -> None:
-    """Refuse the system's own topics, whatever a record or an event names."""
+    """Refuse the system's own topics as reply topics."""
     if reply_to.startswith(NAMESPACE):
-        raise ReplyRefused(f"{reply_to} is one of the system's own topics; no reply goes there")
+        raise ReplyRefused(f"{reply_to} is a topic of the system; use a topic of your own")
 
 
 @dataclass(slots=True)
@@ -192,7 +192,7 @@ class MemoryReplies:
         maybe_sent: bool = False,
         since: datetime | None = None,
     ) -> None:
-        """Store `body`, unless it may be there and is."""
+        """Store `body`, unless it was sent before."""
         refuse_own(reply_to)
         there = self.sent.setdefault(reply_to, [])
         if not (maybe_sent and any(one == execution_id for one, _ in there)):

@@ -1,4 +1,4 @@
-"""Two requests of Kafka's protocol that its Python clients lack: who writes, and end it."""
+"""DescribeProducers and WriteTxnMarkers, which aiokafka lacks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _DescribeProducers(RequestStruct):  # type: ignore[misc]  # aiokafka has n
 
 
 class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # aiokafka has no types
-    """Asks a leader who writes to its partitions, and since when in a transaction."""
+    """Requests the producers of a leader's partitions and their open transactions."""
 
     API_KEY = 61
 
@@ -80,7 +80,7 @@ class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # a
         ]
 
     def build(self, request_struct_class: type[_DescribeProducers]) -> Any:
-        """Return the request as it is sent."""
+        """Return the encoded request."""
         return request_struct_class(self._topics, {})
 
 
@@ -132,7 +132,7 @@ class _WriteMarkers(RequestStruct):  # type: ignore[misc]  # aiokafka has no typ
 
 
 class AbortMarkers(Request[_WriteMarkers]):  # type: ignore[misc]  # aiokafka has no types
-    """Ends a producer's transaction on one partition as aborted."""
+    """Aborts a producer's transaction on one partition."""
 
     API_KEY = 27
 
@@ -143,5 +143,5 @@ class AbortMarkers(Request[_WriteMarkers]):  # type: ignore[misc]  # aiokafka ha
         self._markers: list[Any] = [(producer_id, epoch, False, topics, coordinator_epoch, {})]
 
     def build(self, request_struct_class: type[_WriteMarkers]) -> Any:
-        """Return the request as it is sent."""
+        """Return the encoded request."""
         return request_struct_class(self._markers, {})

@@ -1,1 +1,1 @@
-"""The embedded stack: Postgres, Kafka, Connect, S3 and our roles as supervised processes."""
+"""The embedded stack: Postgres, Kafka, Connect, S3 and roles as supervised processes."""

@@ -1,4 +1,4 @@
-"""Putting a stack together: which services a profile has, and what each needs from the others."""
+"""The services of a stack's profile and their dependencies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LISTENERS = ("postgres", "kafka", "kafka-controller", "connect", "s3", "registry
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The services of a stack that is about to start, and how each will be reached."""
+    """The services of a stack before its start, with their addresses."""
 
     services: tuple[Service, ...]
     postgres_data: PostgresData
@@ -52,9 +52,9 @@ def assemble(
     say: Callable[[str], None],
     stop: Event,
 ) -> Assembly:
-    """Find the programs, choose ports, write configurations; start nothing yet.
+    """Locate programs, choose ports, write configurations; start nothing.
 
-    What may take long, fetching the jars, ends when `stop` is set.
+    Fetching the jars may take minutes; setting `stop` aborts it.
     """
     java = find_java()
     provide = partial(provide_jars, cache=cache_folder(), say=say, stop=stop)

@@ -19,15 +19,15 @@ _PROVIDERS = "org.apache.kafka.common.config.provider"
 
 
 def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) -> dict[str, object]:
-    """Return the worker's settings; `service_load` spares it a scan of every class."""
+    """Return the worker's settings; `service_load` avoids a scan of all classes."""
     secrets = layout.connect_secrets
     return {
         "bootstrap.servers": bootstrap,
         "group.id": "noetl.connect",
-        # There is one broker and its address stays. With the default strategy, waiting for
-        # Kafka's first start begins anew ten times a second, each time with more calls.
+        # There is one broker with a fixed address. The default strategy re-bootstraps ten
+        # times a second while Kafka starts, each time with more calls.
         "metadata.recovery.strategy": "none",
-        # How long it waits for Kafka at its start; a busy machine may need more than a minute.
+        # Timeout for Kafka at startup; a busy machine may need more than a minute.
         "default.api.timeout.ms": 170_000,
         "listeners": f"http://{HOST}:{port}",
         "rest.advertised.host.name": HOST,
@@ -45,7 +45,7 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "plugin.discovery": "service_load",
         "plugin.path": plugins,
-        # A lone worker waits for nobody: no pause before it takes its tasks again.
+        # A single worker need not wait for others before it takes its tasks again.
         "scheduled.rebalance.max.delay.ms": 0,
         "connector.client.config.override.policy": "All",
         "config.providers": "file,directory",
@@ -59,7 +59,7 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
 def connect_service(
     layout: Layout, java: Java, jars: Jars, more: Jars | None, bootstrap: str, port: int
 ) -> Service:
-    """Describe the worker; it starts beside Kafka and finds it by trying."""
+    """Return the worker's service; it starts in parallel with Kafka and retries."""
     plugins = _link_plugins(layout.config / "plugins", jars, more)
     config = layout.config / "connect.properties"
     write_private(config, properties(worker_settings(layout, plugins, bootstrap, port)))
@@ -80,7 +80,7 @@ def connect_service(
 
 
 def _link_plugins(folder: Path, jars: Jars, more: Jars | None) -> Path:
-    """Fill the plugin folder with links, one for each plugin the profile has."""
+    """Link each plugin of the profile into the plugin folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     (folder / _DEBEZIUM).symlink_to(jars.unpacked(_DEBEZIUM) / _DEBEZIUM)

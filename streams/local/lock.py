@@ -1,4 +1,4 @@
-"""Who holds a data folder: one supervisor at a time, known by its process."""
+"""The lock of a data folder: one supervisor at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _START_FIELD = 19
 
 
 def hold(layout: Layout) -> IO[bytes]:
-    """Take the data folder for this process; the kernel frees it when we die.
+    """Lock the data folder for this process; the kernel releases it when the process dies.
 
     Raises:
-        StackAlreadyUp: another process has it.
+        StackAlreadyUp: another process holds it.
     """
     layout.create()
     lock = layout.lock.open("ab")
@@ -39,24 +39,24 @@ def hold(layout: Layout) -> IO[bytes]:
 
 
 def still_held(layout: Layout, lock: IO[bytes]) -> bool:
-    """Tell whether the lock we hold is still the one in the folder, or the folder was deleted."""
+    """Return whether the held lock is still the folder's; False if the folder was deleted."""
     with suppress(OSError):
         return os.path.samestat(os.fstat(lock.fileno()), layout.lock.stat())
     return False
 
 
 def holder(layout: Layout) -> psutil.Process | None:
-    """Return the process that holds the data folder, ready or still starting."""
+    """Return the process that holds the data folder."""
     with suppress(OSError, ValueError, KeyError, psutil.Error):
-        noted = orjson.loads(layout.lock.read_bytes())
-        found = psutil.Process(noted["pid"])
-        if is_same(found, noted["started_at"]):
+        recorded = orjson.loads(layout.lock.read_bytes())
+        found = psutil.Process(recorded["pid"])
+        if is_same(found, recorded["started_at"]):
             return found
     return None
 
 
 def is_same(process: psutil.Process, started_at: float) -> bool:
-    """Tell a process from a later one that was given its number; a dead one is not it."""
+    """Return whether `process` is alive and not a later one with the same pid."""
     alive = process.status() != psutil.STATUS_ZOMBIE
     return alive and abs(start_of(process) - started_at) < 1.0
 

@@ -1,4 +1,4 @@
-"""Reading our own pom.xml: which files each profile consists of."""
+"""Parser of pom.xml: the files of each profile."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Coordinate:
 
     @property
     def file_name(self) -> str:
-        """Return the file's name, the same in the repository and in our cache."""
+        """The file's name in the repository and in the cache."""
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.artifact}-{self.version}{classifier}.{self.type}"
 
 
 def read_coordinates(pom: str, profile: str) -> list[Coordinate]:
-    """List the files of one profile of a pom.
+    """Return the files of one profile of a pom.
 
     Raises:
         KeyError: the pom has no such profile.

@@ -19,11 +19,11 @@ from streams.local.service import Service
 from streams.local.unprivileged import reachable_install, user_id_for
 
 DATABASE = "noetl"
-# For the tables of playbooks' authors, whose user sees nothing of the log.
+# For tables of playbook authors; this user has no access to the log.
 AUTHOR_DATABASE, AUTHOR = "author", "noetl_author"
 SUPERUSER = "postgres"
-# What each duty may do beyond connecting. Row security must not hide rows from those that
-# append, mirror, collect or own: Debezium would read nothing, and say nothing of it.
+# Role options beyond LOGIN. Row security must not hide rows from roles that append, mirror,
+# collect or own: Debezium would silently read nothing.
 ROLE_OPTIONS = {
     "noetl_owner": "CREATEDB BYPASSRLS",
     "noetl_append": "BYPASSRLS",
@@ -39,8 +39,8 @@ SETTINGS = {
     "wal_level": "logical",
     "max_replication_slots": "16",
     "max_wal_senders": "16",
-    # Without a bound, a mirror that stays away fills the disk; with one, `safe_wal_size`
-    # tells how near the end is.
+    # Unlimited, a stopped mirror would fill the disk; limited, `safe_wal_size` reports the
+    # remaining bytes.
     "max_slot_wal_keep_size": "4GB",
     "max_wal_size": "2GB",
     "max_connections": "200",
@@ -51,7 +51,7 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_messages": "warning",
-    # A slot's reader that was killed holds the slot until this runs out.
+    # A killed reader holds its slot until this timeout.
     "wal_sender_timeout": "10s",
 }
 
@@ -70,7 +70,7 @@ def find_install() -> tuple[Path, Path]:
 
 
 def open_postgres_data(layout: Layout) -> PostgresData:
-    """Find or arrange a Postgres that can run here, also when we are root."""
+    """Open the data folder with an installation that can run here, also as root."""
     install, libraries = find_install()
     user_id = user_id_for(layout.data)
     if user_id is not None:
@@ -81,7 +81,7 @@ def open_postgres_data(layout: Layout) -> PostgresData:
 
 
 def postgres_service(layout: Layout, data: PostgresData, secrets: Secrets, port: int) -> Service:
-    """Describe the server; its data folder is created before the first start."""
+    """Return the server's service; its data folder is created before the first start."""
 
     async def before() -> None:
         if not data.exists:
@@ -108,7 +108,7 @@ def postgres_service(layout: Layout, data: PostgresData, secrets: Secrets, port:
 
 
 async def ensure_roles(port: int, secrets: Secrets) -> None:
-    """Create the databases and the roles that are missing; ask nothing else of Postgres."""
+    """Create missing databases and roles."""
     connection = await asyncpg.connect(
         host=HOST,
         port=port,
@@ -120,17 +120,17 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
         found = {row["rolname"] for row in await connection.fetch("SELECT rolname FROM pg_roles")}
         for role, password in secrets.role_passwords.items():
             if role not in found:
-                # Our own words and a password without quotes: utility statements take no
+                # Constants and a password without quotes: utility statements take no
                 # parameters.
                 options = ROLE_OPTIONS[role]
                 await connection.execute(
                     f"CREATE ROLE {role} LOGIN {options} PASSWORD '{password}'"
                 )
-        there = {
+        existing = {
             row["datname"] for row in await connection.fetch("SELECT datname FROM pg_database")
         }
         for name, owner in ((DATABASE, "noetl_owner"), (AUTHOR_DATABASE, AUTHOR)):
-            if name not in there:
+            if name not in existing:
                 await connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
     finally:
         await connection.close()
@@ -138,7 +138,7 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
 
 
 async def _ensure_vectors(port: int, secrets: Secrets) -> None:
-    """Give authors the type of vectors, which only a superuser can bring."""
+    """Create the vector extension in the author database, which needs a superuser."""
     connection = await asyncpg.connect(
         host=HOST,
         port=port,
@@ -154,7 +154,7 @@ async def _ensure_vectors(port: int, secrets: Secrets) -> None:
 
 
 def _version(data: PostgresData) -> str:
-    said = subprocess.run(
+    output = subprocess.run(
         [data.program("postgres"), "-V"], check=True, capture_output=True, text=True
     )
-    return said.stdout.strip().rpartition(" ")[2]
+    return output.stdout.strip().rpartition(" ")[2]

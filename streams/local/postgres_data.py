@@ -1,4 +1,4 @@
-"""The data folder of the embedded Postgres: location, owner, creation."""
+"""The data folder of the embedded Postgres: owner and creation."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ Become = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class PostgresData:
-    """The folder Postgres lives in, and the user that may live there.
+    """The data folder of Postgres and its user.
 
-    When that user is not us, the folder may lie below one it cannot enter. It then reaches
-    it through an open descriptor, which it inherits: a path below /proc/self/fd asks
-    nothing of the folders above.
+    Another user than ours may lack access to a parent folder. It then uses an inherited
+    descriptor: a path below /proc/self/fd needs no permission on the parents.
     """
 
     install: Path
@@ -36,7 +35,7 @@ class PostgresData:
 
     @classmethod
     def open(cls, install: Path, home: Path, user_id: int | None) -> PostgresData:
-        """Make the folder where it is missing and open what its user needs to reach it."""
+        """Create the folder if missing and open the descriptors its user needs."""
         home.mkdir(mode=0o700, exist_ok=True)
         if user_id is None:
             return cls(install, home, None, ())
@@ -52,7 +51,7 @@ class PostgresData:
         return str(self.install / "bin" / name)
 
     def seen(self, name: str) -> str:
-        """Return the path of something in the folder as its user sees it."""
+        """Return the path of an entry in the folder as its user accesses it."""
         return f"/proc/self/fd/{self.fds[0]}/{name}" if self.fds else str(self.home / name)
 
     @property
@@ -61,7 +60,7 @@ class PostgresData:
 
 
 def create_data(data: PostgresData, superuser_password: str) -> None:
-    """Run `initdb` in a folder beside and rename it when it is complete.
+    """Run `initdb` in a temporary folder and rename it when it is complete.
 
     Raises:
         InitdbFailed: `initdb` failed; the message has its reason.
@@ -105,11 +104,11 @@ def _initdb(data: PostgresData, become: Become | None) -> subprocess.CompletedPr
 
 
 def _ways(home: Path, user_id: int | None) -> Iterator[tuple[Become | None, int | None]]:
-    """Yield the ways to run `initdb`, which insists that its user has a name.
+    """Yield the ways to run `initdb`, which requires that its user has a name.
 
-    As ourselves we have one. Otherwise: as the user of Postgres in a private mount namespace
-    whose /etc/passwd names it; where that is forbidden (a container without CAP_SYS_ADMIN),
-    as any user the password file names, who hands the files over afterwards.
+    Our own user has one. Otherwise: as the user of Postgres in a private mount namespace whose
+    /etc/passwd names it; if that is forbidden (a container without CAP_SYS_ADMIN), as any user
+    of the password file, with a chown of the files afterwards.
     """
     if user_id is None:
         yield None, None
@@ -139,7 +138,7 @@ def _become_named(user_id: int, passwd: Path) -> Become:
     become_user = _become(user_id)
 
     def become() -> None:
-        # Each may be refused; initdb then says that the user has no name, and the next way
+        # Each may be refused; initdb then reports that the user has no name, and the next way
         # is tried.
         if libc.unshare(_CLONE_NEWNS) == 0:
             libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)

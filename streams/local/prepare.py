@@ -1,4 +1,4 @@
-"""What makes running servers a stack: migrations, topics, the connector, a round trip."""
+"""Preparation of a started stack: migrations, topics, connector, round trip."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams.mirror.watermark import Watermark
 
 
 async def prepare(state: StackState, report: Callable[[str], None]) -> None:
-    """Make the services usable and prove it; `report` gets a line per step."""
+    """Set up the services and verify them; `report` gets a line per step."""
     loaded = load_own(state)
     settings = loaded.settings
     if loaded.overruled:
         where = loaded.overruled[0].origin
-        report(f"settings: {where} names other servers; this stack uses its own")
+        report(f"settings: {where} has other servers; this stack uses its own")
     database = settings.event_store.canonical_connection
     done = await migrate(database.dsn("owner"))
     report(f"log: {len(done)} migration steps" if done else "log: up to date")

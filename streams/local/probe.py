@@ -1,4 +1,4 @@
-"""Asking a service whether it is ready, by the protocol its users will speak."""
+"""Readiness probes of services."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from streams.kafka.clients import admin
 
 
 def http_answers(url: str, statuses: Collection[int] = (200,)) -> Callable[[], Awaitable[bool]]:
-    """Make a probe that is true when `url` answers with one of `statuses`."""
+    """Return a probe that is true when `url` responds with one of `statuses`."""
 
-    async def ask() -> bool:
+    async def probe() -> bool:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return answer.status in statuses
 
-    return ask
+    return probe
 
 
 def kafka_answers(bootstrap: str) -> Callable[[], Awaitable[bool]]:
-    """Make a probe that is true when a broker is registered and serves metadata."""
+    """Return a probe that is true when a broker is registered and serves metadata."""
     host, _, port = bootstrap.partition(":")
 
     def list_brokers() -> bool:
         return len(admin(bootstrap).list_topics(timeout=3).brokers) > 0
 
-    async def ask() -> bool:
-        # A closed port is known at once; the client below would wait and retry.
+    async def probe() -> bool:
+        # Fails immediately on a closed port; the client below would wait and retry.
         _, writer = await asyncio.open_connection(host, int(port))
         writer.close()
         return await asyncio.to_thread(list_brokers)
 
-    return ask
+    return probe

@@ -1,4 +1,4 @@
-"""Starting one process so that it cannot outlive its supervisor."""
+"""Processes that do not outlive their supervisor."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from streams.local.service import Service
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-# What a server inherits from whoever started the stack: enough to find programs, a home and
-# a locale, and nothing that could change how it behaves (PG*, KAFKA_*, CLASSPATH …).
+# Inherited environment variables: none that could change a server's behaviour (PG*, KAFKA_*,
+# CLASSPATH …).
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 def environment_of(service: Service) -> dict[str, str]:
-    """Return the whole environment a service's process gets."""
+    """Return the complete environment of a service's process."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**inherited, **service.environment}
 
 
 def rotate(log: Path) -> None:
-    """Begin a new log; the one before is kept beside it as `<name>.1`."""
+    """Start a new log; the previous one becomes `<name>.1`."""
     with suppress(FileNotFoundError):
         log.replace(log.with_name(f"{log.name}.1"))
 
 
 async def spawn(service: Service) -> asyncio.subprocess.Process:
-    """Start the service's process in a session of its own, its output appended to its log.
+    """Start the service's process in its own session, its output appended to its log.
 
-    A session of its own keeps the terminal's Ctrl-C away from it: the supervisor decides
-    the order in which services end.
+    The session shields it from the terminal's Ctrl-C: the supervisor decides the order in
+    which services stop.
     """
     with service.log.open("ab") as log:
         return await asyncio.create_subprocess_exec(
@@ -58,11 +58,10 @@ async def spawn(service: Service) -> asyncio.subprocess.Process:
 def die_with_parent(
     signal: int = SIGKILL, *, become: Callable[[], None] | None = None
 ) -> Callable[[], None] | None:
-    """Ask Linux to send a child `signal` when this process dies, however it dies.
+    """Return a `preexec_fn` that makes Linux send the child `signal` when this process dies.
 
-    What is returned runs in the child, after it has changed its user by itself or through
-    `become`: a change of user clears the request. The parent may already be gone by then;
-    the child sees it and leaves.
+    It runs `become` first: a change of user clears the request. If the parent has already died
+    by then, the child exits.
     """
     if _LIBC is None:
         return become

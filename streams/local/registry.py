@@ -1,4 +1,4 @@
-"""The schema registry of the profile `full`: Apicurio, its schemas in a file."""
+"""The schema registry of the profile `full`: Apicurio with file storage."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ARTIFACT = "apicurio-registry-app"
 
 
 def registry_address(port: int) -> RegistryAddress:
-    """Return how to reach the registry by either of its protocols."""
+    """Return the registry's URLs for both of its protocols."""
     base = f"http://{HOST}:{port}/apis"
     return RegistryAddress(f"{base}/ccompat/v7", f"{base}/registry/v2")
 
 
 def registry_service(layout: Layout, java: Java, jars: Jars, port: int) -> Service:
-    """Describe the registry; H2 would keep schemas in memory and is set to use a file."""
+    """Return the registry's service; its H2 database is in a file instead of memory."""
     layout.registry.mkdir(mode=0o700, exist_ok=True)
     version = jars.version(_ARTIFACT)
     program = jars.unpacked(_ARTIFACT) / f"{_ARTIFACT}-{version}-runner.jar"

@@ -1,4 +1,4 @@
-"""Our own roles as services of the stack: each a process of `streams run`."""
+"""Roles as services of the stack: each a process of `streams run`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STOP_SECONDS = 20.0
 
 
 def role_services(layout: Layout, roles: Mapping[str, int]) -> tuple[Service, ...]:
-    """Describe every process of the roles, such as `worker-0` and `worker-1`."""
+    """Return a service for every process of the roles, such as `worker-0` and `worker-1`."""
     return tuple(
         _role_service(layout, role, f"{role}-{number}")
         for role, count in roles.items()
@@ -38,8 +38,8 @@ def _role_service(layout: Layout, role: str, name: str) -> Service:
         command=(sys.executable, "-P", "-m", "streams", "run", role, "--data", str(layout.data)),
         log=layout.log(name),
         ready=ready,
-        # Roles are configured as we are: by variables that a file may name, by those of cloud
-        # clients and proxies. The name is also the member's in its Kafka group.
+        # Roles inherit the whole environment: variables used in settings, of cloud clients
+        # and proxies. The name is also the member id in the Kafka group.
         environment={**os.environ, "NOETL_SHARD_ID": name},
         folder=Path.cwd(),
         start_seconds=60.0,

@@ -19,10 +19,10 @@ REGION = "us-east-1"
 
 
 def find_rclone() -> str:
-    """Find rclone beside this Python, where its package puts it, or on the PATH.
+    """Return rclone's path: next to this Python, where its package puts it, or on the PATH.
 
     Raises:
-        ProgramMissing: it is in neither place.
+        ProgramMissing: it is in neither.
     """
     beside = Path(sys.executable).with_name("rclone")
     found = str(beside) if beside.exists() else shutil.which("rclone")
@@ -32,7 +32,7 @@ def find_rclone() -> str:
 
 
 def s3_service(layout: Layout, secrets: Secrets, port: int) -> Service:
-    """Describe the server; a bucket is a folder, so making the folder makes the bucket."""
+    """Return the server's service; a bucket is a folder."""
     (layout.s3 / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
     rclone = find_rclone()
     endpoint = f"http://{HOST}:{port}"
@@ -42,19 +42,19 @@ def s3_service(layout: Layout, secrets: Secrets, port: int) -> Service:
         address=endpoint,
         command=(rclone, "serve", "s3", "--addr", f"{HOST}:{port}", str(layout.s3)),
         environment={
-            # By environment and not by argument: every user of the machine can read those.
+            # By environment: every user of the machine can read arguments.
             "RCLONE_AUTH_KEY": f'"{secrets.access_key},{secrets.secret_key}"',
             "RCLONE_CONFIG": "",
             "RCLONE_FILE_PERMS": "0600",
             "RCLONE_DIR_PERMS": "0700",
         },
         log=layout.log("s3"),
-        # Without a signature it must refuse us: 200 would mean that it asks for none.
+        # An unsigned request must be refused: 200 would mean that no signature is required.
         ready=http_answers(endpoint, (400, 403)),
         stop_seconds=5.0,
     )
 
 
 def _version(rclone: str) -> str:
-    said = subprocess.run([rclone, "version"], check=True, capture_output=True, text=True)
-    return said.stdout.split("\n")[0].removeprefix("rclone v")
+    output = subprocess.run([rclone, "version"], check=True, capture_output=True, text=True)
+    return output.stdout.split("\n")[0].removeprefix("rclone v")

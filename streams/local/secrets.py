@@ -1,4 +1,4 @@
-"""The passwords and keys of one stack: made once, kept in its data folder."""
+"""The passwords and keys of one stack, generated once and stored in its data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROLES = (
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the services of one stack authenticate with."""
+    """Credentials of the services of one stack."""
 
     superuser_password: str
     role_passwords: Mapping[str, str]
@@ -33,17 +33,17 @@ class Secrets:
 
 
 def load_secrets(layout: Layout) -> Secrets:
-    """Return the stack's secrets, making those that are missing."""
+    """Return the stack's secrets, generating missing ones."""
     known = orjson.loads(layout.secrets.read_bytes()) if layout.secrets.exists() else {}
-    made = complete(known, lambda: secrets.token_urlsafe(24))
-    if asdict(made) != known:
-        write_private(layout.secrets, orjson.dumps(asdict(made)))
-    _publish_to_connect(layout.connect_secrets, made)
-    return made
+    generated = complete(known, lambda: secrets.token_urlsafe(24))
+    if asdict(generated) != known:
+        write_private(layout.secrets, orjson.dumps(asdict(generated)))
+    _publish_to_connect(layout.connect_secrets, generated)
+    return generated
 
 
 def complete(known: Mapping[str, object], make: Callable[[], str]) -> Secrets:
-    """Fill the gaps of `known`: what exists is never changed, since data depends on it."""
+    """Add missing secrets; existing ones are never changed, since data depends on them."""
     roles = known.get("role_passwords")
     passwords = dict(roles) if isinstance(roles, Mapping) else {}
     return Secrets(
@@ -54,13 +54,13 @@ def complete(known: Mapping[str, object], make: Callable[[], str]) -> Secrets:
     )
 
 
-def _publish_to_connect(folder: Path, made: Secrets) -> None:
-    """Write the roles' passwords for connector configurations that name them by reference.
+def _publish_to_connect(folder: Path, generated: Secrets) -> None:
+    """Write the roles' passwords for references in connector configurations.
 
-    One file per role is how Kubernetes mounts a secret; the properties file is for a
-    single-file reference. Both say the same.
+    One file per role, as Kubernetes mounts a secret, and a properties file with the same
+    content for single-file references.
     """
-    for role, password in made.role_passwords.items():
+    for role, password in generated.role_passwords.items():
         write_private(folder / role, password.encode())
-    lines = "".join(f"{role}={password}\n" for role, password in made.role_passwords.items())
+    lines = "".join(f"{role}={password}\n" for role, password in generated.role_passwords.items())
     write_private(folder / "postgres.properties", lines.encode())

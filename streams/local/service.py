@@ -1,8 +1,4 @@
-"""A part of the stack, as data: what to run, when it is ready, how to stop it.
-
-Servers and our own long-running roles are services alike: the supervisor knows nothing else
-about them.
-"""
+"""A service of the stack, a server or a role: command, readiness probe, stop signal."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from pathlib import Path
 
 
 class ServiceState(StrEnum):
-    """Where a service is in its life."""
+    """Lifecycle state of a service."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -25,18 +21,17 @@ class ServiceState(StrEnum):
 
 
 async def _nothing_to_do() -> None:
-    """The preparation of a service that needs none."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """One supervised process.
 
-    `ready` is asked again and again and answers for the process now running; it may
-    raise what its client raises while nothing listens yet. `before` runs once ahead of the
-    first start. `needs` names the services that must outlive this one; with `waits` it is
-    also started only when they are ready (Connect does not: it retries by itself, and
-    starting side by side saves seconds).
+    `ready` is polled for the running process; it may raise while nothing listens yet. `before`
+    runs once before the first start. `needs` names the services that must outlive this one;
+    with `waits` it also starts only when they are ready (Connect does not: it retries by
+    itself, and starting in parallel saves seconds).
     """
 
     name: str
@@ -60,7 +55,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """What the supervisor says when something about a service changes."""
+    """A change of a service's state."""
 
     service: str
     state: ServiceState

@@ -1,4 +1,4 @@
-"""Rows of progress for the services of a stack that starts."""
+"""Progress rows of a starting stack's services."""
 
 from __future__ import annotations
 

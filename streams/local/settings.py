@@ -1,4 +1,4 @@
-"""Settings as a running embedded stack supplies them."""
+"""Settings of a running embedded stack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
 from streams.local.state import StackState, find_stack
 from streams.settings import Loaded, load
 
-PLACES = (
+ADDRESSES = (
     ("event_store", "canonical_connection"),
     ("event_store", "connection", "url"),
     ("connect",),
@@ -20,19 +20,19 @@ PLACES = (
     ("payload_store", "encryption_at_rest"),
     ("api", "url"),
 )
-"""Where the servers are: what a stack says about itself, whatever a file says of others."""
+"""Addresses of servers: settings for which a stack overrides a file."""
 _REGISTRY = ("serialization", "schema_registry", "url")
 
 
 def load_settings(config: Path | None, data: Path | None) -> Loaded:
-    """Load the settings in effect here.
+    """Load the effective settings.
 
-    `config` is the configuration file and `data` the stack's folder; None means the
-    usual one of each. The addresses of a stack named by `data` win over the file; those of a
-    stack that was merely found do not, since the file may name other servers.
+    `config` is the configuration file and `data` the stack's folder; None is the default of
+    each. The addresses of a stack given by `data` override the file; those of a stack found by
+    default do not, since the file may have other servers.
 
     Raises:
-        BadSettings: the configuration cannot be used.
+        BadSettings: the configuration is invalid.
     """
     stack = find_stack(data)
     if stack is not None and data is not None:
@@ -41,20 +41,20 @@ def load_settings(config: Path | None, data: Path | None) -> Loaded:
 
 
 def load_own(stack: StackState, config: Path | None = None) -> Loaded:
-    """Load the settings of whoever works on this stack and no other.
+    """Load the settings for work on this stack only.
 
-    File and environment act as everywhere, but not on where the servers are: a file that
-    names the database of a deployment must not make `up` migrate that one.
+    File and environment apply, except for server addresses: a file with the database of a
+    deployment must not make `up` migrate that one.
 
     Raises:
-        BadSettings: the configuration cannot be used.
+        BadSettings: the configuration is invalid.
     """
-    settled = PLACES if stack.registry.url is None else (*PLACES, _REGISTRY)
-    return load(config, env=os.environ, stack=stack_settings(stack), settled=settled)
+    overriding = ADDRESSES if stack.registry.url is None else (*ADDRESSES, _REGISTRY)
+    return load(config, env=os.environ, stack=stack_settings(stack), settled=overriding)
 
 
 def stack_settings(stack: StackState) -> dict[str, object]:
-    """Say in settings where the services of an embedded stack are."""
+    """Return the addresses of a stack's services as settings."""
     postgres, s3 = stack.postgres, stack.s3
     settings: dict[str, object] = {
         "event_store": {
@@ -80,12 +80,12 @@ def stack_settings(stack: StackState) -> dict[str, object]:
                 "access_key": s3.access_key,
                 "secret_key": s3.secret_key,
             },
-            # Its S3 server writes plain files; whoever needs more runs a store of their own.
+            # The embedded S3 server writes plain files.
             "encryption_at_rest": False,
             "cache": {"tier_2_disk_path": str(stack.data / "payload-cache")},
         },
     }
-    # A stack started by an older version of this program has no such user yet.
+    # A stack started by an older version has no such user.
     if AUTHOR in postgres.role_passwords:
         dsn = postgres.dsn(AUTHOR, database=AUTHOR_DATABASE)
         settings["credentials"] = {"pg_local": {"dsn": dsn}}

@@ -1,4 +1,4 @@
-"""Ending a stack that another process supervises."""
+"""Shutdown of a stack that another process supervises."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import psutil
 from streams.data_folder import layout_of
 from streams.local.lock import holder
 
-# Longer than the slowest orderly end: Connect, then Kafka, each within its own bound.
-_PATIENCE_SECONDS = 45.0
+# Longer than the slowest orderly stop: Connect, then Kafka, each with its own timeout.
+_STOP_SECONDS = 45.0
 
 
 def shut_down(data: Path) -> bool:
-    """Ask the supervisor of `data` to end its stack and wait for it; False if none was up.
+    """Signal the supervisor of `data` to stop its stack and wait; False if none was up.
 
-    A supervisor that does not end in time is killed: its services die with it.
+    A supervisor that does not exit in time is killed, and its services with it.
     """
     supervisor = holder(layout_of(data))
     if supervisor is None:
         return False
-    family = [supervisor, *supervisor.children(recursive=True)]
+    processes = [supervisor, *supervisor.children(recursive=True)]
     supervisor.terminate()
     try:
-        supervisor.wait(_PATIENCE_SECONDS)
+        supervisor.wait(_STOP_SECONDS)
     except psutil.TimeoutExpired:
         supervisor.kill()
-    psutil.wait_procs(family, timeout=_PATIENCE_SECONDS)
+    psutil.wait_procs(processes, timeout=_STOP_SECONDS)
     return True

@@ -1,4 +1,4 @@
-"""The state file: how other processes find a stack, and know that it is alive."""
+"""The state file, by which other processes find a running stack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.local.service import ServiceState
 
 
 class Phase(StrEnum):
-    """How far a stack has come."""
+    """Lifecycle phase of a stack."""
 
     STARTING = "starting"
     READY = "ready"
@@ -28,7 +28,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """How to reach Postgres, and the password of every duty's role."""
+    """The address of Postgres, and the passwords of its roles."""
 
     host: str
     port: int
@@ -46,14 +46,14 @@ class PostgresAddress:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """How to reach Kafka."""
+    """The address of Kafka."""
 
     bootstrap: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectAddress:
-    """How to reach Connect, and the folder its connectors may read secrets from."""
+    """The address of Connect, and the folder of its connectors' secrets."""
 
     url: str
     secrets_dir: Path
@@ -61,7 +61,7 @@ class ConnectAddress:
 
 @dataclass(frozen=True, slots=True)
 class S3Address:
-    """How to reach the object store."""
+    """The address of the object store."""
 
     endpoint: str
     access_key: str
@@ -72,9 +72,9 @@ class S3Address:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAddress:
-    """How to reach the schema registry; both are None in the profile without one.
+    """The addresses of the schema registry; None in the profile without one.
 
-    `url` speaks Confluent's protocol, `native_url` is for Apicurio's own clients.
+    `url` is for Confluent's protocol, `native_url` for Apicurio's.
     """
 
     url: str | None = None
@@ -83,7 +83,7 @@ class RegistryAddress:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """A service as its supervisor last saw it."""
+    """A service's last reported status."""
 
     name: str
     version: str
@@ -96,7 +96,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """One stack: who supervises it, and how to reach its services."""
+    """One stack: its supervisor and the addresses of its services."""
 
     data: Path
     profile: str
@@ -112,7 +112,7 @@ class StackState:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the recorded supervisor still runs; its start time rules out a namesake."""
+        """Return whether the recorded supervisor runs; its start time rules out a reused pid."""
         with suppress(psutil.Error):
             return is_same(psutil.Process(self.supervisor_pid), self.supervisor_started_at)
         return False
@@ -126,19 +126,19 @@ class StackState:
 
 
 def write_state(state: StackState) -> None:
-    """Replace the state file in one step; it holds passwords, so only we may read it."""
+    """Replace the state file atomically, readable by its owner only: it has passwords."""
     fields = asdict(state)
-    fields["parts"] = fields.pop("services")  # the key in files of every version so far
+    fields["parts"] = fields.pop("services")  # the key in files of earlier versions
     content = orjson.dumps(fields, default=str, option=orjson.OPT_INDENT_2)
     write_private(layout_of(state.data).state, content)
 
 
 def read_supervised(data: Path) -> StackState | None:
-    """Return the state of the stack in `data` if its supervisor lives, ready or not."""
+    """Return the state of the stack in `data` if its supervisor runs, ready or not."""
     try:
         state = _parse(orjson.loads(layout_of(data).state.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
-        # Missing, or written by another version of this program: nothing we can use.
+        # Missing, or written by another version.
         return None
     return state if state.is_alive else None
 

@@ -1,4 +1,4 @@
-"""What a stack looks like from outside: its services with their memory as of now."""
+"""The status of a stack: its services with their current memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.local.tier_stats import read_tiers
 
 
 def describe(state: StackState) -> dict[str, Any]:
-    """Return everything `streams status --json` prints, without a single secret."""
+    """Return the output of `streams status --json`; no secrets."""
     layout = layout_of(state.data)
     return {
         "up": True,
@@ -40,7 +40,7 @@ def describe(state: StackState) -> dict[str, Any]:
 
 
 def role_address(layout: Layout, role: str) -> str | None:
-    """Return where a role says that it listens; None where it does not, or no longer."""
+    """Return the address of a role that listens, or None."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         address = orjson.loads(layout.address(role).read_bytes())
         return str(address["url"]) if psutil.pid_exists(int(address["pid"])) else None
@@ -50,7 +50,7 @@ def role_address(layout: Layout, role: str) -> str | None:
 def _tree_memory(pid: int) -> int:
     """Sum the resident memory of a process and its children.
 
-    Pages that several share (Postgres' buffers) are counted once per process, as `ps` does.
+    Shared pages (Postgres' buffers) are counted once per process, as by `ps`.
     """
     with suppress(psutil.Error):
         children = psutil.Process(pid).children(recursive=True)

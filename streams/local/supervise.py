@@ -1,4 +1,4 @@
-"""Runs a stack in a process of its own: until a signal, or detached from the terminal."""
+"""The supervisor process of a stack, in the foreground or detached."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from streams.local.service import ServiceReport, ServiceState
 from streams.local.stack import Stack
 from streams.local.state import StackState
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def run_until_signal(stack: Stack, when_ready: Callable[[StackState], None]) -> None:
-    """Start the stack, stay until asked to end, and end it in order.
+    """Start the stack, wait for a signal, and stop it in order.
 
-    A signal during the start ends the start; a deleted data folder ends the stack, since
-    `down` could not find it any more.
+    A signal during the start aborts it; deleting the data folder stops the stack, since `down`
+    could no longer find it.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in _ENDING:
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, ended.set)
     starting = asyncio.create_task(stack.start())
     ending = asyncio.create_task(ended.wait())
@@ -67,7 +67,7 @@ def detach(
     say: Callable[[str], None],
     report: Callable[[ServiceReport], None],
 ) -> None:
-    """Start a supervisor in a session of its own and return when its stack is ready.
+    """Start a supervisor in its own session and return when its stack is ready.
 
     Raises:
         StreamsError: the stack did not start; the message is the supervisor's.
@@ -110,7 +110,7 @@ def _follow(
     say: Callable[[str], None],
     report: Callable[[ServiceReport], None],
 ) -> None:
-    """Pass on the messages of the supervisor until its stack is ready."""
+    """Forward the messages of the supervisor until its stack is ready."""
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
             message = orjson.loads(line)
@@ -126,7 +126,7 @@ def _follow(
                 supervisor.wait()
                 raise _error_of(message)
             else:
-                # The supervisor lives on: it is not this process's business any more.
+                # The supervisor outlives this process; avoid a ResourceWarning.
                 supervisor.returncode = 0
                 return
     supervisor.wait()
@@ -134,14 +134,14 @@ def _follow(
 
 
 def _error_of(message: Mapping[str, Any]) -> StreamsError:
-    """Rebuild an error of the supervisor's: its message and its exit code."""
+    """Rebuild an error of the supervisor from its message and exit code."""
     error = StreamsError(message["text"])
     error.exit_code = message["exit_code"]
     return error
 
 
-class _Line:
-    """Reports progress to the starting process, until it has gone."""
+class _ProgressPipe:
+    """Reports progress to the starting process, until it closes the pipe."""
 
     def __init__(self, fd: int) -> None:
         self._file: IO[bytes] | None = os.fdopen(fd, "wb", buffering=0)
@@ -152,19 +152,19 @@ class _Line:
             try:
                 self._file.write(text + b"\n")
             except BrokenPipeError:
-                self.hang_up()
+                self.close()
         sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 def main(fd: int, order: Mapping[str, Any]) -> int:
-    """Be the detached supervisor."""
-    line = _Line(fd)
+    """Run the detached supervisor."""
+    line = _ProgressPipe(fd)
     stack = Stack(
         Path(order["data"]),
         profile=order["profile"],
@@ -176,7 +176,7 @@ def main(fd: int, order: Mapping[str, Any]) -> int:
 
     def when_ready(_: StackState) -> None:
         line.send("ready")
-        line.hang_up()
+        line.close()
 
     try:
         asyncio.run(run_until_signal(stack, when_ready))

@@ -1,4 +1,4 @@
-"""Keeps services alive: starts them side by side, restarts what dies, stops them in order."""
+"""The supervisor of services: parallel start, restart after a crash, ordered stop."""
 
 from __future__ import annotations
 
@@ -18,62 +18,68 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 
 
 class Supervisor:
-    """Runs a set of services until it is asked to stop."""
+    """Runs a set of services until stopped."""
 
     def __init__(self, services: Sequence[Service], report: Report) -> None:
-        self._lives = {service.name: _Life(service, report) for service in services}
+        self._services = {service.name: _Supervised(service, report) for service in services}
 
     async def start(self, *, patiently: bool = False) -> None:
         """Start every service and return when all are ready.
 
-        `patiently` tells of a service that fails, and starts it again later, like any that dies.
+        With `patiently`, a service that fails is reported and restarted later.
 
         Raises:
-            ServiceFailed: one of them ended or was not ready in time; the caller stops the rest.
+            ServiceFailed: a service exited or was not ready in time; the caller stops the rest.
         """
         start = self._start_patiently if patiently else self._start
-        starting = [asyncio.create_task(start(life)) for life in self._lives.values()]
+        starting = [
+            asyncio.create_task(start(supervised)) for supervised in self._services.values()
+        ]
         try:
             await asyncio.gather(*starting)
         finally:
             for task in starting:
                 task.cancel()
             await asyncio.gather(*starting, return_exceptions=True)
-        for life in self._lives.values():
-            life.watch()
+        for supervised in self._services.values():
+            supervised.watch()
 
-    async def _start(self, life: _Life) -> None:
-        needed = [self._lives[name] for name in life.service.needs if life.service.waits]
-        life.say(ServiceState.WAITING)
-        await life.service.before()
+    async def _start(self, supervised: _Supervised) -> None:
+        needed = [
+            self._services[name] for name in supervised.service.needs if supervised.service.waits
+        ]
+        supervised.report(ServiceState.WAITING)
+        await supervised.service.before()
         await asyncio.gather(*(other.is_ready.wait() for other in needed))
-        rotate(life.service.log)
-        await life.start()
+        rotate(supervised.service.log)
+        await supervised.start()
 
-    async def _start_patiently(self, life: _Life) -> None:
+    async def _start_patiently(self, supervised: _Supervised) -> None:
         with suppress(ServiceFailed):
-            await self._start(life)
-        if not life.is_ready.is_set():
-            await life.end_process()
+            await self._start(supervised)
+        if not supervised.is_ready.is_set():
+            await supervised.end_process()
 
     async def stop(self) -> None:
-        """Stop every service, those first that others do not need, each within its time."""
-        for life in self._lives.values():
-            life.unwatch()
-        ended = {name: asyncio.Event() for name in self._lives}
+        """Stop every service, dependents first, each within its timeout."""
+        for supervised in self._services.values():
+            supervised.unwatch()
+        ended = {name: asyncio.Event() for name in self._services}
 
-        async def end(life: _Life) -> None:
-            users = [other.service for other in self._lives.values()]
-            waiting = [ended[user.name].wait() for user in users if life.service.name in user.needs]
+        async def end(supervised: _Supervised) -> None:
+            users = [other.service for other in self._services.values()]
+            waiting = [
+                ended[user.name].wait() for user in users if supervised.service.name in user.needs
+            ]
             await asyncio.gather(*waiting)
-            await life.stop()
-            ended[life.service.name].set()
+            await supervised.stop()
+            ended[supervised.service.name].set()
 
-        await asyncio.gather(*(end(life) for life in self._lives.values()))
+        await asyncio.gather(*(end(supervised) for supervised in self._services.values()))
 
 
-class _Life:
-    """One service and the process that currently is it."""
+class _Supervised:
+    """One service and its current process."""
 
     def __init__(self, service: Service, report: Report) -> None:
         self.service = service
@@ -83,46 +89,47 @@ class _Life:
         self._restarts = 0
         self._watching: asyncio.Task[None] | None = None
 
-    def say(self, state: ServiceState, detail: str = "") -> None:
+    def report(self, state: ServiceState, detail: str = "") -> None:
         pid = self._process.pid if self._process is not None else None
         self._report(ServiceReport(self.service.name, state, pid, self._restarts, detail))
 
     async def start(self) -> None:
-        """Start the process and wait until it answers."""
+        """Start the process and wait until it is ready."""
         began = time.monotonic()
         self._process = await spawn(self.service)
-        self.say(ServiceState.STARTING)
+        self.report(ServiceState.STARTING)
         while not await self._answers():
             if self._process.returncode is not None:
-                raise self._failure(f"ended with code {self._process.returncode} at start")
+                raise self._failure(f"exited with code {self._process.returncode} at start")
             if time.monotonic() - began > self.service.start_seconds:
                 raise self._failure(f"was not ready after {self.service.start_seconds:.0f} s")
             await asyncio.sleep(_PROBE_SECONDS)
         self.is_ready.set()
-        self.say(ServiceState.READY, f"{time.monotonic() - began:.1f} s")
+        self.report(ServiceState.READY, f"{time.monotonic() - began:.1f} s")
 
     async def _answers(self) -> bool:
-        # Whatever a client raises while nothing listens yet means "not yet": the deadline
-        # and the process's own end are what decide that it never will.
+        # Any exception means "not yet": the deadline and the process's exit decide failure.
         with suppress(Exception):
             return await asyncio.wait_for(self.service.ready(), _PROBE_TIMEOUT_SECONDS)
         return False
 
     def _failure(self, what: str) -> ServiceFailed:
-        self.say(ServiceState.FAILED, what)
+        self.report(ServiceState.FAILED, what)
         return ServiceFailed(
             self.service.name, what, self.service.log, last_lines(self.service.log)
         )
 
     def watch(self) -> None:
-        self._watching = asyncio.create_task(self._keep_alive(), name=f"watch {self.service.name}")
+        self._watching = asyncio.create_task(
+            self._restart_loop(), name=f"watch {self.service.name}"
+        )
 
     def unwatch(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
 
-    async def _keep_alive(self) -> None:
-        """Start the process again whenever it ends, waiting longer each time."""
+    async def _restart_loop(self) -> None:
+        """Restart the process whenever it exits, with back-off."""
         backoff = Backoff()
         while True:
             assert self._process is not None
@@ -131,9 +138,9 @@ class _Life:
             self.is_ready.clear()
             delay = backoff.after_running(time.monotonic() - began)
             self._restarts += 1
-            self.say(ServiceState.RESTARTING, f"ended with code {code}, again in {delay:.1f} s")
+            self.report(ServiceState.RESTARTING, f"exited with code {code}, retry in {delay:.1f} s")
             await asyncio.sleep(delay)
-            # It may fail again, or the machine may have no process to spare: both pass.
+            # The start may fail again, or fork may fail: both are retried.
             with suppress(ServiceFailed, OSError):
                 await self.start()
             if not self.is_ready.is_set():
@@ -143,10 +150,10 @@ class _Life:
         if self._watching is not None:
             await asyncio.gather(self._watching, return_exceptions=True)
         await self.end_process()
-        self.say(ServiceState.STOPPED)
+        self.report(ServiceState.STOPPED)
 
     async def end_process(self) -> None:
-        """Ask the process to end, and end it when it has not within its time."""
+        """Send the stop signal, and kill the process after the timeout."""
         process = self._process
         if process is None or process.returncode is not None:
             return

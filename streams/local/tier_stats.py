@@ -14,7 +14,7 @@ TIERS = ("1", "1.5", "2", "3")
 
 
 def read_tiers(layout: Layout, names: Iterable[str]) -> dict[str, TierSnapshot]:
-    """Return the counters of each of these roles that has written any."""
+    """Return the counters of those roles that have written any."""
     found: dict[str, TierSnapshot] = {}
     for name in names:
         with suppress(OSError, orjson.JSONDecodeError):
@@ -23,7 +23,7 @@ def read_tiers(layout: Layout, names: Iterable[str]) -> dict[str, TierSnapshot]:
 
 
 def tier_lines(tiers: Mapping[str, TierSnapshot]) -> Iterator[str]:
-    """Return the counters as lines; none where no role has any."""
+    """Format the counters as lines; none if no role has any."""
     if tiers:
         yield _line("tiers", (*(f"from {tier}" for tier in TIERS), "MiB 1.5", "MiB 2"), "events")
     for name, counts in tiers.items():

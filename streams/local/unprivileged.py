@@ -1,8 +1,8 @@
-"""Running Postgres when we are root, which it refuses to be.
+"""An unprivileged user for Postgres, which refuses to run as root.
 
-It gets a numeric user of its own; no entry in the password file is assumed. Two things
-then stand in the way, and docs/decisions/0010-embedded-stack.md tells how each is passed:
-programs below a folder that only root may enter, and `initdb`, which wants the user's name.
+The user is numeric, without an entry in the password file. docs/decisions/0010-embedded-stack.md
+describes the two obstacles: programs below a folder that only root may enter, and `initdb`,
+which requires a user name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 
 from streams.local.errors import NoUnprivilegedUser
 
-# systemd's range for users that exist only while a service runs: free by convention, and
-# small enough to be mapped in a container with 65,536 users.
+# systemd's range for dynamic users: free by convention, and within the 65,536 users of a
+# container.
 _USER_IDS = range(61_184, 65_519)
 
 
 def choose_user_id(data: Path, taken: Collection[int]) -> int:
-    """Pick the user for a data folder: the same every time, and nobody else's."""
+    """Return the user for a data folder: deterministic, and not taken."""
     start = int.from_bytes(hashlib.sha256(os.fsencode(data)).digest()[:4], "big")
     for step in range(len(_USER_IDS)):
         candidate = _USER_IDS[(start + step) % len(_USER_IDS)]
@@ -36,7 +36,7 @@ def choose_user_id(data: Path, taken: Collection[int]) -> int:
 
 
 def user_id_for(data: Path) -> int | None:
-    """Return the user to run Postgres as; None means: as ourselves."""
+    """Return the user to run Postgres as; None: the current one."""
     if os.geteuid() != 0:
         return None
     return choose_user_id(data, {entry.pw_uid for entry in pwd.getpwall()})
@@ -45,13 +45,15 @@ def user_id_for(data: Path) -> int | None:
 def reachable_install(install: Path, libraries: Path, user_id: int) -> Path:
     """Return an installation of Postgres that `user_id` can execute.
 
-    That is the installed one, or a root-owned copy of it in the system's folder for
-    temporary files: a copy can be made again at any time, so losing it loses nothing.
+    That is the installed one, or a root-owned copy of it in a temporary folder, which can be
+    recreated at any time.
     """
     if _runs(install, user_id):
         return install
-    made = install.stat()
-    digest = hashlib.sha256(f"{install}\n{made.st_mtime_ns}\n{made.st_ino}".encode()).hexdigest()
+    source = install.stat()
+    digest = hashlib.sha256(
+        f"{install}\n{source.st_mtime_ns}\n{source.st_ino}".encode()
+    ).hexdigest()
     reasons = []
     for parent in dict.fromkeys((Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/var/lib"))):  # noqa: S108
         copy = parent / f"noetl-streams-postgres-{digest[:16]}"
@@ -61,17 +63,17 @@ def reachable_install(install: Path, libraries: Path, user_id: int) -> Path:
             reasons.append(str(error))
             continue
         copied = copy / install.parent.name / install.name
-        if _is_ours(copy) and _runs(copied, user_id):
+        if _is_root_owned(copy) and _runs(copied, user_id):
             return copied
-        reasons.append(f"{copy} is not root's own or may not be executed")
+        reasons.append(f"{copy} is not owned by root or not executable")
     raise NoUnprivilegedUser("; ".join(reasons))
 
 
 def _runs(install: Path, user_id: int) -> bool:
-    """Try it: whatever forbids execution (folder modes, noexec mounts) shows here."""
+    """Return whether `user_id` can execute it, despite folder modes and noexec mounts."""
     with suppress(OSError):
         command = [str(install / "bin" / "postgres"), "--version"]
-        tried = subprocess.run(
+        result = subprocess.run(
             command,
             check=False,
             user=user_id,
@@ -80,12 +82,12 @@ def _runs(install: Path, user_id: int) -> bool:
             cwd="/",
             capture_output=True,
         )
-        return tried.returncode == 0
+        return result.returncode == 0
     return False
 
 
 def _copy_once(install: Path, libraries: Path, copy: Path) -> None:
-    """Copy the installation beside its libraries, as the wheel lays them out."""
+    """Copy the installation with its libraries, in the layout of the wheel."""
     if copy.exists():
         return
     scratch = Path(tempfile.mkdtemp(prefix=".noetl-streams-", dir=copy.parent))
@@ -99,10 +101,10 @@ def _copy_once(install: Path, libraries: Path, copy: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _is_ours(copy: Path) -> bool:
-    """Tell whether root made this folder and nobody else can have changed it.
+def _is_root_owned(copy: Path) -> bool:
+    """Return whether root owns this folder and no other user can write to it.
 
-    In a folder anyone may write to, anyone could have put one of that name there first.
+    In a world-writable parent any user could have created it first.
     """
     found = copy.lstat()
     private = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -110,7 +112,7 @@ def _is_ours(copy: Path) -> bool:
 
 
 def hand_over(folder: Path, user_id: int) -> None:
-    """Give a folder and all that is in it to `user_id`."""
+    """Change the owner of a folder and its content to `user_id`."""
     os.chown(folder, user_id, user_id, follow_symlinks=False)
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):

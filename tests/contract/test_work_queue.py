@@ -99,7 +99,7 @@ async def test_publishing_nothing_is_fine(queue: tuple[WorkQueue, Received]) -> 
 
 
 async def test_no_broker_is_unavailable_and_says_what_to_do() -> None:
-    with pytest.raises(WorkUnavailable, match=r"see that Kafka is up"):
+    with pytest.raises(WorkUnavailable, match=r"check that Kafka is up"):
         async with KafkaWorkQueue(f"127.0.0.1:{unused_port()}"):
             pass
 

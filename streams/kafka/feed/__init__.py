@@ -1,1 +1,1 @@
-"""How a process consumes Kafka: batches, acknowledged last."""
+"""Consumption of Kafka by a role's process: batches, acknowledged last."""

@@ -1,7 +1,7 @@
-"""The Faust shell: an application whose agents take batches from our own feeds.
+"""The Faust shell: a Faust application whose agents consume our feeds.
 
-Faust is the application with its agents and tasks; what it would do with Kafka itself is
-off, and what it swallows ends the process instead. See docs/decisions/0012-shell.md.
+Faust provides agents and tasks; its own Kafka clients are disabled, and exceptions it would
+swallow end the process. See docs/decisions/0012-shell.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streams.kafka.feed.crash_journal import JournalFile
 from streams.kafka.feed.process import Attached, RoleProcess, Work
 
 
-class _Alone(BootStrategy):
+class _WithoutKafka(BootStrategy):
     """Starts agents and tasks only: no consumer, producer, tables, sensors or web server."""
 
     enable_kafka = False
@@ -28,21 +28,21 @@ class _Alone(BootStrategy):
 
 
 class _App(faust.App):
-    BootStrategy = _Alone
+    BootStrategy = _WithoutKafka
 
     async def on_start(self) -> None:
-        # Faust's own would build a Kafka consumer, with a thread, only to draw it in a graph.
+        # Faust's own would create a Kafka consumer only to draw it in a graph.
         self.finalize()
 
 
 class Shell(RoleProcess):
-    """One role's process, whose batches pass through Faust's channels to Faust's agents."""
+    """One role's process; batches pass through Faust channels to Faust agents."""
 
     def __init__(self, role: str, folder: Path) -> None:
         super().__init__(lambda name: JournalFile(folder / f"{name}.journal"))
         self.app: faust.App = _App(
             f"noetl.{role}",
-            # Never connected to: required by Faust, and its own transports are not started.
+            # Required by Faust, but never connected to.
             broker="kafka://nowhere",
             datadir=folder / "faust",
             autodiscover=False,
@@ -54,10 +54,10 @@ class Shell(RoleProcess):
         """Start Faust, then run until `stop`.
 
         Raises:
-            Exception: whatever ended the role.
+            Exception: the failure that ended the role.
         """
         await self.app.start()
-        # Faust holds its channels until a consumer of its own is assigned partitions.
+        # Faust blocks its channels until its own consumer is assigned partitions.
         self.app.flow_control.resume()
         await super().run(stop, ready)
 
@@ -65,7 +65,7 @@ class Shell(RoleProcess):
         channel: Any = self.app.channel(maxsize=1)  # typed for events, and takes any value
 
         async def consume(stream: Any) -> None:
-            # The stream itself would build a Kafka consumer, to acknowledge what is not Kafka's.
+            # Iterating the stream itself would create a Kafka consumer for acknowledgements.
             async for batch in stream.channel:
                 await attached.take(batch)
 

@@ -1,4 +1,4 @@
-"""The batch consumer: committed records from Kafka, committed only below what is unfinished."""
+"""The batch consumer of Kafka: read_committed, commits below the lowest unfinished record."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ _RETRY_S = 0.5
 class KafkaFeed:
     """Reads topics as one static member of a consumer group; an async context manager.
 
-    `instance` must be this process's alone and the same after a restart: the broker then
-    gives a restarted process its partitions back at once. `max_span` bounds how many
-    records of a partition are held between the lowest unfinished one and the newest; a
-    partition found at its bound is paused, so the last batch may go past it.
-    `fetch_wait_ms` only bounds how long the broker holds an idle fetch: it answers as soon
-    as a record is committed, so a long wait costs nothing.
-    `gather_s` lets records gather between two batches, for readers that nobody waits for.
+    `instance` must be unique to this process and stable across restarts: the broker then
+    reassigns its partitions to it at once. `max_span` bounds the records of a partition
+    between the lowest unfinished one and the newest; a partition at its bound is paused, so
+    the last batch may exceed it. `fetch_wait_ms` bounds how long the broker holds an idle
+    fetch: it responds as soon as a record is committed, so a long wait costs nothing.
+    `gather_s` is a pause between batches, for consumers without latency requirements.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class KafkaFeed:
         self._paused: set[TopicPartition] = set()
         self._notices: list[tuple[Notice, frozenset[TopicPartition]]] = []
         self._progress = 0
-        self._stirred = asyncio.Event()
+        self._wake = asyncio.Event()
         self._failure: FeedUnavailable | None = None
         self._consumer: Any = None
         self._committer: asyncio.Task[None] | None = None
@@ -87,7 +86,7 @@ class KafkaFeed:
             if isinstance(error, KafkaError):
                 raise self._unavailable(error) from error
             raise
-        self._committer = asyncio.create_task(self._commit_for_ever(), name="commit offsets")
+        self._committer = asyncio.create_task(self._commit_loop(), name="commit offsets")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -99,116 +98,116 @@ class KafkaFeed:
         await self._consumer.stop()
 
     async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
-        """Wait for records and return them; empty when an idle moment passed.
+        """Wait for records and return them; empty after the idle timeout.
 
         Raises:
-            FeedUnavailable: the broker refuses this reader; asking again will not help.
+            FeedUnavailable: the broker refuses this consumer; retrying will not help.
         """
         if self._failure is not None:
             raise self._failure
         if self._gather_s:
             await asyncio.sleep(self._gather_s)
-        await self._give_notice()
+        await self._notify()
         self._pause_and_resume()
         try:
             found = await self._consumer.getmany(timeout_ms=self._idle_ms)
         except KafkaError as error:
             if not error.retriable:
                 raise self._unavailable(error) from error
-            _log.warning("%s: %r; trying again", self._bootstrap, error)
+            _log.warning("%s: %r; retrying", self._bootstrap, error)
             await asyncio.sleep(_RETRY_S)
             return {}
-        # No await up to here since the position moved: a commit sees both or neither.
+        # No await since the position moved, so that a commit sees both or neither.
         batch = {TopicPartition(*one): _records(records) for one, records in found.items()}
         for partition, records in batch.items():
             offsets = self._offsets[partition]
             for record in records:
                 offsets.deliver(record.offset)
-        self._stirred.set()
-        await self._give_notice()
+        self._wake.set()
+        await self._notify()
         return batch
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Say that these records never need to come again; those of lost partitions are ignored."""
+        """Mark records as finished; those of lost partitions are ignored."""
         for record in records:
             offsets = self._offsets.get(record.topic_partition)
             if offsets is not None and offsets.finish(record.offset):
                 self._progress += 1
-        self._stirred.set()
+        self._wake.set()
 
     def standing(self) -> Standing:
-        """Say how many offsets lie between what is committed and the end, and the progress."""
+        """Return the offsets between the committed position and the end, and the progress."""
         behind = 0
         for partition, committed in self._committed.items():
-            with suppress(AssertionError):  # lost in this moment
+            with suppress(AssertionError):  # just revoked
                 stable = self._consumer.last_stable_offset(_kafka(partition))
                 behind += max(0, (stable or 0) - committed)
         return Standing(behind, self._progress)
 
     async def answers(self, *, within_s: float) -> bool:
-        """Return whether the broker answers a question within this time."""
+        """Return whether the broker responds within this time."""
         try:
-            # Any question will do that only the broker can answer.
-            ours = [_kafka(one) for one in list(self._offsets)[:1]]
+            # Any request that only the broker can answer.
+            probe = [_kafka(one) for one in list(self._offsets)[:1]]
             async with asyncio.timeout(within_s):
-                await self._consumer.end_offsets(ours)
+                await self._consumer.end_offsets(probe)
         except (KafkaError, TimeoutError):
             return False
-        return bool(ours)
+        return bool(probe)
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions this reader has now."""
+        """The assigned partitions."""
         return frozenset(self._offsets)
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
         return len(self._consumer.partitions_for_topic(topic) or ())
 
-    async def _give_notice(self) -> None:
+    async def _notify(self) -> None:
         while self._notices:
             notice, partitions = self._notices[0]
             await notice(partitions)
-            # Only now: a notice that was unavailable is given again.
+            # Removed only now: a notice that raised Unavailable is repeated.
             self._notices.pop(0)
 
     def _pause_and_resume(self) -> None:
         for partition, offsets in self._offsets.items():
-            theirs = _kafka(partition)
+            kafka_partition = _kafka(partition)
             if partition not in self._paused and offsets.span >= self._max_span:
-                self._consumer.pause(theirs)
+                self._consumer.pause(kafka_partition)
                 self._paused.add(partition)
             elif partition in self._paused and offsets.span <= self._max_span // 2:
-                self._consumer.resume(theirs)
+                self._consumer.resume(kafka_partition)
                 self._paused.remove(partition)
 
-    async def _commit_for_ever(self) -> None:
+    async def _commit_loop(self) -> None:
         try:
             while True:
-                await self._stirred.wait()
+                await self._wake.wait()
                 await asyncio.sleep(_COMMIT_EVERY_S)
-                self._stirred.clear()
+                self._wake.clear()
                 try:
-                    with suppress(CommitFailedError, IllegalStateError):  # a rebalance was quicker
+                    with suppress(CommitFailedError, IllegalStateError):  # rebalanced
                         await self._commit()
                 except KafkaError as error:
                     if not error.retriable:
                         raise
-                    _log.warning("%s: offsets not committed: %r; again", self._bootstrap, error)
-                    self._stirred.set()
+                    _log.warning("%s: offsets not committed: %r; retrying", self._bootstrap, error)
+                    self._wake.set()
                     await asyncio.sleep(_RETRY_S)
         except KafkaError as error:
             self._failure = self._unavailable(error)
 
     async def _commit(self) -> None:
-        """Commit what moved since the last time."""
+        """Commit offsets that changed since the last commit."""
         due = {}
         for partition in tuple(self._offsets):
-            theirs = _kafka(partition)
+            kafka_partition = _kafka(partition)
             try:
                 # Not wait_for: on Python 3.11 it may lose the cancellation that ends the feed.
                 async with asyncio.timeout(1.0):
-                    position = await self._consumer.position(theirs)
+                    position = await self._consumer.position(kafka_partition)
             except (TimeoutError, IllegalStateError):  # not known yet, or lost
                 continue
             offsets = self._offsets.get(partition)
@@ -216,7 +215,7 @@ class KafkaFeed:
                 continue
             offset = offsets.committable(position)
             if offset > self._committed.get(partition, -1):
-                due[theirs] = offset
+                due[kafka_partition] = offset
         if due:
             await self._consumer.commit(due)
             for one, offset in due.items():
@@ -237,16 +236,16 @@ class KafkaFeed:
     def _unavailable(self, error: KafkaError) -> FeedUnavailable:
         what = f"{self._bootstrap}: group {self._group} cannot read {', '.join(self._topics)}"
         todo = (
-            "make the topics with `streams topics apply`"
+            "create the topics with `streams topics apply`"
             if isinstance(error, UnknownTopicOrPartitionError)
-            else "see that Kafka is up (`streams status`)"
+            else "check that Kafka is up (`streams status`)"
         )
         return FeedUnavailable(f"{what}: {error!r}; {todo}")
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the driver is untyped
-    """Keeps up with rebalances; agents learn of them from `next_batch`, so that heartbeats go on
-    however long they take, and what they raise is not swallowed by the driver."""
+    """Records rebalances; `next_batch` notifies the agents of them, so that slow agents do not
+    delay heartbeats and the driver does not swallow their exceptions."""
 
     def __init__(self, feed: KafkaFeed) -> None:
         self._feed = feed

@@ -1,4 +1,4 @@
-"""Batches from a feed to their handler: held while a dependency is away, acknowledged last."""
+"""Delivery of a feed's batches to their handler, held while a dependency is unavailable."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _log = logging.getLogger(__name__)
 Handle = Callable[[Batch], Awaitable[None]]
 """Handles a batch, and acknowledges its records itself, last."""
 SetAside = Callable[[Record], Awaitable[None]]
-"""Takes a record that ended the process too often; it is acknowledged afterwards."""
+"""Quarantines a record that crashed the process too often; it is acknowledged afterwards."""
 
 
 class WatchedFeed(Feed, Watched, Protocol):
-    """A feed that can be watched."""
+    """A feed with a standing."""
 
 
 async def consume(feed: Feed, handle: Handle, stop: asyncio.Event, *, name: str) -> None:
-    """Handle batches until `stop`, without a process around it; for tests and benches."""
+    """Handle batches until `stop`, without a role process; for tests and benchmarks."""
     report = _reporter(name)
     while not stop.is_set():
         if batch := await feed.next_batch():
@@ -33,10 +33,10 @@ async def consume(feed: Feed, handle: Handle, stop: asyncio.Event, *, name: str)
 
 
 class Consumption:
-    """One feed of a process and what becomes of its batches.
+    """One feed of a process with the handler of its batches.
 
-    Neither the feed's notices nor a handler end the process by being `Unavailable`: they
-    are held and called again. While held, no death counts against the records.
+    Notices and handlers that raise `Unavailable` are retried and do not end the process.
+    Meanwhile a crash is not counted against the records.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Consumption:
         self._report = _reporter(name)
 
     async def next_batch(self) -> Batch:
-        """Return the feed's next batch; empty when an idle moment passed."""
+        """Return the feed's next batch; empty after the idle timeout."""
         return await retry(
             self._feed.next_batch,
             give_up=lambda error, _: isinstance(error, FeedUnavailable),
@@ -62,7 +62,7 @@ class Consumption:
         )
 
     async def take(self, batch: Batch) -> None:
-        """Handle a batch: as a whole, or the suspects in it one at a time."""
+        """Handle a batch: whole, or its suspects one at a time."""
         for step in self._suspects.steps(batch):
             await retry(lambda step=step: self._attempt(step), on_failure=self._hold)  # type: ignore[misc]
             self._suspects.end(step.batch)
@@ -73,7 +73,7 @@ class Consumption:
             await self._handle(step.batch)
             return
         for record in next(iter(step.batch.values())):
-            _log.error("%s ended this process too often and is set aside", record.address)
+            _log.error("%s crashed this process too often and is quarantined", record.address)
             await self._set_aside(record)
             self._feed.acknowledge([record])
 
@@ -88,6 +88,6 @@ class Consumption:
 
 def _reporter(name: str) -> Callable[[Unavailable, float], None]:
     def report(error: Unavailable, pause_s: float) -> None:
-        _log.warning("%s: %s; holding, again in %.1f s", name, error, pause_s)
+        _log.warning("%s: %s; retrying in %.1f s", name, error, pause_s)
 
     return report

@@ -1,7 +1,7 @@
-"""The crash journal: what a process was handling when it died, remembered across restarts.
+"""The crash journal: what a process was handling when it died, persisted across restarts.
 
-A subject is whatever can be handled by number: the records of a partition by their offsets,
-executions by their ids. One that was being handled at three deaths is set aside by its owner.
+A subject has numbered items: the records of a partition by offset, executions by id. An item
+that was being handled at three deaths is quarantined by its owner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """Numbers of one subject that were being handled when a process died."""
+    """Items of one subject that were being handled when a process died."""
 
     subject: str
     first: int
@@ -28,31 +28,31 @@ class Suspect:
     detail: str = ""
 
     def covers(self, subject: str, number: int) -> bool:
-        """Return whether `number` of `subject` is among them."""
+        """Return whether it includes `number` of `subject`."""
         return subject == self.subject and self.first <= number <= self.last
 
 
 class JournalStorage(Protocol):
-    """A few bytes that outlive the process, though perhaps not the machine."""
+    """A few bytes that outlive the process, but not necessarily the machine."""
 
     def read(self) -> bytes:
         """Return the content; empty at first."""
         ...
 
     def write(self, content: bytes) -> None:
-        """Replace the content with one that has no newline."""
+        """Replace the content; it must not contain a newline."""
         ...
 
     def close(self) -> None:
-        """Release what the storage holds open."""
+        """Close the storage."""
         ...
 
 
 class CrashJournal:
-    """Written before something is handled, and again after it.
+    """Written before and after an item is handled.
 
-    After a death, everything that was being handled is suspect: owners handle suspects one
-    at a time, so that the third death counts against one of them only.
+    After a death, everything that was being handled is suspect. Owners handle suspects one at
+    a time, so that the third death counts against one only.
     """
 
     def __init__(self, storage: JournalStorage) -> None:
@@ -74,16 +74,16 @@ class CrashJournal:
         self._write(handled)
 
     def pause(self) -> None:
-        """Record that nothing is being handled: a death from now on counts against nobody."""
+        """Record that nothing is being handled: a death from now on is not counted."""
         self._write(())
 
     def end(self, is_cleared: Callable[[Suspect], bool]) -> None:
-        """Record that handling ended well; the deaths that `is_cleared` accepts count no more."""
+        """Record success; drop the suspects that `is_cleared` accepts."""
         self._suspects = [one for one in self._suspects if not is_cleared(one)]
         self._write(())
 
     def close(self, *, is_blameless: bool) -> None:
-        """Close the storage; `is_blameless` when this end was caused by nothing handled."""
+        """Close the storage; `is_blameless`: nothing handled caused the exit."""
         if is_blameless:
             self._write(())
         self._storage.close()
@@ -98,7 +98,7 @@ def _row(one: Suspect) -> tuple[str, int, int, str, str]:
 
 
 def _parse(content: bytes) -> list[Suspect]:
-    """Parse what an earlier process wrote; an unreadable journal counts no deaths."""
+    """Parse the journal of an earlier process; an unreadable one counts no deaths."""
     try:
         raw = orjson.loads(content)
         return [
@@ -110,7 +110,7 @@ def _parse(content: bytes) -> list[Suspect]:
 
 
 class JournalFile:
-    """The storage of one process, in a file. No fsync: it need not outlive the machine."""
+    """Journal storage in a file, without fsync: it need not survive a machine crash."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class JournalFile:
         return os.pread(self._file, 1 << 24, 0).partition(b"\n")[0]
 
     def write(self, content: bytes) -> None:
-        """Write the first line; what remains of a longer one after it does not count."""
+        """Overwrite the first line; the rest of a longer one is ignored."""
         os.pwrite(self._file, content + b"\n", 0)
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class JournalFile:
 
 
 class MemoryJournalStorage:
-    """The storage of tests and the simulator."""
+    """Journal storage in memory, for tests and the simulator."""
 
     def __init__(self) -> None:
         self._content = b""
@@ -144,4 +144,4 @@ class MemoryJournalStorage:
         self._content = content
 
     def close(self) -> None:
-        """Do nothing: the content can be read again."""
+        """Do nothing: the content stays readable."""

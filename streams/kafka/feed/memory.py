@@ -1,4 +1,4 @@
-"""A feed without a broker, for tests and the simulator: same contract, one process."""
+"""A feed in memory, for tests and the simulator: same contract, one process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from streams.kafka.feed.port import Notice, Record, Standing, TopicPartition, no
 
 @dataclass(slots=True)
 class MemoryTopics:
-    """Topics with their partitions and what each group has committed.
+    """Topics with their partitions and each group's committed offsets.
 
-    A transaction takes an offset of its own for its marker, and an aborted one also those of
-    its records, as in Kafka.
+    As in Kafka, a transaction's marker has an offset, and so have the records of an aborted one.
     """
 
     partitions: int = 1
@@ -49,14 +48,14 @@ class MemoryTopics:
         self.written.set()
 
     def lag(self, group: str, topic: str) -> int:
-        """Return how many offsets lie between what a group committed and the end."""
+        """Return the offsets between a group's committed position and the end."""
         partitions = self.partitions_of(topic)
         ends = sum(len(self.logs.get(partition, [])) for partition in partitions)
         return ends - sum(self.committed.get((group, partition), 0) for partition in partitions)
 
 
 class MemoryFeed:
-    """Reads every partition of its topics for one group; lost and opened anew, it crashed."""
+    """Reads all partitions of its topics for one group; a new instance simulates a restart."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class MemoryFeed:
         self._progress = 0
 
     async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
-        """Return what is there; empty when there is nothing within an idle moment."""
+        """Return available records; empty after the idle timeout."""
         if self._on_assigned is not None:
             await self._on_assigned(self.partitions)
             self._on_assigned = None
@@ -98,36 +97,36 @@ class MemoryFeed:
         return self._take()
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Say that these records never need to come again."""
+        """Mark records as finished."""
         for record in records:
             if self._offsets[record.topic_partition].finish(record.offset):
                 self._progress += 1
         self._commit()
 
     def standing(self) -> Standing:
-        """Say how many offsets lie between what is committed and the end, and the progress."""
+        """Return the offsets between the committed position and the end, and the progress."""
         names = {partition.topic for partition in self._offsets}
         return Standing(sum(self._topics.lag(self._group, name) for name in names), self._progress)
 
     async def answers(self, *, within_s: float) -> bool:
-        """Return True: memory always answers."""
+        """Return True."""
         return True
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The partitions this reader has."""
+        """The assigned partitions."""
         return frozenset(self._offsets)
 
     def _take(self) -> dict[TopicPartition, list[Record]]:
         batch: dict[TopicPartition, list[Record]] = {}
-        left = self._max_records
+        remaining = self._max_records
         for partition, offsets in self._offsets.items():
             log, at = self._topics.logs.get(partition, []), self._positions[partition]
-            while at < len(log) and left and offsets.span < self._max_span:
+            while at < len(log) and remaining and offsets.span < self._max_span:
                 if (record := log[at]) is not None:
                     offsets.deliver(record.offset)
                     batch.setdefault(partition, []).append(record)
-                    left -= 1
+                    remaining -= 1
                 at += 1
             self._positions[partition] = at
         self._commit()

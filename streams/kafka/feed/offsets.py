@@ -1,4 +1,4 @@
-"""Which offset of a partition may be committed while its records finish in any order."""
+"""The committable offset of a partition whose records finish in any order."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import deque
 
 
 class Offsets:
-    """The records of one partition that were delivered and may not be committed past yet.
+    """Delivered records of one partition, from the lowest unfinished one to the newest.
 
-    The span from the lowest unfinished record to the newest is kept, since what finished
-    above an unfinished one still comes again after a crash.
+    Records finished above an unfinished one are included: a crash redelivers them.
     """
 
     __slots__ = ("_span", "_unfinished")
@@ -19,13 +18,13 @@ class Offsets:
         self._unfinished: set[int] = set()
 
     def deliver(self, offset: int) -> None:
-        """Note that the record at `offset` was handed out; offsets arrive in order."""
+        """Record the delivery of `offset`; offsets arrive in order."""
         assert not self._span or offset > self._span[-1], "a partition is read in order"
         self._span.append(offset)
         self._unfinished.add(offset)
 
     def finish(self, offset: int) -> bool:
-        """Note that the record at `offset` need not come again; False if that is no news."""
+        """Mark the record at `offset` as finished; False if it already was."""
         if offset not in self._unfinished:
             return False
         self._unfinished.remove(offset)
@@ -34,14 +33,14 @@ class Offsets:
         return True
 
     def committable(self, position: int) -> int:
-        """Return the offset to begin at after a crash, given that reading is at `position`.
+        """Return the offset to resume at after a crash, given the read `position`.
 
-        With nothing unfinished that is the position itself, which lies past the markers of
-        transactions, so that an idle partition has no lag.
+        With nothing unfinished that is the position itself, which is past transaction markers,
+        so that an idle partition has no lag.
         """
         return self._span[0] if self._span else position
 
     @property
     def span(self) -> int:
-        """How many records would come again, at most, if the process ended now."""
+        """How many records at most a crash now would redeliver."""
         return len(self._span)

@@ -1,4 +1,4 @@
-"""What an agent needs from a feed: batches of records, acknowledged last."""
+"""The feed port: batches of records, acknowledged last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as the broker has it."""
+    """One Kafka record."""
 
     topic_partition: TopicPartition
     offset: int
@@ -31,30 +31,30 @@ class Record:
 
     @property
     def address(self) -> str:
-        """The record's place in Kafka, as messages name it: topic/partition@offset."""
+        """The record's position, for messages: topic/partition@offset."""
         return f"{self.topic_partition}@{self.offset}"
 
 
 class Feed(Protocol):
-    """Delivers what committed transactions wrote, in order per partition, at least once.
+    """Delivers records of committed transactions, in order per partition, at least once.
 
-    A record is delivered again after a crash unless it and everything before it on its
-    partition was acknowledged. Out-of-order acknowledgement is fine: the position is
-    committed only below the lowest record that is not.
+    After a crash a record is redelivered unless it and everything before it on its partition
+    was acknowledged. Acknowledgement may be out of order: the committed position stays below
+    the lowest unacknowledged record.
     """
 
     async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
-        """Wait for records and return them; empty when an idle moment passed."""
+        """Wait for records and return them; empty after the idle timeout."""
         ...
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Record that these records never need to come again."""
+        """Mark records as finished."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a reader stands: how far behind, and a count that grows with every progress."""
+    """The lag of a consumer, and a counter of its progress."""
 
     behind: int
     progress: int
@@ -64,17 +64,17 @@ class Watched(Protocol):
     """A feed whose standing a watchdog can read."""
 
     def standing(self) -> Standing:
-        """Return how many offsets lie between what is committed and the end, and the progress."""
+        """Return the offsets between the committed position and the end, and the progress."""
         ...
 
     async def answers(self, *, within_s: float) -> bool:
-        """Return whether the broker answers a question within this time."""
+        """Return whether the broker responds within this time."""
         ...
 
 
 Notice = Callable[[frozenset[TopicPartition]], Awaitable[None]]
-"""Called, before the next batch, with the partitions a reader was assigned or has lost."""
+"""Called before the next batch with assigned or revoked partitions."""
 
 
 async def no_notice(_: frozenset[TopicPartition]) -> None:
-    """Take no notice."""
+    """Do nothing."""

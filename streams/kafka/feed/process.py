@@ -1,6 +1,6 @@
-"""One role's process without Faust: feeds and timers run until one fails or it is stopped.
+"""A role's process without Faust: feeds and timers that run until one fails or it is stopped.
 
-The Faust shell (agent.py) and the simulator run this same code.
+The Faust shell (agent.py) and the simulator share this code.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
 Work = Callable[[], Coroutine[object, object, None]]
 OpenStorage = Callable[[str], JournalStorage]
-"""Opens the storage of the journal of this name."""
+"""Opens the storage of a named journal."""
 
 
 class RoleProcess:
-    """Feeds and timers are attached, then it runs until it is asked to stop.
+    """Runs attached feeds and timers until stopped.
 
-    Any exception of a handler, a feed or a timer ends `run` with it. `Unavailable` alone
-    does not: the batch is held and handled again until the dependency is back.
+    Any exception of a handler, a feed or a timer ends `run`, except `Unavailable`: the batch
+    is held and retried until the dependency is back.
     """
 
     def __init__(self, open_storage: OpenStorage, *, watches_loop: bool = True) -> None:
@@ -39,7 +39,7 @@ class RoleProcess:
         self._journals: list[CrashJournal] = []
 
     def journal(self, name: str) -> CrashJournal:
-        """Open a crash journal of this process; `run` closes it at its end."""
+        """Open a crash journal of this process; `run` closes it."""
         journal = CrashJournal(self._open_storage(name))
         self._journals.append(journal)
         return journal
@@ -53,22 +53,22 @@ class RoleProcess:
         name: str = "feed",
         stall_s: float = LIMIT_S,
     ) -> Watchdog:
-        """Pass the feed's batches to `handle`, one after the other; return their watchdog.
+        """Pass the feed's batches to `handle`, one at a time; return their watchdog.
 
-        A handler that is busy for longer than `stall_s` without acknowledging anything calls
-        the watchdog's `beat`.
+        A handler that works for longer than `stall_s` without acknowledging must call the
+        watchdog's `beat`.
         """
         watchdog = Watchdog(feed, limit_s=stall_s, thread=self._watches_loop)
         suspects = RecordSuspects(self.journal(name))
-        taking = Consumption(feed, handle, set_aside, suspects, name=name, beat=watchdog.beat)
-        attached = Attached(taking)
+        consumption = Consumption(feed, handle, set_aside, suspects, name=name, beat=watchdog.beat)
+        attached = Attached(consumption)
         self._attached.append(attached)
         self._start(name, attached)
         self._work.append(watchdog.watch)
         return watchdog
 
     def every(self, seconds: float, tick: Callable[[], Awaitable[None]]) -> None:
-        """Call `tick` again and again, also after it was `Unavailable`."""
+        """Call `tick` periodically, also after it raised `Unavailable`."""
 
         async def repeat() -> None:
             while True:
@@ -76,15 +76,15 @@ class RoleProcess:
                 try:
                     await tick()
                 except Unavailable as error:
-                    _log.warning("%s; trying again in %s s", error, seconds)
+                    _log.warning("%s; retrying in %s s", error, seconds)
 
         self._start_timer(repeat)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Run until `stop`, then finish the batches that were taken and return.
+        """Run until `stop`, then finish the current batches.
 
         Raises:
-            Exception: whatever ended the role.
+            Exception: the failure that ended the role.
         """
         running = [asyncio.create_task(self.guarded(work)()) for work in self._work]
         try:
@@ -105,25 +105,25 @@ class RoleProcess:
     def guarded(
         self, work: Callable[..., Awaitable[None]]
     ) -> Callable[..., Coroutine[object, object, None]]:
-        """Return `work` so that what it raises ends the process."""
+        """Wrap `work` so that its exceptions end the process."""
 
         async def guarded(*arguments: object) -> None:
             if self._failure.done():
                 return
             try:
                 await work(*arguments)
-            except Exception as error:  # noqa: BLE001 - passed on to whoever runs the process
+            except Exception as error:  # noqa: BLE001 - raised by `run`
                 if not self._failure.done():
                     self._failure.set_exception(error)
 
         return guarded
 
     def _start(self, name: str, attached: Attached) -> None:
-        """Arrange for an attached feed to be consumed while the process runs."""
+        """Schedule the consumption of an attached feed."""
         self._work.append(attached.consume)
 
     def _start_timer(self, repeat: Work) -> None:
-        """Arrange for a timer to run while the process runs."""
+        """Schedule a timer."""
         self._work.append(repeat)
 
     async def _stopped(self) -> None:
@@ -131,7 +131,7 @@ class RoleProcess:
 
     @property
     def _is_blameless(self) -> bool:
-        """Whether nothing that was handled can be why the process ends."""
+        """Whether nothing handled can be the reason for the exit."""
         if not self._failure.done():
             return True
         return isinstance(self._failure.exception(), Unavailable)
@@ -150,10 +150,10 @@ class RoleProcess:
 
 
 class Attached:
-    """An attached feed: which of its batches were taken and are not finished."""
+    """An attached feed with the count of its unfinished batches."""
 
-    def __init__(self, taking: Consumption) -> None:
-        self._taking = taking
+    def __init__(self, consumption: Consumption) -> None:
+        self._consumption = consumption
         self._taken = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -166,27 +166,27 @@ class Attached:
                 await self.take(batch)
 
     async def pump(self, put: Callable[[Batch], Awaitable[None]]) -> None:
-        """Pass every batch to `put`, whose reader calls `take`."""
+        """Pass every batch to `put`, whose consumer calls `take`."""
         while not self._is_stopping:
             if batch := await self.next_batch():
                 await put(batch)
 
     async def next_batch(self) -> Batch:
-        """Return the next batch, which counts as taken; empty after an idle moment."""
-        if batch := await self._taking.next_batch():
+        """Return the next batch and count it as taken; empty after the idle timeout."""
+        if batch := await self._consumption.next_batch():
             self._taken += 1
             self._idle.clear()
         return batch
 
     async def take(self, batch: Batch) -> None:
         """Handle one batch."""
-        await self._taking.take(batch)
+        await self._consumption.take(batch)
         self._taken -= 1
         if not self._taken:
             self._idle.set()
 
     async def drain(self) -> None:
-        """Take no more batches and wait for those that were taken, within reason."""
+        """Take no more batches and wait a bounded time for the taken ones."""
         self._is_stopping = True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), _DRAIN_S)

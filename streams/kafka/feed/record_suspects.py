@@ -1,4 +1,4 @@
-"""Records in the crash journal: a batch is split so that each suspect is handled alone."""
+"""Records in the crash journal: batches are split so that each suspect is handled alone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Batch = Mapping[TopicPartition, list[Record]]
 
 @dataclass(frozen=True, slots=True)
 class BatchStep:
-    """What to do next with a part of a batch: handle it, or set its only record aside."""
+    """A part of a batch to handle, or a single record to quarantine."""
 
     batch: Batch
     is_poison: bool = False
 
 
 class RecordSuspects:
-    """Counts deaths of a process against the records it was handling."""
+    """Counts crashes of a process against the records it was handling."""
 
     def __init__(self, journal: CrashJournal) -> None:
         self._journal = journal
@@ -52,7 +52,7 @@ class RecordSuspects:
         )
 
     def pause(self) -> None:
-        """Record that they are held: a death from now on counts against nobody."""
+        """Record that they are held: a crash from now on is not counted."""
         self._journal.pause()
 
     def end(self, batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Ends a process that has work and makes no progress, even when its event loop hangs."""
+"""A watchdog that ends a process without progress, even when its event loop hangs."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streams.kafka.feed.port import Standing, Watched
 
 LIMIT_S = 60.0
 EXIT_CODE = 70
-"""The event loop hung, so the process could not end in order."""
+"""Exit code when the event loop hung."""
 
 
 class StallTimer:
-    """Measures how long there was work without progress."""
+    """Measures the time of pending work without progress."""
 
     def __init__(self, limit_s: float, now: float) -> None:
         self._limit_s, self._since, self._progress = limit_s, now, -1
 
     def reset(self, now: float) -> None:
-        """Measure from now on."""
+        """Restart the measurement."""
         self._since = now
 
     def has_progressed(self, standing: Standing, now: float) -> bool:
-        """Return whether records were finished since the last call, or none waits."""
+        """Return whether records were finished since the last call, or none is pending."""
         if standing.behind and standing.progress == self._progress:
             return False
         self._progress, self._since = standing.progress, now
         return True
 
     def stalled_for(self, now: float) -> float:
-        """Return how long there was work without progress, if that is too long; else 0."""
+        """Return the time without progress if it exceeds the limit, else 0."""
         stalled = now - self._since
         return stalled if stalled >= self._limit_s else 0.0
 
@@ -43,8 +43,8 @@ class StallTimer:
 class Watchdog:
     """Watches one feed from its event loop, and the event loop from a thread.
 
-    A dependency that is away is no stall: a role that holds a batch calls `beat` at each
-    attempt, and the feed is asked whether its broker answers.
+    An unavailable dependency is not a stall: a role that holds a batch calls `beat` at each
+    attempt, and the feed checks whether its broker responds.
     """
 
     def __init__(self, feed: Watched, *, limit_s: float = LIMIT_S, thread: bool = True) -> None:
@@ -55,14 +55,14 @@ class Watchdog:
         self._over = threading.Event()
 
     def beat(self) -> None:
-        """Report that no progress is expected now: long work is under way, or work is held."""
+        """Report that no progress is expected: a batch is held, or takes long."""
         self._timer.reset(self._loop.time())
 
     async def watch(self) -> None:
         """Watch until cancelled.
 
         Raises:
-            Stalled: records wait, and none was finished for too long.
+            Stalled: records are pending, and none was finished for too long.
         """
         pause = min(5.0, self._limit_s / 4)
         if self._has_thread:
@@ -86,15 +86,15 @@ class Watchdog:
             for task in asyncio.all_tasks():
                 task.print_stack(limit=8, file=sys.stderr)
             raise Stalled(
-                f"{standing.behind} records wait and none was finished for "
-                f"{stalled:.0f} s: the process ends, to begin again; "
-                "the stack of each task is in its log"
+                f"{standing.behind} records are pending and none was finished for "
+                f"{stalled:.0f} s: exiting for a restart; "
+                "the stack of each task is in the log"
             )
 
     def _watch_loop(self, pause: float) -> None:
         while not self._over.wait(pause):
             # A check may take as long as the pause before it.
             if time.monotonic() - self._checked_at > self._limit_s + 2 * pause:
-                sys.stderr.write(f"the event loop hangs for {self._limit_s:.0f} s: ending\n")
+                sys.stderr.write(f"the event loop hangs for {self._limit_s:.0f} s: exiting\n")
                 faulthandler.dump_traceback(all_threads=True)
                 os._exit(EXIT_CODE)

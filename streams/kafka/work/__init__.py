@@ -1,1 +1,1 @@
-"""Work items and the topics that carry them."""
+"""Work items and their topics."""

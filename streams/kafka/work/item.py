@@ -11,21 +11,21 @@ from streams.errors import PoisonRecord
 from streams.events.model import Json, PayloadRef
 
 INLINE_DOCUMENT_BYTES = 8 * 1024
-"""A document larger than this travels as a reference to the event's payload."""
+"""A larger document is sent as a reference to the event's payload."""
 
 
 class BadWorkItem(PoisonRecord):
-    """A record on a work topic that is no work item."""
+    """A record on a work topic that is not a work item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
     """One attempt at one frame or command, waiting for a worker.
 
-    `document` is what all frames of a stage share, or what a command needs:
+    `document` is shared by all frames of a stage, or a command's own:
     `{"input": {...}, "items": [...]}` (items: rows of a list loop; `boundaries` for keyset).
-    Where it is too large to travel, `document` is None and `document_ref` names the payload
-    holding it. `input` is the scope of the templates: `workload`, `ctx`, `args`, `steps`
+    If it is too large, `document` is None and `document_ref` is its payload.
+    `input` is the scope of the templates: `workload`, `ctx`, `args`, `steps`
     (earlier results by step name: the envelope, or {"status", "meta", "_ref": payload ref}).
     """
 
@@ -37,13 +37,13 @@ class WorkItem:
     """frame_id or command_id"""
     attempt: int
     version: int
-    """The version the entity's stream has before it is claimed."""
+    """The version of the entity's stream before the claim."""
     step: str
     pool: str
     catalog_id: int
     catalog_version: int
     tool: str = ""
-    """For commands: the tool's kind, `pipeline`, or `cursor.plan` (find a cursor's frames)."""
+    """For commands: the tool's kind, `pipeline`, or `cursor.plan` (compute a cursor's frames)."""
     stage_id: int | None = None
     loop_id: int | None = None
     ordinal: int = 0
@@ -53,10 +53,10 @@ class WorkItem:
     document: dict[str, Json] | None = None
     document_ref: PayloadRef | None = None
     ctx: dict[str, Json] | None = None
-    """Changes of `ctx` by frames before this one, where the rows of a loop have an order."""
+    """Changes of `ctx` by earlier frames, if the rows of the loop are ordered."""
     ctx_ref: PayloadRef | None = None
     ctx_elsewhere: list[dict[str, Json]] | None = None
-    """Those of them that no event could carry: names, and the payload that has them."""
+    """Those too large for an event: names, and their payload."""
 
     def encode(self) -> bytes:
         """Return the record's value. 64-bit ids are strings in JSON."""
@@ -68,10 +68,10 @@ class WorkItem:
 
     @classmethod
     def decode(cls, value: bytes) -> WorkItem:
-        """Read a record's value.
+        """Decode a record's value.
 
         Raises:
-            BadWorkItem: it is none.
+            BadWorkItem: it is not a work item.
         """
         try:
             fields = orjson.loads(value)

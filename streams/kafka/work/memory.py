@@ -12,14 +12,14 @@ Write = Callable[[str, bytes, bytes], None]
 
 
 class MemoryWorkQueue:
-    """Keeps every item published and passes its record on, encoded as on Kafka."""
+    """Stores published items and writes their records, encoded as on Kafka."""
 
     def __init__(self, write: Write | None = None) -> None:
         self.published: list[WorkItem] = []
         self._write = write
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
-        """Publish all items; they are as durable as this process."""
+        """Publish all items."""
         for item in items:
             self.published.append(item)
             if self._write is not None:

@@ -1,4 +1,4 @@
-"""What the planner needs from a work queue."""
+"""The work queue port."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.kafka.work.item import WorkItem
 
 
 class WorkQueue(Protocol):
-    """Hands work items to the workers of their pools, at least once each."""
+    """Publishes work items to the workers of their pools, at least once each."""
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
         """Publish all items and return once they are durable.

@@ -1,4 +1,4 @@
-"""The work queue on Kafka: one topic a pool, keyed by frame or command."""
+"""The work queue on Kafka: one topic per pool, keyed by frame or command."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streams.kafka.names import work_topic
 from streams.kafka.work.item import WorkItem
 from streams.retry import CALL_LIMIT_S
 
-_MODEL = work_topic("default")
-"""A pool that nobody declared gets a topic like this one."""
+_TEMPLATE_TOPIC = work_topic("default")
+"""An undeclared pool gets a topic like this one."""
 
 
 class WorkUnavailable(Unavailable):
-    """Work could not be handed over; nobody knows whether it was."""
+    """Work may not have been published; retrying is safe."""
 
 
 class KafkaWorkQueue:
-    """Publishes in one go and returns when all is durable; an async context manager."""
+    """Publishes batches and returns when they are durable; an async context manager."""
 
     def __init__(self, bootstrap: str, *, limit_s: float = CALL_LIMIT_S) -> None:
         self._bootstrap, self._limit_s = bootstrap, limit_s
@@ -49,16 +49,13 @@ class KafkaWorkQueue:
         """
         try:
             if missing := {work_topic(item.pool) for item in items} - self._known:
-                await self._make(missing)
+                await self._create_missing(missing)
             await self._producer.send([_record(item) for item in items])
         except KafkaError as error:
-            raise self._unavailable(f"did not take all of {len(items)} items", error) from error
+            raise self._unavailable(f"did not accept all of {len(items)} items", error) from error
 
-    async def _make(self, topics: set[str]) -> None:
-        """Make the topics of pools that authors named and nobody declared.
-
-        Without one, an execution would wait for ever, and the planner with it.
-        """
+    async def _create_missing(self, topics: set[str]) -> None:
+        """Create the topics of undeclared pools, without which executions would wait forever."""
         try:
             async with asyncio.timeout(self._limit_s):
                 await self._create(topics)
@@ -70,9 +67,9 @@ class KafkaWorkQueue:
         admin = async_admin(self._bootstrap)
         try:
             await admin.start()
-            there = set(await admin.list_topics())
-            if new := sorted(topics - there):
-                (model,) = await admin.describe_topics([_MODEL])
+            existing = set(await admin.list_topics())
+            if new := sorted(topics - existing):
+                (model,) = await admin.describe_topics([_TEMPLATE_TOPIC])
                 count = len(model["partitions"]) or 1
                 replicas = min((len(one["replicas"]) for one in model["partitions"]), default=1)
                 made = await admin.create_topics([NewTopic(name, count, replicas) for name in new])
@@ -85,7 +82,7 @@ class KafkaWorkQueue:
 
     def _unavailable(self, what: str, error: KafkaError) -> WorkUnavailable:
         return WorkUnavailable(
-            f"{self._bootstrap}: {what}: {error!r}; see that Kafka is up (`streams status`) and "
+            f"{self._bootstrap}: {what}: {error!r}; check that Kafka is up (`streams status`) and "
             "has the pool's topic (`streams topics plan`), then publish again"
         )
 

@@ -68,7 +68,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     started = streams("up", *asked, folder=private)
     assert started.returncode == 0, started.stderr
     assert json.loads(started.stdout)["phase"] == "ready"
-    assert "streams.yaml:3 names other servers" in (folder / "logs/supervisor.log").read_text()
+    assert "streams.yaml:3 has other servers" in (folder / "logs/supervisor.log").read_text()
     yield folder
     streams("down", "--data", str(folder))
 
@@ -188,7 +188,7 @@ async def test_a_killed_part_comes_back_with_its_data(data):
     connection = await asyncpg.connect(dsn)
     assert await connection.fetchval("SELECT answer FROM public.kept") == 42
     await connection.close()
-    assert "ended with code -9" in (data / "logs" / "supervisor.log").read_text()
+    assert "exited with code -9" in (data / "logs" / "supervisor.log").read_text()
 
 
 def test_a_killed_supervisor_leaves_no_process_and_the_next_up_finds_the_data(data):

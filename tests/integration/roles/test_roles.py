@@ -155,7 +155,7 @@ async def test_a_bug_ends_the_process_with_its_traceback_and_the_record_is_set_a
         assert [text for _, text in echo.seen] == ["aside bug", "next"]
         ends = [one.detail for one in echo.reports if one.state is ServiceState.RESTARTING]
         assert len(ends) == 3
-        assert all("ended with code 1" in detail for detail in ends)
+        assert all("exited with code 1" in detail for detail in ends)
     assert "ZeroDivisionError: a bug" in (tmp_path / "logs" / "echo-0.log").read_text()
 
 

@@ -144,5 +144,5 @@ async def test_whoever_waits_is_told_that_it_was_rejected_or_never_judged(
 
 async def test_a_reply_to_a_topic_that_nobody_made_is_refused_at_once(bootstrap: str) -> None:
     async with KafkaReplies(bootstrap) as replies, asyncio.timeout(5):
-        with pytest.raises(ReplyRefused, match="make the topic"):
+        with pytest.raises(ReplyRefused, match="create the topic"):
             await replies.send("test.nobody.made.it", 41, {})

@@ -75,8 +75,8 @@ REFUSED = [
     ("noetl://tenant/..", r"tenant must not be '\.\.'"),
     (f"{ORG}/stream/./x", r"id segment 1 must not be '\.'"),
     ("noetl://tenant/%2E%2E", r"tenant must not be '\.\.'"),
-    ("noetl://tenant/a%00b", "tenant holds a control character"),
-    ("noetl://tenant/a\nb", "tenant holds a control character"),
+    ("noetl://tenant/a%00b", "tenant contains a control character"),
+    ("noetl://tenant/a\nb", "tenant contains a control character"),
     ("noetl://tenant/a b", "segment 2 'a b' must be written 'a%20b'"),
     ("noetl://tenant/a?b=1", "must be written 'a%3Fb%3D1'"),
     ("noetl://tenant/a%3ab", "segment 2 'a%3ab' must be written 'a%3Ab'"),
@@ -126,7 +126,7 @@ def test_a_value_that_could_not_be_written_cannot_be_built() -> None:
         Locator("é" * 400)
     with pytest.raises(BadLocator, match="tenant is empty"):
         Locator("")
-    with pytest.raises(BadLocator, match="tenant cannot be written in UTF-8"):
+    with pytest.raises(BadLocator, match="tenant cannot be encoded as UTF-8"):
         Locator("\ud800")
     with pytest.raises(BadLocator, match="id needs a kind"):
         Locator("a", "b", id=("c",))

@@ -65,7 +65,7 @@ async def test_a_reader_whose_broker_is_away_does_not_stall_until_it_is_back():
     await asyncio.sleep(0.6)
     assert not watching.done()
     feed.is_answered = True
-    with pytest.raises(Stalled, match="9 records wait"):
+    with pytest.raises(Stalled, match="9 records are pending"):
         await asyncio.wait_for(watching, 5)
 
 

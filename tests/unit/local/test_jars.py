@@ -71,7 +71,7 @@ def test_a_fetch_that_failed_leaves_nothing_that_looks_complete(tmp_path):
 
 
 def test_a_file_that_did_not_arrive_is_named(tmp_path):
-    with pytest.raises(JarsUnavailable, match=r"kafka-clients-4\.3\.1\.jar did not arrive"):
+    with pytest.raises(JarsUnavailable, match=r"kafka-clients-4\.3\.1\.jar missing"):
         provide(tmp_path, CountingFetcher(missing="kafka-clients"))
 
 

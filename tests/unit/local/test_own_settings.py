@@ -93,7 +93,7 @@ async def test_what_makes_servers_a_stack_works_on_these_servers(
     monkeypatch.setattr(prepare, "migrate", migrate)
     with pytest.raises(_Reached, match=r"@127\.0\.0\.1:5/noetl"):
         await prepare.prepare(state, said.append)
-    assert said == ["settings: streams.yaml:3 names other servers; this stack uses its own"]
+    assert said == ["settings: streams.yaml:3 has other servers; this stack uses its own"]
 
 
 async def test_a_bench_runs_on_the_stack_that_is_up(state: StackState) -> None:

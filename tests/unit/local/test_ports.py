@@ -8,7 +8,7 @@ def choose(names, *, last=None, asked=None, taken=(), guesses=(1, 2, 3, 4, 5)):
     return choose_ports(
         names,
         last=last or {},
-        asked=asked or {},
+        requested=asked or {},
         is_free=lambda port: port not in taken,
         guesses=guesses,
     )

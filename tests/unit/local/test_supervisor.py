@@ -70,7 +70,7 @@ async def test_a_part_that_ends_at_start_fails_the_start_with_its_last_words(tmp
 
     broken = replace(service(tmp_path, "a", "echo farewell; exit 3"), ready=never)
     supervisor = Supervisor([broken, service(tmp_path, "b")], reports := Reports())
-    with pytest.raises(ServiceFailed, match=r"(?s)a ended with code 3.*farewell.*a\.log"):
+    with pytest.raises(ServiceFailed, match=r"(?s)a exited with code 3.*farewell.*a\.log"):
         await supervisor.start()
     await supervisor.stop()
     assert sorted(reports.order(ServiceState.STOPPED)) == ["a", "b"]

@@ -265,7 +265,7 @@ BAD = [
     ("runtime:\n\n  tenant_id: 123", ":3: runtime.tenant_id: must be text"),
     ("runtime: {tenant_id: ''}", ":1: runtime.tenant_id: must not be empty"),
     ("runtime: {tenant_id: ..}", ":1: runtime.tenant_id: must not be '..'"),
-    ('runtime:\n  zone: "a\\0b"', ":2: runtime.zone: holds a control character"),
+    ('runtime:\n  zone: "a\\0b"', ":2: runtime.zone: contains a control character"),
     ("runtime: {cluster_id: 2026-13-01}", ":1: runtime.cluster_id: is no timestamp; put quotes"),
     ("frames:\n  window: !!int foo", ":2: frames.window: is no int; put quotes"),
     ("frames: {window: !!float foo}", ":1: frames.window: is no float; put quotes"),
