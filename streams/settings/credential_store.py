@@ -1,4 +1,4 @@
-"""Where the secrets that playbooks name come from, and what opens those that are stored."""
+"""Settings of stored credentials: keys, the worker token, external providers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from streams.settings.fields import Positive, Secret, Section, Text
 
 
 class FileProviderSettings(Section):
-    """Names like `file:pg_main`: files below <folder>/<tenant>/<organization>/."""
+    """For names like `file:pg_main`: files below <folder>/<tenant>/<organization>/."""
 
     folder: Text
 
 
 class AwsProviderSettings(Section):
-    """Names like `aws:pg_main`: secrets of AWS Secrets Manager.
+    """For names like `aws:pg_main`: secrets of AWS Secrets Manager.
 
-    `prefix` is put before the name; it keeps tenants apart, so it should name them.
+    `prefix` is prepended to the name; it should contain the tenant, to separate tenants.
     """
 
     region: Text
@@ -24,21 +24,21 @@ class AwsProviderSettings(Section):
 
 
 class Providers(Section):
-    """Outside keepers of secrets; none is asked unless it is set here."""
+    """External providers of credentials; disabled unless set here."""
 
-    # Names like `env:PG_MAIN`: NOETL_CREDENTIAL_PG_MAIN of the API's process, for every tenant.
+    # For names like `env:PG_MAIN`: NOETL_CREDENTIAL_PG_MAIN of the API process, for all tenants.
     environment: bool = False
     file: FileProviderSettings | None = None
     aws: AwsProviderSettings | None = None
 
 
 class CredentialStoreSettings(Section):
-    """Stored credentials. Only whoever sets or opens them (API, command line) needs the key."""
+    """Stored credentials. Only the API and the `streams credential` command need the key."""
 
-    # One key of 32 bytes in base64 a line; the first seals, the others still open.
+    # One key per line, 32 bytes in base64; the first encrypts, all of them decrypt.
     key: Secret | None = None
     key_file: Text | None = None
-    # What a worker shows the API when it asks for a secret; both sides need the same.
+    # Authenticates workers to the API when they request a secret; the same for both.
     worker_token: Secret | None = None
     worker_token_file: Text | None = None
     providers: Providers = Providers()

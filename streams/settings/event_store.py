@@ -1,4 +1,4 @@
-"""Where events are kept (Postgres) and how they are spread (Kafka)."""
+"""Settings of the event log (Postgres) and its distribution (Kafka)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import field_validator
 from streams.settings.fields import Port, Positive, Secret, Section, Text
 
 TOPICS = "noetl.events"
-"""How the names of event topics begin; topics/*.yaml declares them."""
+"""Prefix of the event topics; topics/*.yaml declares them."""
 Duty = Literal["owner", "append", "read", "mirror", "project", "collect"]
 _WHOLE_LOG: tuple[Duty, ...] = ("append", "mirror", "collect")
-"""Who reads the log of all tenants: a row that security hides must be an error to them."""
+"""Duties that read the log of all tenants: a row hidden by row security must be an error."""
 
 
 class Login(Section):
@@ -24,7 +24,7 @@ class Login(Section):
 
 
 class Roles(Section):
-    """One database user per duty, so that none can do another's work by mistake."""
+    """One database user per duty, each with the privileges of that duty."""
 
     owner: Login = Login(user="noetl_owner")
     append: Login = Login(user="noetl_append")
@@ -46,12 +46,12 @@ class CanonicalConnection(Section):
     roles: Roles = Roles()
 
     def login(self, duty: Duty) -> Login:
-        """Return the user that does `duty`."""
+        """Return the login of `duty`."""
         login: Login = getattr(self.roles, duty)
         return login
 
     def dsn(self, duty: Duty) -> str:
-        """Build the connection string of `duty`; it holds the password, so never log it."""
+        """Build the connection string of `duty`; it contains the password, so never log it."""
         login = self.login(duty)
         password = login.password.get_secret_value()
         who = quote(login.user, safe="") + (f":{quote(password, safe='')}" if password else "")
@@ -69,7 +69,7 @@ class CanonicalConnection(Section):
 
 
 class DistributionConnection(Section):
-    """The stream that fans events out; for Kafka, `url` lists the bootstrap servers."""
+    """The stream that distributes events; for Kafka, `url` lists the bootstrap servers."""
 
     url: Text = "127.0.0.1:9092"
     stream_prefix: Text = TOPICS
@@ -86,7 +86,7 @@ class DistributionConnection(Section):
 
 
 class Replay(Section):
-    """How history is read back, and how strictly it must agree with the live state."""
+    """Replay of the log and its comparison with live projections."""
 
     snapshot_interval_events: Positive = 10_000
     checksum_algorithm: Literal["blake3"] = "blake3"

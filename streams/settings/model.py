@@ -20,37 +20,37 @@ from streams.settings.serialization import Serialization
 
 
 class Scheduler(Section):
-    """Where a worker looks for frames first, and how many it holds at once."""
+    """Locality preference and limit of the frames of a worker."""
 
     locality_preference: Literal["node", "zone", "region", "any"] = "zone"
-    # Over all stages; how many of one stage it runs is the frame policy's `parallelism`.
+    # Over all stages; the frame policy's `parallelism` limits the frames of one stage.
     max_inflight_frames_per_worker: Positive = 64
 
 
 class Runtime(Section):
-    """Who this process is; the parts of the locator that its events carry."""
+    """Identity of this process; the parts of the locator in its events."""
 
     tenant_id: Segment = "default"
     organization_id: Segment = "default"
     cluster_id: Segment = "local"
     region: Segment = "none"
     zone: Segment = "none"
-    # The host's name, not a pod's address: pods of one node share its memory tier.
+    # The host's name, not a pod's: pods of one node share the shared-memory tier.
     node_id: Segment = Field(default_factory=socket.gethostname)
     # Stable across restarts, because it is also the Kafka group.instance.id.
     shard_id: Segment = "local-0"
-    # A process that has work and makes no progress for this long ends, to begin again.
+    # A process with work and no progress for this long exits, to be restarted.
     stall_seconds: Positive = 60
     scheduler: Scheduler = Scheduler()
 
     @property
     def call_limit_s(self) -> float:
-        """How long a call may go unanswered: less than a stall, so that it is never one."""
+        """Timeout of a call; shorter than a stall, so that a call never causes one."""
         return self.stall_seconds / 3
 
     @property
     def append_limit_s(self) -> float:
-        """How long an append or a request to the payload store may take, with its retries."""
+        """Time limit of an append or a request to the payload store, with retries."""
         return self.stall_seconds / 2
 
 
@@ -62,7 +62,7 @@ class Connect(Section):
 
 
 class FramePolicySettings(Section):
-    """How much work one frame holds; no bound where a value is null."""
+    """Limits of a frame; null means no limit."""
 
     size: Positive | None = 50
     duration_ms: Positive | None = 30_000
@@ -71,7 +71,7 @@ class FramePolicySettings(Section):
 
 
 class FramePolicyDefaults(Section):
-    """The policy of a stage whose playbook names none, by kind of stage."""
+    """Default frame policies, by kind of stage."""
 
     loop: FramePolicySettings = FramePolicySettings()
     fanout: FramePolicySettings = FramePolicySettings(
@@ -81,34 +81,34 @@ class FramePolicyDefaults(Section):
 
 
 class Frames(Section):
-    """How frames and commands are handed out, held and given up."""
+    """Leases, attempts and concurrency of frames and commands."""
 
     lease_seconds: Positive = 60
-    # A lease outlives two lost beats.
+    # A third of the lease: two heartbeats can be lost.
     heartbeat_seconds: Positive = 20
     max_attempts: Positive = 5
-    # Frames of a stage that are dispatched and not ended, at most.
+    # Maximum number of unfinished frames of a stage.
     window: Positive = 16
     row_concurrency: Positive = 16
 
 
 class Api(Section):
-    """Where the API listens; without a port it takes a free one and says which."""
+    """Address of the API; without a port it uses a free one, written to its data folder."""
 
     host: Text = "127.0.0.1"
     port: Port | None = None
-    # Where others reach it; without it, the address that it wrote into the stack's folder.
+    # Address for clients; default: the one written to the stack's folder.
     url: Text | None = None
 
 
 class Sinks(Section):
-    """Where sinks put files; without a folder, in `sinks` of the data folder."""
+    """Folder of files written by sinks; default: `sinks` in the data folder."""
 
     folder: Text | None = None
 
 
 class Settings(Section):
-    """Everything a process of this deployment may need to know."""
+    """All settings of a deployment."""
 
     runtime: Runtime = Field(default_factory=Runtime)
     event_store: EventStoreSettings = EventStoreSettings()
@@ -124,7 +124,7 @@ class Settings(Section):
     frames: Frames = Frames()
     api: Api = Api()
     sinks: Sinks = Sinks()
-    # What a playbook's `auth: name` stands for, such as {"dsn": ...}; every field is a secret.
+    # Credentials for `auth: name` in playbooks, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
     credential_store: CredentialStoreSettings = CredentialStoreSettings()
 
@@ -149,7 +149,7 @@ class Settings(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_from_neighbours(cls, value: Any) -> Any:
-        """Keep the default projection store, and keep snapshots where it is."""
+        """Add the default projection store, and use its backend for snapshots."""
         if not isinstance(value, dict):
             return value
         stores = {} if (given := value.get("projection_stores")) is None else given

@@ -1,4 +1,4 @@
-"""Where payloads too big for an event are kept, cached and collected."""
+"""Settings of the payload store, its caches and its collector."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import field_validator, model_validator
 from streams.settings.fields import NotNegative, Positive, Secret, Section, Text
 
 EVENT_BYTES = 65_536
-"""What an event carries at most; `streams.events.seal` has the same number."""
+"""Maximum size of an event; `streams.events.seal` has the same number."""
 
 
 class PayloadConnection(Section):
-    """The object store; without an endpoint, the provider's own. `path` is for `local`."""
+    """The object store; `endpoint` defaults to the provider's. `path` is for `local`."""
 
     endpoint: Text | None = None
     bucket: Text = "noetl-payloads"
@@ -25,23 +25,23 @@ class PayloadConnection(Section):
 
 
 class Cache(Section):
-    """The tiers in front of the store; a budget of 0 switches a tier off."""
+    """The tiers in front of the store; a limit of 0 disables a tier."""
 
     tier_1_memory_mb: NotNegative = 512
     tier_15_node_budget_mb: NotNegative = 1024
     tier_15_grace_seconds: NotNegative = 30
-    # Where shared memory is a folder, which all processes of the node must see.
+    # Folder of shared memory; all processes of the node must use the same one.
     tier_15_path: Text = "/dev/shm"  # noqa: S108
-    # memfd: sealed memory that the node's broker hands out, and files where none answers.
+    # memfd: sealed memory handed out by the node's broker; files if no broker answers.
     tier_15_carrier: Literal["shm", "memfd"] = "shm"
     tier_2_disk_gb: NotNegative = 10
     tier_2_disk_path: Text = "/var/cache/noetl/payloads"
 
 
 class ResultStores(Section):
-    """The folders of the result stores `disk` and `pvc`; without a path, the worker's own.
+    """Folders and limits of the result stores; a path defaults to the worker's own folder.
 
-    Workers that name the same folder read each other's copies. `duckdb` is always a worker's own.
+    Workers with the same folder share their copies. `duckdb` is never shared.
     """
 
     disk_path: Text | None = None
@@ -52,10 +52,10 @@ class ResultStores(Section):
 
 
 class Collection(Section):
-    """When a payload that nothing refers to any more is deleted.
+    """When results expire and unreferenced payloads are deleted.
 
-    The role `collector` looks for results to end every `interval_seconds`, and goes through
-    all objects every `sweep_seconds`; 0 switches either off.
+    The role `collector` expires results every `interval_seconds`, and sweeps all objects every
+    `sweep_seconds`; 0 disables either.
     """
 
     strategy: Literal["reference-count", "ttl"] = "reference-count"
@@ -65,16 +65,16 @@ class Collection(Section):
 
     @property
     def retention(self) -> timedelta | None:
-        """How long after its execution everything ends; None where only results do."""
+        """Time after an execution when everything it stored expires; None: only results expire."""
         return timedelta(days=self.ttl_days) if self.strategy == "ttl" else None
 
 
 class PayloadStoreSettings(Section):
-    """The durable tier and everything in front of it."""
+    """The payload store and its caches."""
 
     backend: Literal["s3", "gcs", "azure-blob", "seaweedfs", "local"] = "s3"
     connection: PayloadConnection = PayloadConnection()
-    # Data is inside its event up to this size, or less where an event has less room for it.
+    # Data up to this size is stored in its event, if the event has room for it.
     threshold_bytes: Positive = EVENT_BYTES
     content_addressing: Literal["sha256"] = "sha256"
     encryption_at_rest: bool = True
@@ -84,13 +84,13 @@ class PayloadStoreSettings(Section):
 
     @property
     def kind(self) -> str:
-        """Which of the result stores this one is; `object` where none has its name."""
+        """The result store kind of this backend; `object` if it has none of its own."""
         return {"s3": "s3", "seaweedfs": "s3", "gcs": "gcs"}.get(self.backend, "object")
 
     @field_validator("threshold_bytes")
     @classmethod
     def _fits_an_event(cls, value: int) -> int:
-        """Take more as the most that an event carries: a file may be written for other logs."""
+        """Reduce a larger value to the maximum size of an event."""
         return min(value, EVENT_BYTES)
 
     @model_validator(mode="after")

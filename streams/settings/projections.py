@@ -1,4 +1,4 @@
-"""Where derived state goes: projection stores, materializations, snapshots."""
+"""Settings of derived state: projection stores, materializations, snapshots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProjectionStoreSettings(Section):
 
 
 class Materialization(Section):
-    """A derived table that an engine outside keeps up to date from the events."""
+    """A derived table that an external engine updates from the events."""
 
     backend: Literal["columnar-analytics", "streaming-materialized-view"]
     source: Literal["event_store"] = "event_store"
@@ -43,6 +43,6 @@ class Materialization(Section):
 
 
 class Snapshots(Section):
-    """Where snapshots are kept: beside the default projection store unless named."""
+    """Backend of snapshots; default: that of the default projection store."""
 
     backend: Backend = "postgres"

@@ -1,4 +1,4 @@
-"""How events and payloads become bytes."""
+"""Settings of the serialization of events and payloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.settings.fields import Section, Text
 
 
 class SchemaRegistrySettings(Section):
-    """Where schema ids come from; without a path, the schemas shipped with the program."""
+    """Source of schema ids; `path` defaults to the schemas shipped with the program."""
 
     backend: Literal["file", "db", "external"] = "file"
     path: Text | None = None

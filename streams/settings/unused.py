@@ -1,4 +1,4 @@
-"""Settings that are read and do nothing yet, so that a file for later versions loads today."""
+"""Settings that are accepted but have no effect yet; `streams config show` marks them."""
 
 from __future__ import annotations
 
