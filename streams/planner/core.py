@@ -35,13 +35,9 @@ from streams.planner.draft import Draft, Moment, encode, execution_root
 from streams.planner.leases import ends_at, expiry_of
 from streams.planner.limits import Rules
 from streams.planner.scope import render
-from streams.planner.stages import (
-    advance_stage,
-    after_planning,
-    after_stage,
-    retry_at,
-    start_loop,
-)
+from streams.planner.stage_closing import after_stage
+from streams.planner.stage_opening import after_planning, start_loop
+from streams.planner.stages import advance_stage, retry_at
 from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
