@@ -5,45 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any
+from typing import Any, Unpack
 
 from streams.events.limits import MAX_SEGMENT_CHARS
 from streams.events.locator import SCHEME, BadLocator, Locator, parse
 from streams.events.model import PayloadRef
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
-from streams.payload.port import Compression, Scope
+from streams.payload.port import PayloadDescription, Scope
 
 
-def describe(
-    scope: Scope,
-    data: bytes,
-    *,
-    media_type: str,
-    row_count: int | None = None,
-    schema_digest: str | None = None,
-    compression: Compression = "none",
-) -> PayloadRef:
+def describe(scope: Scope, data: bytes, **described: Unpack[PayloadDescription]) -> PayloadRef:
     """Return the reference of `data`: the same bytes in the same scope, the same reference."""
-    return name(
-        scope,
-        sha256(data).hexdigest(),
-        len(data),
-        media_type=media_type,
-        row_count=row_count,
-        schema_digest=schema_digest,
-        compression=compression,
-    )
+    return name(scope, sha256(data).hexdigest(), len(data), **described)
 
 
 def name(
     scope: Scope,
     digest: str,
     byte_length: int,
-    *,
-    media_type: str,
-    row_count: int | None = None,
-    schema_digest: str | None = None,
-    compression: Compression = "none",
+    **described: Unpack[PayloadDescription],
 ) -> PayloadRef:
     """Return the reference of bytes that were hashed before.
 
@@ -56,13 +36,14 @@ def name(
         longest = "tenant" if len(tenant) > MAX_SEGMENT_CHARS else "org"
         why = f"must have at most {MAX_SEGMENT_CHARS} characters once it is percent-encoded"
         raise BadLocator(longest, why, uri)
+    compression = described.get("compression")
     return PayloadRef(
         uri=uri,
         sha256=digest,
-        media_type=media_type,
+        media_type=described["media_type"],
         byte_length=byte_length,
-        row_count=row_count,
-        schema_digest=schema_digest,
+        row_count=described.get("row_count"),
+        schema_digest=described.get("schema_digest"),
         compression=None if compression == "none" else compression,
     )
 

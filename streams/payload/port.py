@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, Required, TypeAlias, TypedDict, Unpack
 
 from streams.events.model import PayloadRef
 
@@ -22,6 +22,16 @@ class Scope:
     organization_id: str
 
 
+class PayloadDescription(TypedDict, total=False):
+    """What a reference says of its payload beside name and length."""
+
+    media_type: Required[str]
+    row_count: int | None
+    schema_digest: str | None
+    compression: Compression | None
+    """How it is packed; None, or left out: as the store was set up to."""
+
+
 class PayloadStore(Protocol):
     """Keeps payload bytes under the hash of their content.
 
@@ -32,18 +42,9 @@ class PayloadStore(Protocol):
     """
 
     async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
         """Store `data` and return its reference once it is durable.
-
-        Without a `compression` the store packs as it was set up to.
 
         Raises:
             PayloadUnavailable: the store is down; asking again is safe.
@@ -64,11 +65,7 @@ class PayloadStore(Protocol):
         self,
         scope: Scope,
         chunks: AsyncIterable[bytes],
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
         """Store what `chunks` yields, of any size, in little memory; otherwise as `put`."""
         ...

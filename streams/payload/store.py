@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import Unpack
 
 from cachetools import TTLCache
 
@@ -29,10 +28,8 @@ from streams.payload.objects.blocks import (
     unpack,
 )
 from streams.payload.objects.port import NoSuchObject, Objects, ObjectTooLarge
-from streams.payload.port import Compression, Scope
-
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
+from streams.payload.port import Compression, PayloadDescription, Scope
+from streams.payload.spool import in_blocks, in_packer_thread, spool_blocks, take_blocks
 
 PACKED_FROM_BYTES = 4096
 """Smaller payloads are stored as they are: packing them would save no disk block."""
@@ -42,8 +39,6 @@ _KNOWN = 10_000
 _ASK_FROM_BYTES = 256 * 1024
 _IN_A_THREAD_FROM_BYTES = 256 * 1024
 _READ_AGAIN_S = 0.05
-_PACKERS = ThreadPoolExecutor(2, thread_name_prefix="payload")
-_T = TypeVar("_T")
 
 
 class ContentStore:
@@ -68,30 +63,16 @@ class ContentStore:
         self._known: TTLCache[str, None] = TTLCache(_KNOWN, known_s, timer=monotonic)
 
     async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
         """Store `data` and return its reference once it is durable."""
-        codec = self._codec(len(data), compression)
+        codec = self._codec(len(data), described.get("compression"))
+        described["compression"] = codec
         large = len(data) >= _IN_A_THREAD_FROM_BYTES
-
-        def described() -> PayloadRef:
-            return describe(
-                scope,
-                data,
-                media_type=media_type,
-                row_count=row_count,
-                schema_digest=schema_digest,
-                compression=codec,
-            )
-
-        ref = await asyncio.to_thread(described) if large else described()
+        if large:
+            ref = await asyncio.to_thread(describe, scope, data, **described)
+        else:
+            ref = describe(scope, data, **described)
         key = key_of(ref)
         if key in self._known:
             return ref
@@ -120,41 +101,23 @@ class ContentStore:
         self,
         scope: Scope,
         chunks: AsyncIterable[bytes],
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
         """Store what `chunks` yields, in little memory.
 
         The name is known when the last byte is hashed, so the bytes go through a file.
         """
-        blocks = _in_blocks(chunks)
+        blocks = in_blocks(chunks)
         first = await anext(blocks, b"")
         second = await anext(blocks, None)
         if second is None:
-            return await self.put(
-                scope,
-                first,
-                media_type=media_type,
-                row_count=row_count,
-                schema_digest=schema_digest,
-                compression=compression,
-            )
-        codec = self._codec(BLOCK_BYTES, compression)
+            return await self.put(scope, first, **described)
+        codec = self._codec(BLOCK_BYTES, described.get("compression"))
+        described["compression"] = codec
         with tempfile.TemporaryFile(prefix="streams-payload-") as spool:
             packer = Packer(scope, codec, self._cipher)
-            digest, length = await _spool(spool, blocks, (first, second), packer)
-            ref = name(
-                scope,
-                digest,
-                length,
-                media_type=media_type,
-                row_count=row_count,
-                schema_digest=schema_digest,
-                compression=codec,
-            )
+            digest, length = await spool_blocks(spool, blocks, (first, second), packer)
+            ref = name(scope, digest, length, **described)
             key = key_of(ref)
             if key not in self._known:
                 if not await self._has(key, spool.seek(0, 2)):
@@ -172,7 +135,7 @@ class ContentStore:
             async with aclosing(self._pieces(key)) as pieces:
                 async for piece in pieces:
                     blocks = unpacker.feed(piece)
-                    while some := await _worked(_few, blocks, digest):
+                    while some := await in_packer_thread(take_blocks, blocks, digest):
                         for block in some:
                             length += len(block)
                             yield block
@@ -260,52 +223,3 @@ def _places(key: str) -> tuple[str, ...]:
 def _corrupt(ref: PayloadRef, error: BadBlock) -> PayloadCorrupt:
     kind = PayloadBomb if isinstance(error, Bomb) else PayloadCorrupt
     return kind(ref.uri, str(error))
-
-
-async def _spool(
-    spool: BinaryIO, blocks: AsyncIterator[bytes], begun: tuple[bytes, ...], packer: Packer
-) -> tuple[str, int]:
-    """Hash and pack all blocks into the file; return digest and length of the payload."""
-    digest, length = sha256(), 0
-
-    def take(block: bytes) -> None:
-        digest.update(block)
-        spool.write(packer.pack(block))
-
-    for block in begun:
-        await _worked(take, block)
-        length += len(block)
-    async for block in blocks:
-        await _worked(take, block)
-        length += len(block)
-    return digest.hexdigest(), length
-
-
-def _few(blocks: Iterator[bytes], digest: Hash) -> list[bytes]:
-    """Take no more than a block's worth: one small piece may hold thousands of blocks."""
-    some, length = [], 0
-    for block in blocks:
-        digest.update(block)
-        some.append(block)
-        length += len(block)
-        if length >= BLOCK_BYTES:
-            break
-    return some
-
-
-async def _worked(call: Callable[..., _T], *arguments: object) -> _T:
-    """Hash and pack in threads of their own: each thread keeps memory that it once used."""
-    return await asyncio.get_running_loop().run_in_executor(_PACKERS, call, *arguments)
-
-
-async def _in_blocks(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the bytes of `chunks` in blocks of one size; the last may be shorter."""
-    waiting = bytearray()
-    async for chunk in chunks:
-        for at in range(0, len(chunk), BLOCK_BYTES):
-            waiting += chunk[at : at + BLOCK_BYTES]
-            if len(waiting) >= BLOCK_BYTES:
-                yield bytes(memoryview(waiting)[:BLOCK_BYTES])
-                del waiting[:BLOCK_BYTES]
-    if waiting:
-        yield bytes(waiting)

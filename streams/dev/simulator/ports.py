@@ -13,7 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any
+from typing import Unpack
 
 from streams.dev.simulator.faults import Faults, Injected, Process
 from streams.events.canonical import millis
@@ -26,7 +26,7 @@ from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
 from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
-from streams.payload.port import Compression, Scope
+from streams.payload.port import PayloadDescription, Scope
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
@@ -234,14 +234,7 @@ class FaultyPayloads:
         self._store, self._faults, self._process = store, faults, process
 
     async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
         """Store, unless the call or its answer is lost."""
         return await self._faults.write(
@@ -249,10 +242,7 @@ class FaultyPayloads:
             lambda: self._store.put(
                 scope,
                 data,
-                media_type=media_type,
-                row_count=row_count,
-                schema_digest=schema_digest,
-                compression=compression,
+                **described,
             ),
         )
 
@@ -261,7 +251,7 @@ class FaultyPayloads:
         return await self._faults.read(self._process, lambda: self._store.get(ref))
 
     async def store(
-        self, scope: Scope, chunks: AsyncIterable[bytes], **described: Any
+        self, scope: Scope, chunks: AsyncIterable[bytes], **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
         """Gather and store: nothing here is too large for that."""
         return await self.put(scope, b"".join([chunk async for chunk in chunks]), **described)

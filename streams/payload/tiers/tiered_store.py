@@ -15,14 +15,14 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from cachetools import FIFOCache
 
 from streams.events.model import PayloadRef
 from streams.payload.content import key_of
 from streams.payload.errors import PayloadCorrupt
-from streams.payload.port import ARROW, Compression, PayloadStore, Scope
+from streams.payload.port import ARROW, PayloadDescription, PayloadStore, Scope
 from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
 from streams.payload.tiers.counts import Tier, TierCounts, TierSnapshot
@@ -59,27 +59,13 @@ class TieredPayloads:
         self._mine: FIFOCache[str, None] = FIFOCache(_MINE)
 
     async def put(
-        self,
-        scope: Scope,
-        data: bytes,
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
         """Store `data`; then share it where it is Arrow and there is room, and say so."""
-        ref = await self._durable.put(
-            scope,
-            data,
-            media_type=media_type,
-            row_count=row_count,
-            schema_digest=schema_digest,
-            compression=compression,
-        )
+        ref = await self._durable.put(scope, data, **described)
         key = key_of(ref)
         self._mine[key] = None
-        if self._shared is not None and media_type == ARROW:
+        if self._shared is not None and ref.media_type == ARROW:
             hint = await _near(len(data), self._shared.offer, ref, data)
             if hint is not None:
                 return replace(ref, ipc=hint)
@@ -129,21 +115,10 @@ class TieredPayloads:
         self,
         scope: Scope,
         chunks: AsyncIterable[bytes],
-        *,
-        media_type: str,
-        row_count: int | None = None,
-        schema_digest: str | None = None,
-        compression: Compression | None = None,
+        **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
         """Store what `chunks` yields; its first reader on a node brings it to the node's disk."""
-        return await self._durable.store(
-            scope,
-            chunks,
-            media_type=media_type,
-            row_count=row_count,
-            schema_digest=schema_digest,
-            compression=compression,
-        )
+        return await self._durable.store(scope, chunks, **described)
 
     async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
         """Yield the bytes behind `ref` in pieces, in little memory, from the nearest tier.
