@@ -33,13 +33,13 @@ def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
       streams prove
       streams prove --only mirror --json
     """
-    from streams.dev.bench.claims import claims
+    from streams.dev.bench.claims import CLAIMS
     from streams.dev.bench.prove import page
     from streams.dev.bench.prove import prove as measure
 
-    wanted = tuple(claim for claim in claims() if only is None or only in claim.name)
+    wanted = tuple(claim for claim in CLAIMS if only is None or only in claim.name)
     if not wanted:
-        names = "; ".join(claim.name for claim in claims())
+        names = "; ".join(claim.name for claim in CLAIMS)
         raise click.BadParameter(f"no claim has {only!r} in its name: {names}", param_hint="--only")
     if dry_run:
         _print_plan(wanted, as_json)

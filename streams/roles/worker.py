@@ -14,7 +14,7 @@ import orjson
 from streams.app import Log, catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
 from streams.data_folder import layout_of
-from streams.kafka.dead_letters import KafkaDeadLetters
+from streams.kafka.dead_letters import DeadLetters, KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
@@ -53,11 +53,8 @@ async def run(
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
         incarnation(log.pool, name) as lives,
-        open_tiers(settings, consumer="worker") as payloads,
-        open_copies(settings, log.pool, folder) as copies,
-        writing_tier_stats(payloads, folder, copies),
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
-        open_tools(_tool_environment(settings, data, log, payloads, credentials)) as tools,
+        _open_ports(settings, data, log, credentials, dead_letters) as ports,
         KafkaFeed(
             bootstrap,
             [work_topic(POOL)],
@@ -65,17 +62,6 @@ async def run(
             instance=settings.runtime.shard_id,
         ) as feed,
     ):
-        ports = WorkerPorts(
-            log=log.store,
-            payloads=payloads,
-            documents=Documents(payloads, copies=copies),
-            copies=copies,
-            playbooks=catalog_of(log, payloads),
-            tools=tools,
-            clock=SystemClock(),
-            dead_letters=dead_letters,
-            partitions=KafkaPartitions(bootstrap, SystemClock()),
-        )
         worker = Worker(feed, ports, _options(settings, name))
 
         async def set_aside(record: Record) -> None:
@@ -95,6 +81,35 @@ async def run(
             await shell.run(stop, ready)
         finally:
             await worker.stop()
+
+
+@asynccontextmanager
+async def _open_ports(
+    settings: Settings,
+    data: Path,
+    log: Log,
+    credentials: LeasedCredentials,
+    dead_letters: DeadLetters,
+) -> AsyncIterator[WorkerPorts]:
+    """Open the payload tiers, the copies of results and the tools of a worker."""
+    folder = role_folder(settings, data)
+    async with (
+        open_tiers(settings, consumer="worker") as payloads,
+        open_copies(settings, log.pool, folder) as copies,
+        writing_tier_stats(payloads, folder, copies),
+        open_tools(_tool_environment(settings, data, log, payloads, credentials)) as tools,
+    ):
+        yield WorkerPorts(
+            log=log.store,
+            payloads=payloads,
+            documents=Documents(payloads, copies=copies),
+            copies=copies,
+            playbooks=catalog_of(log, payloads),
+            tools=tools,
+            clock=SystemClock(),
+            dead_letters=dead_letters,
+            partitions=KafkaPartitions(settings.event_store.connection.url, SystemClock()),
+        )
 
 
 @asynccontextmanager

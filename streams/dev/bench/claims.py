@@ -11,137 +11,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from streams.dev.bench.prove import Figures, MeasuredClaim, Threshold
+from streams.dev.bench.prove import Figures, Measure, MeasuredClaim, Threshold
 
 PLANTED = ("lost-acknowledgement", "double-dispatch", "unfenced-commit")
 FAULTY = ("--error-rate", "0.05", "--timeout-rate", "0.01", "--timeout-s", "1")
-
-
-def claims() -> tuple[MeasuredClaim, ...]:
-    """Return every claim that can be measured here."""
-    return (
-        MeasuredClaim(
-            "A stack with data is ready again quickly",
-            "`streams up --detach` twice on one folder; the second, until its round trip is done",
-            _second_start,
-            (Threshold("second_up_s", 20, at_most=True),),
-        ),
-        MeasuredClaim(
-            "The log takes events at a good part of the speed of raw COPY",
-            "`streams bench append --json`: median of three rounds of 20,000 frame commits",
-            lambda: _bench("append"),
-            (Threshold("ratio_to_copy", 0.3), Threshold("ratio_single_to_fsync", 5)),
-        ),
-        MeasuredClaim(
-            "The mirror costs little over raw Debezium, and loses or doubles nothing",
-            "`streams bench mirror --json`: median of three rounds of 40,000 events; "
-            "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in "
-            "JSON; against a leaner one the ratio is lower, see decisions/0003-mirror.md",
-            lambda: _bench("mirror"),
-            (
-                Threshold("ratio_to_plain", 0.7),
-                Threshold("p99_ms", 250, at_most=True),
-                Threshold("lost", 0, at_most=True),
-                Threshold("doubled", 0, at_most=True),
-            ),
-        ),
-        MeasuredClaim(
-            "A workload of many small requests runs exactly, in few frames, near a plain script",
-            "`streams bench pft --json`: 10 facilities of 200 patients without latency; the plain "
-            "script before and after, the better one counts; frames of one row over 10 times 20 "
-            "patients, scaled to the same number of cursor rows",
-            lambda: _bench("pft"),
-            (
-                Threshold("missing", 0, at_most=True),
-                Threshold("doubled", 0, at_most=True),
-                Threshold("rows_per_frame", 50),
-                Threshold("events_per_frame", 4, at_most=True),
-                Threshold("claims_ratio_to_frame_size_1", 1 / 50, at_most=True),
-                Threshold("events_ratio_to_frame_size_1", 1 / 10, at_most=True),
-                Threshold("peak_db_connections", 19, at_most=True),
-                Threshold("ratio_to_plain", 0.4),
-                Threshold("tier15_hit_ratio", 0.6),
-                Threshold("reads_per_frame", 1),
-            ),
-        ),
-        MeasuredClaim(
-            "Rows in shared memory are read far faster than from the store",
-            "`streams bench ipc --json`: a batch of 64 MB, written by one process and read by "
-            "another, from the reference to the extremes of every column",
-            lambda: _bench("ipc"),
-            (Threshold("attach_us", 100, at_most=True), Threshold("ratio_tier15_to_tier3", 20)),
-        ),
-        MeasuredClaim(
-            "A busy and silent server costs retries, not rows",
-            "`streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1 --json`",
-            lambda: _bench("pft", *FAULTY),
-            (
-                Threshold("missing", 0, at_most=True),
-                Threshold("doubled", 0, at_most=True),
-                Threshold("failed_rows", 0, at_most=True),
-                Threshold("retries", 1),
-            ),
-        ),
-        MeasuredClaim(
-            "A small execution ends soon after its trigger",
-            "`streams bench latency --json`: one-step playbooks on an idle stack, from before the "
-            "trigger record is published until `playbook.completed` was read from Kafka",
-            lambda: _bench("latency"),
-            (Threshold("p50_ms", 100, at_most=True), Threshold("p99_ms", 300, at_most=True)),
-        ),
-        MeasuredClaim(
-            "Frames cost little",
-            "`streams bench frames --json`: 3,000 frames of one row that do nothing, 64 in flight",
-            lambda: _bench("frames"),
-            (Threshold("frames_per_s", 500),),
-        ),
-        MeasuredClaim(
-            "Payloads of any size move in little memory",
-            "`streams bench payload --json`: two payloads of 2 GB, one of which packs to next to "
-            "nothing, streamed in and out by a process of its own, beside boto3 and a file copy; "
-            "a result of 2 GB that a worker downloads and stores, and the API hands out; payloads "
-            "of 2 kB, eight at a time; 1,000 times the same megabyte",
-            lambda: _bench("payload"),
-            (
-                Threshold("peak_rss_mb", 128, at_most=True),
-                Threshold("worker_peak_rss_mb", 128, at_most=True),
-                Threshold("api_peak_rss_mb", 128, at_most=True),
-                Threshold("objects_of_same", 1, at_most=True),
-                Threshold("ratio_small_puts_to_raw", 1),
-            ),
-        ),
-        MeasuredClaim(
-            "The collector removes nothing live, and every orphan",
-            "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
-            "few contents, small, large and streamed, also inside others, while the collector runs "
-            "without a pause, with a grace of 3 s",
-            lambda: _bench("collect", "--minutes", "10"),
-            (
-                Threshold("live_removed", 0, at_most=True),
-                Threshold("orphans_left", 0, at_most=True),
-                Threshold("purged", 1),
-                Threshold("restored", 1),
-            ),
-        ),
-        MeasuredClaim(
-            "2,000 simulated disasters end as they should, and planted bugs are found",
-            "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
-            "the number of seeds until it shows",
-            _simulated,
-            (
-                Threshold("failures", 0, at_most=True),
-                *(Threshold(f"{bug} shows after", 2000, at_most=True) for bug in PLANTED),
-            ),
-        ),
-        MeasuredClaim(
-            "Kills lose nothing",
-            "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
-            "during appends; worker, planner, projector and broker killed twice each under a "
-            "running playbook; the trigger process killed among 2,000 records; each with kill -9",
-            _acceptance,
-            (Threshold("failed", 0, at_most=True), Threshold("skipped", 0, at_most=True)),
-        ),
-    )
 
 
 def _streams(*arguments: str, timeout_s: float = 1800) -> str:
@@ -153,8 +26,13 @@ def _streams(*arguments: str, timeout_s: float = 1800) -> str:
     return done.stdout
 
 
-def _bench(name: str, *options: str) -> Figures:
-    return figures_of(json.loads(_streams("bench", name, *options, "--json")))
+def _bench(name: str, *options: str) -> Measure:
+    """Return the measurement that `streams bench` makes."""
+    return lambda: figures_of(json.loads(_streams("bench", name, *options, "--json")))
+
+
+def _at_most(figure: str, limit: float) -> Threshold:
+    return Threshold(figure, limit, at_most=True)
 
 
 def figures_of(found: Mapping[str, object], before: str = "") -> dict[str, float]:
@@ -204,3 +82,129 @@ def pytest_counts(output: str) -> dict[str, int]:
     found = {word: int(number) for number, word in pairwise(words) if number.isdigit()}
     failed = sum(found.get(word, 0) for word in ("failed", "error", "errors"))
     return {"passed": found.get("passed", 0), "failed": failed, "skipped": found.get("skipped", 0)}
+
+
+CLAIMS: tuple[MeasuredClaim, ...] = (
+    MeasuredClaim(
+        "A stack with data is ready again quickly",
+        "`streams up --detach` twice on one folder; the second, until its round trip is done",
+        _second_start,
+        (_at_most("second_up_s", 20),),
+    ),
+    MeasuredClaim(
+        "The log takes events at a good part of the speed of raw COPY",
+        "`streams bench append --json`: median of three rounds of 20,000 frame commits",
+        _bench("append"),
+        (Threshold("ratio_to_copy", 0.3), Threshold("ratio_single_to_fsync", 5)),
+    ),
+    MeasuredClaim(
+        "The mirror costs little over raw Debezium, and loses or doubles nothing",
+        "`streams bench mirror --json`: median of three rounds of 40,000 events; "
+        "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in "
+        "JSON; against a leaner one the ratio is lower, see decisions/0003-mirror.md",
+        _bench("mirror"),
+        (
+            Threshold("ratio_to_plain", 0.7),
+            _at_most("p99_ms", 250),
+            _at_most("lost", 0),
+            _at_most("doubled", 0),
+        ),
+    ),
+    MeasuredClaim(
+        "A workload of many small requests runs exactly, in few frames, near a plain script",
+        "`streams bench pft --json`: 10 facilities of 200 patients without latency; the plain "
+        "script before and after, the better one counts; frames of one row over 10 times 20 "
+        "patients, scaled to the same number of cursor rows",
+        _bench("pft"),
+        (
+            _at_most("missing", 0),
+            _at_most("doubled", 0),
+            Threshold("rows_per_frame", 50),
+            _at_most("events_per_frame", 4),
+            _at_most("claims_ratio_to_frame_size_1", 1 / 50),
+            _at_most("events_ratio_to_frame_size_1", 1 / 10),
+            _at_most("peak_db_connections", 19),
+            Threshold("ratio_to_plain", 0.4),
+            Threshold("tier15_hit_ratio", 0.6),
+            Threshold("reads_per_frame", 1),
+        ),
+    ),
+    MeasuredClaim(
+        "Rows in shared memory are read far faster than from the store",
+        "`streams bench ipc --json`: a batch of 64 MB, written by one process and read by "
+        "another, from the reference to the extremes of every column",
+        _bench("ipc"),
+        (_at_most("attach_us", 100), Threshold("ratio_tier15_to_tier3", 20)),
+    ),
+    MeasuredClaim(
+        "A busy and silent server costs retries, not rows",
+        "`streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1 --json`",
+        _bench("pft", *FAULTY),
+        (
+            _at_most("missing", 0),
+            _at_most("doubled", 0),
+            _at_most("failed_rows", 0),
+            Threshold("retries", 1),
+        ),
+    ),
+    MeasuredClaim(
+        "A small execution ends soon after its trigger",
+        "`streams bench latency --json`: one-step playbooks on an idle stack, from before the "
+        "trigger record is published until `playbook.completed` was read from Kafka",
+        _bench("latency"),
+        (_at_most("p50_ms", 100), _at_most("p99_ms", 300)),
+    ),
+    MeasuredClaim(
+        "Frames cost little",
+        "`streams bench frames --json`: 3,000 frames of one row that do nothing, 64 in flight",
+        _bench("frames"),
+        (Threshold("frames_per_s", 500),),
+    ),
+    MeasuredClaim(
+        "Payloads of any size move in little memory",
+        "`streams bench payload --json`: two payloads of 2 GB, one of which packs to next to "
+        "nothing, streamed in and out by a process of its own, beside boto3 and a file copy; "
+        "a result of 2 GB that a worker downloads and stores, and the API hands out; payloads "
+        "of 2 kB, eight at a time; 1,000 times the same megabyte",
+        _bench("payload"),
+        (
+            _at_most("peak_rss_mb", 128),
+            _at_most("worker_peak_rss_mb", 128),
+            _at_most("api_peak_rss_mb", 128),
+            _at_most("objects_of_same", 1),
+            Threshold("ratio_small_puts_to_raw", 1),
+        ),
+    ),
+    MeasuredClaim(
+        "The collector removes nothing live, and every orphan",
+        "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
+        "few contents, small, large and streamed, also inside others, while the collector runs "
+        "without a pause, with a grace of 3 s",
+        _bench("collect", "--minutes", "10"),
+        (
+            _at_most("live_removed", 0),
+            _at_most("orphans_left", 0),
+            Threshold("purged", 1),
+            Threshold("restored", 1),
+        ),
+    ),
+    MeasuredClaim(
+        "2,000 simulated disasters end as they should, and planted bugs are found",
+        "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
+        "the number of seeds until it shows",
+        _simulated,
+        (
+            _at_most("failures", 0),
+            *(_at_most(f"{bug} shows after", 2000) for bug in PLANTED),
+        ),
+    ),
+    MeasuredClaim(
+        "Kills lose nothing",
+        "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
+        "during appends; worker, planner, projector and broker killed twice each under a "
+        "running playbook; the trigger process killed among 2,000 records; each with kill -9",
+        _acceptance,
+        (_at_most("failed", 0), _at_most("skipped", 0)),
+    ),
+)
+"""Every claim that can be measured here."""

@@ -14,7 +14,6 @@ from typing import get_args
 import orjson
 
 from streams.clock import Clock
-from streams.errors import Refused
 from streams.events.model import Json, NewEvent, PayloadRef, Root
 from streams.events.types import ResultStored, ResultStoredScope
 from streams.ids import derive_id
@@ -24,24 +23,17 @@ from streams.payload.port import JSON, PayloadStore, Scope
 from streams.playbook.model import Task
 from streams.playbook.result_policy import INLINE_BYTES, LARGE, USUAL, ResultPolicy
 from streams.results.copies.port import Copies, Copy
-from streams.results.limits import EXTRACTED_BYTES
-from streams.results.preview import preview_of
 from streams.results.reference import ResultRef, result_uri
-from streams.results.spill import Group, encode_result, group_of, is_event_json, is_inline
+from streams.results.spill import Group, encode_result, group_of, is_inline
+from streams.worker.attempt.result_fields import event_preview, selected_fields
 from streams.worker.attempt.views import Placement
 from streams.worker.port import Config, Retry
 
 _log = logging.getLogger(__name__)
-IN_A_THREAD_BYTES = 1 << 20
-"""Above this size, selecting fields would delay heartbeats and other rows."""
 _SCOPES: dict[str, ResultStoredScope] = {one: one for one in get_args(ResultStoredScope)}
 _BATCH = 256
 _IDS = re.compile(rb"[0-9]+")
 _READERS, _KEY = ("artifact", "result"), "/payloads/sha256/"
-
-
-class NotInEvents(Refused):
-    """An event cannot carry the selected fields of a result."""
 
 
 class ResultWriter:
@@ -82,20 +74,10 @@ class ResultWriter:
             NotInEvents: an event cannot carry its selected fields.
         """
         encoded = encode_result(data)
-        extracted = _checked(await _selected(policy, data, len(encoded)))
-        kind = policy.store_of(len(encoded), self._inline_bytes, self._large)
-        if kind is None:
-            if is_inline(encoded, self._inline_bytes):
-                return Placement(extracted)
-            kind = "object"
-        elif policy.kind == "kv" and kind != "kv":
-            details = (self._item.step, task, len(encoded), kind)
-            _log.info("%s.%s: %s bytes are too large for kv, stored in %s", *details)
-        payload = await self._retry(
-            lambda: self._payloads.put(
-                self._scope, encoded, media_type=JSON, compression=policy.compression
-            )
-        )
+        extracted = await selected_fields(policy, data, len(encoded))
+        if (kind := self._store_of(task, policy, encoded)) is None:
+            return Placement(extracted)
+        payload = await self._put(encoded, policy)
         result_id, uri = self._name(task, partition)
         expires_at = self._end(policy)
         ref = ResultRef.to_payload(
@@ -105,7 +87,7 @@ class ResultWriter:
             scope=policy.scope,
             expires_at=expires_at,
             extracted=extracted,
-            preview=_preview(data, policy.preview_max_bytes),
+            preview=event_preview(data, policy.preview_max_bytes),
         )
         self._unpublished[str(result_id)] = self._event(result_id, task, ref, payload)
         if kind == "db":
@@ -123,6 +105,22 @@ class ResultWriter:
             ),
         )
         return Placement(extracted, ref)
+
+    async def _put(self, encoded: bytes, policy: ResultPolicy) -> PayloadRef:
+        packing = policy.compression
+        return await self._retry(
+            lambda: self._payloads.put(self._scope, encoded, media_type=JSON, compression=packing)
+        )
+
+    def _store_of(self, task: str, policy: ResultPolicy, encoded: bytes) -> str | None:
+        """Return the tier of a result; None where its event carries it."""
+        kind = policy.store_of(len(encoded), self._inline_bytes, self._large)
+        if kind is None:
+            return None if is_inline(encoded, self._inline_bytes) else "object"
+        if policy.kind == "kv" and kind != "kv":
+            details = (self._item.step, task, len(encoded), kind)
+            _log.info("%s.%s: %s bytes are too large for kv, stored in %s", *details)
+        return kind
 
     async def spill(self, name: str, values: Mapping[str, Json]) -> Group:
         """Store values that do not fit into their event as one result, and return its group."""
@@ -220,29 +218,3 @@ def _reads_results(kind: str, config: Config) -> bool:
     given = {**(inner if isinstance(inner, dict) else {}), **config}
     ref = given.get("ref")
     return given.get("action") == "list" or (isinstance(ref, str) and _KEY in ref)
-
-
-async def _selected(policy: ResultPolicy, data: Json, size: int) -> dict[str, Json]:
-    if not policy.select or size < IN_A_THREAD_BYTES:
-        return policy.extract(data)
-    return await asyncio.to_thread(policy.extract, data)
-
-
-def _preview(data: Json, limit: int) -> Json:
-    preview = encode_result(preview_of(data, limit))
-    found: Json = orjson.loads(preview) if is_event_json(preview) else None
-    return found
-
-
-def _checked(extracted: dict[str, Json]) -> dict[str, Json]:
-    if not extracted:
-        return {}
-    data = encode_result(extracted)
-    if len(data) > EXTRACTED_BYTES:
-        why = f"the selected fields have {len(data)} bytes, {EXTRACTED_BYTES} are allowed"
-        raise NotInEvents(f"{why}; select less of the result")
-    if not is_event_json(data):
-        why = "a selected field holds a NUL character or is nested too deep"
-        raise NotInEvents(f"{why}, and no event can carry it")
-    found: dict[str, Json] = orjson.loads(data)
-    return found

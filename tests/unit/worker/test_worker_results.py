@@ -25,7 +25,8 @@ from streams.results.reference import ResultRef
 from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.attempt.input import Documents
-from streams.worker.attempt.result_writer import IN_A_THREAD_BYTES, ResultWriter
+from streams.worker.attempt.result_fields import IN_A_THREAD_BYTES
+from streams.worker.attempt.result_writer import ResultWriter
 from tests.support.worker.memory import FakeTool, World, loop_step, ok, rule, task
 
 PAGE = {"rows": ["x" * 100] * 1000, "paging": {"more": True}}

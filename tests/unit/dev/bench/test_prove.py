@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from streams.cli.bench_run import print_report
 from streams.cli.prove import prove as command
-from streams.dev.bench.claims import claims, pytest_counts
+from streams.dev.bench.claims import CLAIMS, pytest_counts
 from streams.dev.bench.kafka_receiver import Received
 from streams.dev.bench.mirror import _tally
 from streams.dev.bench.prove import MeasuredClaim, Proof, Threshold, page, prove
@@ -72,7 +72,7 @@ def test_a_claim_that_is_not_there_is_refused() -> None:
     result = CliRunner().invoke(command, ["--only", "moon"])
 
     assert result.exit_code == 2
-    assert claims()[0].name in result.output
+    assert CLAIMS[0].name in result.output
 
 
 def test_a_bench_with_faults_exits_non_zero_and_prints_one_json_object(
