@@ -50,3 +50,15 @@ def test_every_bench_is_in_its_list() -> None:
     page = (REPOSITORY / "bench" / "README.md").read_text()
 
     assert set(re.findall(r"^\| `(\w+)` ", page, re.MULTILINE)) == set(bench.commands)
+
+
+def test_every_message_that_the_runbook_quotes_is_in_the_code() -> None:
+    page = (REPOSITORY / "docs" / "runbook.md").read_text("utf-8")
+    code = "\n".join(path.read_text("utf-8") for path in REPOSITORY.glob("streams/**/*.py"))
+    tables = re.findall(r"^\| message[^\n]*\n\|[-|]+\n((?:\|[^\n]*\n)+)", page, re.MULTILINE)
+    cells = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
+    messages = [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
+    parts = [part for one in messages for part in re.split(r"\W*…\W*|\d+|%\w", one) if part]
+
+    assert len(messages) > 10
+    assert [part for part in parts if part.strip() not in code] == []
