@@ -1,4 +1,4 @@
-"""What is secret in a credential's fields: whole values, and what stands inside of them."""
+"""Secrets in a credential's fields: whole values, and secrets embedded in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-# Fields that say who, where and how, and are wanted in messages and in data.
+# Fields that are not secret, and useful in messages and data.
 OPEN = frozenset(
     (
         *("host", "hostname", "port", "user", "username", "login", "database", "dbname", "db"),
@@ -24,17 +24,17 @@ OPEN = frozenset(
     )
 )
 _LOGIN = frozenset(("username", "password", "type"))
-# Fields that may hold an address; one without a login is no secret there.
+# Fields that may hold an address, which is secret only with a login.
 _ADDRESS_NAME = re.compile(
     r"ur[il]s?$|dsn|addr|endpoint|conn|server|host|broker|origin|issuer", re.IGNORECASE
 )
 _SCHEME = r"(?P<scheme>[A-Za-z][\w+.-]*)://"
 _ADDRESS = re.compile(rf"\s*(?:\w{{1,20}}:)?{_SCHEME}")  # jdbc:postgresql://
-# A login as it was meant, whatever of the password should have been escaped.
+# A login whose password has unescaped characters.
 _MEANT = re.compile(rf"{_SCHEME}(?P<user>[^:/?#@\s\[]*):(?P<password>(?P<head>[^/?#]*).*)@")
 _PORTS = re.compile(r"[0-9]*(?:,.*)?")
 _SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|sig|auth|cred", re.IGNORECASE)
-# Stricter, for words in a text that may be about anything.
+# Stricter, for key=value pairs in arbitrary text.
 _SECRET_WORD = re.compile(
     r"(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|signature|(?<![a-z])sig|cred(?:ential)?s?"
     r"|(?:access|account|api|auth|private|secret|shared)[ _-]?key)$",
@@ -45,15 +45,15 @@ _WORDS = (
     re.compile(rf"\b(?P<name>[A-Za-z][\w.-]{{0,40}})\s?=\s?(?P<value>{_QUOTED}|[^\s&]+)"),
     re.compile(rf"\b(?P<name>[A-Za-z][\w .-]{{0,40}})=\s?(?P<value>{_QUOTED}|[^;]+)"),
 )
-"""Words of a connection string: `host=… password=…`, `a=1&sig=…`, `Server=…;Pwd=…`."""
+"""Pairs of a connection string: `host=… password=…`, `a=1&sig=…`, `Server=…;Pwd=…`."""
 _IN_HEADER = re.compile(r"(?P<kind>bearer|basic|token|api-?key)\s+(?P<rest>\S.*)", re.IGNORECASE)
 
 
 def bare(fields: Mapping[str, str]) -> Iterator[str]:
-    """Yield every text that gives a credential away, as it stands in its fields."""
+    """Yield every secret text in a credential's fields."""
     yield from _values(fields)
     if not fields.get("password") and fields.keys() <= _LOGIN:
-        yield fields.get("username") or ""  # a key that is sent as a name without a password
+        yield fields.get("username") or ""  # an API key used as user name without a password
     if "header" in fields:
         yield fields.get("value", "").partition(" ")[2].strip()
 
@@ -80,7 +80,7 @@ def _value(name: str, value: str) -> Iterator[str]:
 
 
 def _in_address(address: str) -> Iterator[str]:
-    """Yield an address with a login, and what is secret in it; one without is no secret."""
+    """Yield an address with a login and its secret parts; nothing without a login."""
     try:
         parts = urlsplit(address)
         user, password = unquote(parts.username or ""), parts.password
@@ -101,9 +101,9 @@ def _in_address(address: str) -> Iterator[str]:
 
 
 def _as_meant(address: str) -> Iterator[str]:
-    """Yield the password of a login that does not parse, since `/`, `?` or `#` are in it.
+    """Yield the password of a login that does not parse because of `/`, `?` or `#`.
 
-    Its pieces, too: they are what a parser takes for a port or a name, and complains about.
+    And its pieces: parsers quote them in errors as port or name.
     """
     found = _MEANT.match(address)
     if found is None:
@@ -117,7 +117,7 @@ def _as_meant(address: str) -> Iterator[str]:
 
 
 def _in_words(value: str) -> Iterator[str]:
-    """Yield the passwords and keys in a connection string of words."""
+    """Yield the passwords and keys in a connection string of pairs."""
     if "=" not in value:
         return
     for words in _WORDS:
@@ -135,7 +135,7 @@ def _unquoted(value: str) -> Iterator[str]:
 
 
 def _in_header(value: str) -> Iterator[str]:
-    """Yield what is secret in the value of an Authorization header."""
+    """Yield the secrets in the value of an Authorization header."""
     found = _IN_HEADER.match(value)
     if found is None:
         return
@@ -148,20 +148,20 @@ def _in_header(value: str) -> Iterator[str]:
 
 
 def _in_json(value: str) -> Iterator[str]:
-    """Yield what is secret in JSON, at any depth, such as in a service account's key."""
+    """Yield the secrets in JSON, at any depth, such as in a service account's key."""
     if not value.lstrip().startswith(("{", "[")):
         return
     try:
-        left: list[tuple[str, object]] = [("", json.loads(value))]
+        pending: list[tuple[str, object]] = [("", json.loads(value))]
     except (ValueError, RecursionError):
         return
-    while left:
-        name, one = left.pop()
+    while pending:
+        name, one = pending.pop()
         if isinstance(one, dict):
             yield from _values({key: text for key, text in one.items() if isinstance(text, str)})
-            left += [(key, inner) for key, inner in one.items() if not isinstance(inner, str)]
+            pending += [(key, inner) for key, inner in one.items() if not isinstance(inner, str)]
         elif isinstance(one, list):
-            left += [(name.removesuffix("s"), inner) for inner in one]
+            pending += [(name.removesuffix("s"), inner) for inner in one]
         elif isinstance(one, str):
             yield from _value(name.lower(), one)
 

@@ -1,7 +1,7 @@
-"""Replaces the secrets in use now, and whatever looks like one.
+"""Redaction of the secrets in use, and of text that looks like one.
 
-Whoever uses a credential keeps its secrets here for as long as that lasts; events, results
-and log lines then go through `text`, `error` or `value` at the edge of the process.
+A user of a credential registers its secrets here while it is in use; events, results and log
+lines pass through `text`, `error` or `value` at the edge of the process.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streams.settings.mask import HIDDEN, mask_text
 class InUse:
     """Secrets in use by one holder.
 
-    Messages lose every one of them. Data loses only those that stand out: a password that is
-    a word of the author's rows must not change the rows.
+    All are removed from messages. From data only those that stand out: a password that is an
+    ordinary word must not change the rows.
     """
 
     __slots__ = ("_all", "_known", "_sure", "_written")
@@ -33,7 +33,7 @@ class InUse:
         """Those that stand out, as orjson writes them."""
 
     def add(self, name: str, fields: Mapping[str, str]) -> None:
-        """Take note of a credential's fields; fields that are known cost nothing."""
+        """Register a credential's fields; known fields cost nothing."""
         if self._known.get(name) == fields:
             return
         self._known[name] = dict(fields)
@@ -49,7 +49,7 @@ class InUse:
         return mask_text(text) if "://" in text or "=" in text else text
 
     def error(self, error: Mapping[str, object]) -> dict[str, object]:
-        """Return what failed, and why, without any secret; its kind stays one that rules know."""
+        """Return an error without secrets; its kind is preserved for rules."""
         clean = {
             name: self.text(value) if isinstance(value, str) else _cleaned(value, self._all)
             for name, value in error.items()
@@ -62,7 +62,7 @@ class InUse:
             return value
         try:
             written = orjson.dumps(value, default=str)
-        except TypeError:  # no JSON: whoever writes it says so
+        except TypeError:  # not JSON: its writer reports that
             return _cleaned(value, self._sure)
         return (
             _cleaned(value, self._sure) if any(one in written for one in self._written) else value
@@ -93,7 +93,7 @@ _holders: set[InUse] = set()
 
 @contextmanager
 def in_use() -> Iterator[InUse]:
-    """Keep secrets known to this process's log lines until the body ends."""
+    """Register secrets for redaction, also from log lines, while the body runs."""
     made = InUse()
     _holders.add(made)
     try:
@@ -103,7 +103,7 @@ def in_use() -> Iterator[InUse]:
 
 
 class Formatter(logging.Formatter):
-    """Writes log lines, tracebacks included, without secrets."""
+    """Formats log lines, including tracebacks, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""

@@ -1,4 +1,4 @@
-"""The texts that give a credential away, in every form in which somebody may quote them."""
+"""Secret texts of a credential, in every encoding in which they may be quoted."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from urllib.parse import quote, quote_plus
 from streams.redact.fields import bare
 
 SHORTEST = 4
-"""A shorter text is no secret, and would be found everywhere."""
+"""Shorter texts are not redacted: they would match everywhere."""
 SURE = 8
-"""A shorter text may be a part of anybody's data."""
+"""Shorter texts may be ordinary data."""
 LONG = 16
-"""A text that is no shorter is not found by chance, even if it is a word or a number."""
-# Written alike in JSON, in an address, in a page and in Python.
+"""Texts at least this long do not match by chance, even if a word or number."""
+# The same in JSON, URLs, HTML and Python.
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]*")
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}|%[0-9A-F]{2}")
 _PAGES = ("<>&", "<>&'+")
-"""What writers of JSON escape beyond need, for JSON that stands in a page."""
+"""Characters that some JSON writers escape for HTML."""
 
 
 def secrets_in(fields: Mapping[str, str]) -> set[str]:
-    """Return every text that gives a credential away, as it may be quoted by somebody."""
+    """Return every secret text of a credential, in every encoding."""
     found = set(bare(fields))
     return {form for one in found if len(one) >= SHORTEST for form in _forms(one)}
 
@@ -38,18 +38,18 @@ def stands_out(text: str) -> bool:
 
 
 def _forms(secret: str) -> set[str]:
-    is_address = "://" in secret and "@" in secret  # what is secret in it is found by itself
+    is_address = "://" in secret and "@" in secret  # its secret parts are matched separately
     if is_address or _PLAIN.fullmatch(secret):
         return {secret}
     in_json = _in_json(secret)
     return {
         secret,
         *in_json,
-        *(json.dumps(one)[1:-1] for one in in_json),  # JSON that is carried as a text in JSON
+        *(json.dumps(one)[1:-1] for one in in_json),  # JSON within a JSON string
         *_either_case({quote(secret, safe=""), quote(secret), quote_plus(secret)}),
         escape(secret),
         repr(secret)[1:-1],
-        secret.encode().decode("latin-1"),  # as a header is often read
+        secret.encode().decode("latin-1"),  # as headers are often decoded
     }
 
 
@@ -62,7 +62,7 @@ def _in_json(secret: str) -> set[str]:
 
 
 def _either_case(texts: set[str]) -> set[str]:
-    """Return texts with their escapes' digits as they are, and in the other case."""
+    """Return texts with the hex digits of their escapes in both cases."""
     return texts | {_ESCAPED.sub(_other_case, one) for one in texts}
 
 

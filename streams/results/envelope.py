@@ -1,4 +1,4 @@
-"""Result envelopes: the result of a task, a step or a command, as events carry it."""
+"""Result envelopes: results of tasks, steps and commands in events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.results.spill import Group, groups_of
 
 if TYPE_CHECKING:
     EnvelopeFields: TypeAlias = Mapping[str, Json]
-else:  # pydantic loads and stores plans, and need not check what events have carried
+else:  # pydantic loads and stores plans, and need not validate data of events
     EnvelopeFields = dict[str, object]
 
 
@@ -24,25 +24,24 @@ else:  # pydantic loads and stores plans, and need not check what events have ca
 class Envelope:
     """The result of a task, a step or a command.
 
-    `fields` is its JSON, unchanged: parsing costs nothing, what is unknown here is passed on,
-    and a key that is absent stays absent. `status` and `meta` are always there in results of
-    our own; the data is `data`, or a payload that `ref` (a result of its own) or `_ref` (the
-    payload of the event) names; `extracted` is there where `spec.result` is, `counts` where a
-    loop's rows are the data.
+    `fields` is its JSON, unchanged: parsing costs nothing, unknown keys are passed on, and
+    absent keys stay absent. Our own results always have `status` and `meta`; the data is `data`,
+    or a payload named by `ref` (a stored result) or `_ref` (the payload of the event); with
+    `spec.result` there is `extracted`, with a loop's rows `counts`.
     """
 
     fields: EnvelopeFields
 
     @classmethod
     def parse(cls, value: Json) -> Envelope:
-        """Return the envelope that an event carries; any value but an object has no fields."""
+        """Parse the envelope of an event; a value that is not an object has no fields."""
         return cls(value if isinstance(value, dict) else {})
 
     @classmethod
     def of(
         cls, status: str | None, data: Json = None, meta: Mapping[str, Json] | None = None
     ) -> Envelope:
-        """Return an envelope that has its data."""
+        """Return an envelope with inline data."""
         return cls({"status": status, "data": data, "meta": dict(meta or {})})
 
     @property
@@ -52,22 +51,22 @@ class Envelope:
 
     @property
     def has_data(self) -> bool:
-        """Whether the data is here, not in a payload; it may be null."""
+        """Whether the data is inline; it may be null."""
         return "data" in self.fields
 
     @property
     def data(self) -> Json:
-        """The data, where it is here."""
+        """The inline data."""
         return self.fields.get("data")
 
     @property
     def reference(self) -> ResultRef | None:
-        """The reference of a result that is stored on its own."""
+        """The reference of a stored result."""
         return ResultRef.parse(self.fields.get("ref"))
 
     @property
     def payload(self) -> PayloadRef | None:
-        """The payload of the event that carried this, where that is the data."""
+        """The payload of its event, if that is the data."""
         found = self.fields.get("_ref")
         return reference_from(found) if isinstance(found, dict) else None
 
@@ -79,7 +78,7 @@ class Envelope:
 
     @property
     def spilled_tasks(self) -> list[Group]:
-        """Payloads with the results of tasks that the event could not carry."""
+        """Payloads of spilled task results."""
         return groups_of(self.fields.get("tasks_elsewhere"))
 
     @property
@@ -89,11 +88,11 @@ class Envelope:
 
     @property
     def spilled_ctx(self) -> list[Group]:
-        """Payloads with changes of `ctx` that the event could not carry."""
+        """Payloads of spilled changes of `ctx`."""
         return groups_of(self.fields.get("ctx_elsewhere"))
 
     def data_payload(self, owner: Scope) -> PayloadRef | None:
-        """Return the payload that has the data; None where the data is here, or nowhere."""
+        """Return the payload of the data; None if it is inline or absent."""
         if self.has_data:
             return None
         if (found := self.payload) is not None:
@@ -102,7 +101,7 @@ class Envelope:
         return None if reference is None else reference.payload(owner)
 
     def payloads(self, owner: Scope) -> Iterator[tuple[str | None, str]]:
-        """Yield the names of data that is in payloads: the step's own (None) and its tasks'."""
+        """Yield task and payload name of data in payloads; the step's own task is None."""
         for label, one in ((None, self), *self.tasks.items()):
             if one is not None and (ref := one.data_payload(owner)) is not None:
                 reference = one.reference
@@ -117,11 +116,11 @@ class Envelope:
         return Envelope({name: one for name, one in self.fields.items() if name not in names})
 
     def with_payload(self, ref: PayloadRef | None) -> Envelope:
-        """Return it with the payload of its event; None: that has none."""
+        """Return it with the payload of its event, if any."""
         return self if ref is None else self.with_fields(_ref=reference_json(ref))
 
     def with_tasks(self, found: Mapping[str, Json]) -> Envelope:
-        """Return it with the results of tasks put in that the event could not carry."""
+        """Return it with spilled task results inserted."""
         whole = self.without("tasks_elsewhere")
         return (
             whole.with_fields(tasks={**fields_of(self.fields.get("tasks")), **found})
@@ -130,7 +129,7 @@ class Envelope:
         )
 
     def with_data(self, found: Mapping[str | None, Json]) -> Envelope:
-        """Return it with data put in, by the task it belongs to; None is the step's own."""
+        """Return it with data inserted by task; None is the step's own."""
         whole = {name: one for name, one in self.fields.items() if name != "_ref"}
         for task, data in found.items():
             if task is None:
@@ -141,7 +140,7 @@ class Envelope:
         return Envelope(whole)
 
     def slim(self) -> Envelope:
-        """Return it with nothing in its reference that `result.stored` has too."""
+        """Return it without the fields of its reference that `result.stored` has too."""
         reference = self.reference
         return self if reference is None else self.with_fields(ref=reference.slim().to_json())
 

@@ -1,13 +1,13 @@
-"""How much of a result an event carries; what is larger goes to a payload."""
+"""Size limits of results in events; larger values go to payloads."""
 
 DEEPEST = 150
-"""Levels of a value that an event carries; it takes 200, and has some of its own around it."""
+"""Nesting depth of a value in an event, below the event's own limit of 200."""
 VALUES_BYTES = 32 * 1024
-"""An author's named values that the planner writes, such as arguments and changes of `ctx`."""
+"""Named values that the planner writes, such as arguments and changes of `ctx`."""
 NAMES_BYTES = 16 * 1024
 """The names of values that were spilled."""
 EVENT_BYTES = 56 * 1024
-"""The result of a command; the rest of its event is for the names of what was spilled."""
+"""The result of a command; the rest of its event is for the names of spilled values."""
 TASKS_BYTES = 12 * 1024
 """The data of a step's other tasks, all together."""
 CTX_BYTES = 8 * 1024

@@ -1,4 +1,4 @@
-"""Looks results up in the log by their names.
+"""Lookup of results in the log by name.
 
 Refused
 ├── NoSuchResult    nothing was stored under the name
@@ -29,12 +29,10 @@ FRAME = "frame"
 
 
 class NoSuchResult(Refused):
-    """Nothing was stored under this name."""
+    """No result has this name."""
 
     def __init__(self, uri: str) -> None:
-        super().__init__(
-            f"there is no result {uri}; take the name from `_ref` of a result that is stored"
-        )
+        super().__init__(f"result {uri} does not exist; use the name in `_ref` of a stored result")
 
 
 class ForeignResult(Refused):
@@ -109,10 +107,10 @@ class Results:
         return list(found.values())
 
     def ends(self, owner: Scope) -> RowCheck:
-        """Return a check that refuses rows of a loop which have expired as results of their own.
+        """Return a check that refuses rows of a loop that have expired as results.
 
-        Rows have their time to live. What else ends them ends all rows of a loop together, so
-        only one is looked up.
+        Rows have their own time to live. Everything else that expires them expires all rows of
+        a loop, so only one is looked up.
         """
         asked = False
 
@@ -192,7 +190,7 @@ def _has_payload(stored: ResultStored, uri: str) -> bool:
 
 
 def _is_past(end: object, now: datetime) -> bool:
-    """Whether a time is past; a value that is not a time is an author's, and never is."""
+    """Return whether a time is past; False for a value that is not a time."""
     try:
         return isinstance(end, str) and datetime.fromisoformat(end) <= now
     except (ValueError, TypeError):

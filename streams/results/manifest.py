@@ -1,4 +1,4 @@
-"""Makes the manifest of a loop: the payloads of its rows, in the order of its items."""
+"""Manifest of a loop: the payloads of its rows, in the order of its items."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EVENTS = (FrameDispatched.TYPE, FrameCommitted.TYPE)
 
 
 def parts_of(events: Iterable[Event], stage_id: int) -> list[RowsPart]:
-    """Return the parts of a closed stage, given its frames' events in the order of the log.
+    """Return the parts of a closed stage, given its frames' events in log order.
 
-    A frame that closed early is followed by the one that went on from there. Rows that
-    failed are null; so are those of a list that nobody got done.
+    A frame that closed early is followed by its continuation. Failed rows are null; so are rows
+    of a list that were never run.
     """
     of: str | None = None
     cursors: dict[int, dict[str, Json]] = {}
@@ -61,5 +61,5 @@ def _length(cursor: dict[str, Json]) -> int:
 
 
 def _whole(value: Json) -> int:
-    """Return a number of a cursor; 64-bit ids are text in JSON."""
+    """Return an integer of a cursor; 64-bit ids are text in JSON."""
     return int(value) if isinstance(value, int | str) else 0

@@ -1,7 +1,7 @@
-"""Events that are too large: their data is spilled to the payload store and resolved again.
+"""Oversized events: their data is spilled to the payload store and resolved again.
 
-Each type has one place for data of any size. What a writer stores itself, such as a frame's
-rows, is not touched: its reference is the data.
+Each event type has one field for data of any size. Data that a writer stores itself, such as
+a frame's rows, is not touched: its reference is the data.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ async def spill_event(
 ) -> NewEvent:
     """Return the event with its data behind a reference, where it is larger than `threshold`.
 
-    The same event gives the same event again. One whose type has no place for large data, or
-    that has a payload already, is returned as it was; if it is too large, the log refuses it.
+    Deterministic. An event whose type has no field for large data, or that has a payload
+    already, is returned unchanged; if it is too large, the log rejects it.
 
     Raises:
-        PayloadUnavailable: the store is down; asking again is safe.
+        PayloadUnavailable: the store is down; retrying is safe.
     """
     place = PLACES.get(event.type)
     if place is None or event.payload_ref is not None:
@@ -95,7 +95,7 @@ async def resolve_event(
 
     Raises:
         PayloadForeign: the reference belongs to another tenant or organization.
-        PayloadMissing: the object is not there, and its reference has not expired.
+        PayloadMissing: the object is missing, and its reference has not expired.
         PayloadCorrupt: it is damaged.
     """
     ref = event.payload_ref
@@ -114,7 +114,7 @@ async def read_data(
     """Return the data of an event that is in this payload, or its tombstone.
 
     Raises:
-        PayloadMissing: the object is not there, and its reference has not expired.
+        PayloadMissing: the object is missing, and its reference has not expired.
         PayloadCorrupt: it is damaged.
     """
     if expired is not None and (end := expired.get(ref.sha256)) is not None:
@@ -136,7 +136,7 @@ def _put_back(event: Event, field: str, key: str | None, value: Json) -> _DataFi
 
 
 def without_data(event: Event) -> Event:
-    """Return an event with a stand-in for data that is missing though it has not expired."""
+    """Return an event with a placeholder for data that is missing but has not expired."""
     ref = event.payload_ref
     if ref is None or not is_spilled(event):
         return event
@@ -144,21 +144,21 @@ def without_data(event: Event) -> Event:
 
 
 def absence(ref: PayloadRef) -> dict[str, Json]:
-    """Return what stands for a payload that is missing though it has not expired."""
-    return _stand_in(MISSING, ref)
+    """Return the placeholder of a payload that is missing but has not expired."""
+    return _placeholder(MISSING, ref)
 
 
 def tombstone(ref: PayloadRef, end: Expired) -> dict[str, Json]:
-    """Return what stands for a payload that has expired."""
-    return {**_stand_in(TOMBSTONE, ref), "expired_at": end.at.isoformat(), "reason": end.reason}
+    """Return the placeholder of an expired payload."""
+    return {**_placeholder(TOMBSTONE, ref), "expired_at": end.at.isoformat(), "reason": end.reason}
 
 
 def is_tombstone(value: object) -> bool:
-    """Whether a value stands for a payload that has expired."""
+    """Return whether a value is the placeholder of an expired payload."""
     return isinstance(value, dict) and value.get("kind") == TOMBSTONE and "sha256" in value
 
 
-def _stand_in(kind: str, ref: PayloadRef) -> dict[str, Json]:
+def _placeholder(kind: str, ref: PayloadRef) -> dict[str, Json]:
     return {
         "kind": kind,
         "uri": ref.uri,

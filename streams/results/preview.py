@@ -1,4 +1,4 @@
-"""A short preview of a value, for references and errors."""
+"""Short previews of values, for references and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SAMPLE_TEXT = 80
 
 
 def preview_of(value: Json, limit: int) -> Json:
-    """Return a preview of a value, of at most about `limit` bytes; None where none fits."""
+    """Return a preview of at most about `limit` bytes; None if none fits."""
     if isinstance(value, list):
         sample: list[Json] = []
         listed: dict[str, Json] = {"_items": len(value), "_sample": sample}

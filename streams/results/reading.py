@@ -1,4 +1,4 @@
-"""Reads payloads as values: JSON, text, Arrow rows, and manifests (rows of many payloads)."""
+"""Payloads read as values: JSON, text, Arrow rows, and manifests (rows of many payloads)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from streams.results.reference import ResultRef, is_reference
 MANIFEST = "application/vnd.noetl.manifest+json"
 """The media type of a list of payloads that hold the rows of a loop, in the rows' order."""
 MOST_ROWS = 10_000_000
-"""What one reader takes of a loop; a manifest of a few bytes can claim any number."""
+"""Most rows of a loop that are read at once; a small manifest can claim any number."""
 RowCheck = Callable[[Mapping[str, Json]], Awaitable[None]]
-"""Checks a row that stands for a result of its own; what it raises, the reader raises."""
+"""Checks a row that refers to a stored result; its errors are passed on."""
 _AT_ONCE = 8
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class TooManyRows(Refused):
-    """A loop with more rows than can be read at once."""
+    """A loop has more rows than can be read at once."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class TooManyRows(Refused):
 
 
 class TooLargeToRead(Refused):
-    """A value of more bytes than its reader takes, its parts and what they refer to included."""
+    """A value, with its parts and their references, exceeds the reader's limit."""
 
     def __init__(self, uri: str, found: int, most: int) -> None:
         super().__init__(f"{uri} has {found} bytes or more, and at most {most} are read at once")
@@ -51,22 +51,22 @@ class PayloadSource(Protocol):
     """Reads the bytes behind a reference."""
 
     async def get(self, ref: PayloadRef) -> bytes:
-        """Return them, checked."""
+        """Return the verified bytes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Some rows of a loop: the payload that has them, or None where no row gave anything."""
+    """Some rows of a loop, and their payload; None if no row has output."""
 
     rows: int
     ref: PayloadRef | None
     of: str | None = None
-    """The prefix of the names of the loop's own results; None: unknown."""
+    """The prefix of the names of the loop's results; None: unknown."""
 
 
 def encode_manifest(parts: Sequence[RowsPart]) -> bytes:
-    """Return a manifest; the same parts give the same bytes."""
+    """Encode a manifest, deterministically."""
     listed = [
         {"rows": part.rows, "ref": None if part.ref is None else reference_json(part.ref)}
         for part in parts
@@ -78,12 +78,12 @@ def encode_manifest(parts: Sequence[RowsPart]) -> bytes:
 
 
 def decode_manifest(data: bytes, owner: Scope) -> list[RowsPart]:
-    """Read a manifest; anybody may have written it, so every part must be the owner's own.
+    """Decode an untrusted manifest; every part must belong to the owner.
 
     Raises:
         PayloadCorrupt: it is not a manifest.
-        PayloadForeign, BadLocator: a part is somebody else's, or names no payload.
-        TooManyRows: it claims more rows than anybody could read.
+        PayloadForeign, BadLocator: a part belongs to another owner, or is not a payload.
+        TooManyRows: it has too many rows.
     """
     try:
         whole = orjson.loads(data)
@@ -103,11 +103,11 @@ def _part(fields: Mapping[str, Json], owner: Scope, of: str | None) -> RowsPart:
     if ref is None:
         return RowsPart(rows, None, of)
     if not isinstance(ref, dict):
-        raise ValueError("a part whose reference is none")
+        raise ValueError("a part whose reference is not valid")
     found = reference_from(ref)
     texts = (found.uri, found.sha256, found.media_type)
     if not _is_count(found.byte_length) or not all(isinstance(one, str) for one in texts):
-        raise ValueError("a part whose reference is none")
+        raise ValueError("a part whose reference is not valid")
     if found.media_type == MANIFEST:
         raise ValueError("a manifest as a part of a manifest")
     return RowsPart(rows, check_owner(owner, found), of)
@@ -122,12 +122,12 @@ async def read_value(
 ) -> Json:
     """Return the value behind a reference; a manifest's rows are read from all its parts.
 
-    Rows that are results of their own are passed to `check` before they are read.
+    Rows that are separate results are passed to `check` before they are read.
 
     Raises:
-        TooLargeToRead: all of it together has more than `most` bytes; the rest is not fetched.
-        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
-        Refused: a manifest names what is not its owner's, or too much of it.
+        TooLargeToRead: it has more than `most` bytes in total; the rest is not fetched.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be read.
+        Refused: a manifest names payloads of another owner, or too many rows.
     """
     budget = _Budget(ref.uri, most)
     budget.take([ref])
@@ -141,10 +141,10 @@ async def read_value(
 async def read_some(
     source: PayloadSource, ref: PayloadRef, places: Collection[int], most: int | None = None
 ) -> list[Json]:
-    """Return the rows of a manifest, of which only those at `places` are sure to be there.
+    """Return the rows of a manifest, where only those at `places` are guaranteed.
 
-    A place below 0 counts from the end. Frames that have none of them are not fetched, and
-    their rows are null.
+    A negative place counts from the end. Frames without any of them are not fetched; their rows
+    are null.
 
     Raises:
         As `read_value`.
@@ -165,7 +165,7 @@ async def read_some(
 
 
 class _Budget:
-    """Counts what is about to be fetched, each payload once."""
+    """Counts the bytes to fetch, each payload once."""
 
     def __init__(self, uri: str, most: int | None) -> None:
         self._uri, self._most, self._taken = uri, most, 0
@@ -177,13 +177,13 @@ class _Budget:
 
 
 def decode(ref: PayloadRef, data: bytes) -> Json:
-    """Return the value that a payload's bytes are; of an unknown kind, text or else base64.
+    """Return a payload's value; an unknown media type becomes text or else base64.
 
     Raises:
         PayloadCorrupt: they do not match the reference.
     """
     if ref.media_type == ARROW:
-        from streams.payload.arrow.rows import decode_rows  # 25 MB that most processes can spare
+        from streams.payload.arrow.rows import decode_rows  # 25 MB that most processes do not need
 
         return decode_rows(data)
     if is_json(ref.media_type):
@@ -202,15 +202,15 @@ def listed(ref: PayloadRef, value: Json) -> list[Json]:
         PayloadCorrupt: it is something else.
     """
     if not isinstance(value, list):
-        raise PayloadCorrupt(ref.uri, "part of a manifest, but no list of rows")
+        raise PayloadCorrupt(ref.uri, "part of a manifest, but not a list of rows")
     return value
 
 
 def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | None:
-    """Return the payload that stands for a row; None where the row stands for itself.
+    """Return the payload that a row refers to; None if the row is a plain value.
 
-    A row that only looks like a reference, that names a whole loop, or whose name is that of
-    another loop's or step's result (`of`) is the author's own value and is returned as it is.
+    A row that only looks like a reference, that names a whole loop, or a result of another
+    loop or step than `of`, is a plain value.
     """
     if not is_reference(row):
         return None
@@ -224,10 +224,10 @@ def followed(row: Json, owner: Scope, of: str | None = None) -> PayloadRef | Non
 
 
 def scope_of(ref: PayloadRef) -> Scope:
-    """Return whose payload a reference names."""
+    """Return the owner of a reference's payload."""
     place = parse(ref.uri)
     if not isinstance(place, Locator) or place.org is None:
-        raise PayloadCorrupt(ref.uri, "the reference names no payload")
+        raise PayloadCorrupt(ref.uri, "the reference is not one of a payload")
     return Scope(place.tenant, place.org)
 
 

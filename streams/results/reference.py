@@ -1,4 +1,4 @@
-"""Result references: the JSON that stands for a result whose data is in a payload."""
+"""Result references: JSON for results whose data is in a payload."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ KIND = "result_ref"
 class ResultRef:
     """A result reference as events and templates carry it.
 
-    `fields` is its JSON, unchanged: a worker outside this project may have written it, and
-    what is unknown here is passed on.
+    `fields` is its JSON, unchanged: other workers may have written it, and unknown fields are
+    passed on.
     """
 
     fields: Mapping[str, Json]
@@ -66,7 +66,7 @@ class ResultRef:
 
     @classmethod
     def parse(cls, value: Json) -> ResultRef | None:
-        """Return the reference that a JSON object is; None for any other value."""
+        """Parse a JSON object; None if the value is not a reference."""
         return cls(value) if isinstance(value, dict) else None
 
     @property
@@ -86,7 +86,7 @@ class ResultRef:
 
     @property
     def expires_at(self) -> str | None:
-        """When its time to live ends, as text; None: it has none."""
+        """When it expires, as text; None: no time to live."""
         return _text(self.fields.get("expires_at"))
 
     @property
@@ -112,21 +112,21 @@ class ResultRef:
 
     @property
     def compression(self) -> str | None:
-        """How the payload was to be compressed."""
+        """The requested compression of the payload."""
         return _text(self.meta.get("compression"))
 
     @property
     def byte_length(self) -> int:
-        """The size of the data; 0 where the reference has none."""
+        """The size of the data; 0 if unknown."""
         found = self.meta.get("bytes")
         return found if isinstance(found, int) else 0
 
     def payload(self, owner: Scope) -> PayloadRef:
-        """Return the payload it refers to, which is always the owner's own.
+        """Return its payload, which always belongs to the owner.
 
         Raises:
             PayloadMissing: the reference does not identify a payload.
-            BadLocator: its digest is not one.
+            BadLocator: its digest is not valid.
         """
         size = self.meta.get("bytes")
         if not isinstance(size, int):

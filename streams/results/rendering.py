@@ -1,4 +1,4 @@
-"""Streams results as JSON text, a piece at a time."""
+"""Results streamed as JSON text."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from streams.results.reading import (
 )
 
 WHOLE_BYTES = 64 << 20
-"""The largest payload that must be at hand as a whole to be read as JSON."""
+"""The largest payload that is loaded whole to be parsed as JSON."""
 _ROWS = 500
 
 
 class TooLargeForJson(Refused):
-    """One payload that is too large to be made into JSON."""
+    """A payload is too large to convert to JSON."""
 
     def __init__(self, ref: PayloadRef) -> None:
         super().__init__(
-            f"{ref.uri} has {ref.byte_length} bytes, and at most {WHOLE_BYTES} can be made into "
-            "JSON; fetch the payload as it is"
+            f"{ref.uri} has {ref.byte_length} bytes, more than the {WHOLE_BYTES} that can be "
+            "converted to JSON; fetch the payload itself"
         )
 
 
@@ -42,13 +42,13 @@ async def as_json(
 ) -> AsyncIterator[bytes]:
     """Yield the value behind a reference as JSON; of a manifest, the rows of all its parts.
 
-    Rows that are results of their own are passed to `check` before they are read.
+    Rows that are separate results are passed to `check` before they are read.
 
     Raises:
         TooLargeForJson: a part is too large.
-        Refused: a manifest names what is not its owner's, or too much of it.
-        PayloadBomb: a part has more rows than anybody could read.
-        PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be had.
+        Refused: a manifest names payloads of another owner, or too many rows.
+        PayloadBomb: a part has too many rows.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: a part cannot be read.
     """
     if is_json(ref.media_type) and ref.media_type != MANIFEST:
         async for piece in store.fetch(ref):

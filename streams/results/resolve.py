@@ -1,8 +1,8 @@
-"""Resolving: which payloads templates need of a result, and the result with their values.
+"""Resolution of payloads that templates need: generators without I/O.
 
-`resolve` and `resolve_groups` read nothing themselves. They yield what they need and are sent
-its value, so the planner (which asks for it and decides again) and the worker (which awaits
-it) share them: `run` and `run_async` drive them.
+`resolve` and `resolve_groups` yield the payloads they need and are sent the values, so that
+the planner (which requests them and decides again) and the worker (which awaits them) share
+them: `run` and `run_async` drive them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class NeededPayload:
     store: str = "object"
     """The tier that may have a copy."""
     task: str | None = None
-    """Whose data it is: the task with this label, or the step itself."""
+    """Label of the task whose data it is; None: the step itself."""
     places: frozenset[int] | None = None
-    """Where rows of a loop are named by their places only: which. None: all of it is needed."""
+    """Positions of the needed rows of a loop; None: all."""
     names: tuple[str, ...] = ()
-    """The spilled values that are needed; none: the payload is the data of a result."""
+    """The needed spilled values; empty: the payload is the data of a result."""
 
 
 Resolving = Generator[NeededPayload, Json, T]
 
 
 def run(resolving: Resolving[T], read: Callable[[NeededPayload], Json]) -> T:
-    """Return what `resolving` comes to, with values from `read`."""
+    """Return the result of `resolving`, with values from `read`."""
     try:
         need = next(resolving)
         while True:
@@ -54,7 +54,7 @@ def run(resolving: Resolving[T], read: Callable[[NeededPayload], Json]) -> T:
 
 
 async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awaitable[Json]]) -> T:
-    """Do what `run` does, awaiting the values."""
+    """Like `run`, awaiting the values."""
     try:
         need = next(resolving)
         while True:
@@ -65,7 +65,7 @@ async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awa
 
 
 def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]:
-    """Return the envelope with all data that these keys lead to; the rest stays in payloads."""
+    """Return the envelope with the data that these keys access; the rest stays in payloads."""
     inner = [key[1:] if key and key[0] == "result" else key for key in keys]
     tasks = yield from resolve_groups(envelope.spilled_tasks, first_names(inner), owner)
     whole = envelope.with_tasks(tasks)
@@ -78,7 +78,7 @@ def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]
 def resolve_groups(
     groups: Sequence[Group], names: Collection[str] | None, owner: Scope
 ) -> Resolving[dict[str, Json]]:
-    """Return those of the spilled values that have these names; None: all names."""
+    """Return the spilled values with these names; None: all."""
     values: dict[str, Json] = {}
     for group in groups:
         found = tuple(one for one in group["names"] if names is None or one in names)
@@ -89,7 +89,7 @@ def resolve_groups(
 
 
 def needed(envelope: Envelope, keys: Keys, owner: Scope) -> Iterator[NeededPayload]:
-    """Yield the payloads of the data that these keys of a result lead to."""
+    """Yield the payloads of the data that these keys access."""
     if any(wants_data(one, envelope.fields) for one in keys):
         for need in _data_of(None, envelope, owner):
             yield replace(need, places=_places(envelope, keys))
@@ -99,24 +99,24 @@ def needed(envelope: Envelope, keys: Keys, owner: Scope) -> Iterator[NeededPaylo
 
 
 def keys_from(name: str, ways: Keys) -> list[Sequence[str]]:
-    """Return where templates go from `name`."""
+    """Return the keys that templates access below `name`."""
     return [way[1:] for way in ways if way[0] == name]
 
 
 def names_read(name: str, ways: Keys) -> set[str] | None:
-    """Return which values under `name` templates read; None: any of them."""
+    """Return the values below `name` that templates read; None: any."""
     return first_names(keys_from(name, ways))
 
 
 def first_names(keys: Keys) -> set[str] | None:
-    """Return the names that these keys of a mapping begin with; None: it may be any."""
+    """Return the first names of these keys; None: any."""
     if any(not key or key[0] in METHODS for key in keys):
         return None
     return {key[0] for key in keys}
 
 
 def _places(envelope: Envelope, keys: Keys) -> frozenset[int] | None:
-    """Return the places of a loop's rows that templates name; None: they may read any."""
+    """Return the positions of a loop's rows that templates access; None: any."""
     if "counts" not in envelope.fields:
         return None
     places: set[int] = set()

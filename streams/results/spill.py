@@ -1,7 +1,7 @@
-"""Spilling: values that an event cannot carry go to a payload, and the event names them.
+"""Spilling of values that do not fit into an event to a payload that the event names.
 
-The names are beside the values they would be among (`args`, `ctx`, `tasks`), never in their
-place: an author's own value can look like anything.
+The names are in a separate field (`ctx_elsewhere` beside `ctx`), never in place of the value: an
+author's own value can look like anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streams.events.reading import fields_of, json_of, shape_of
 from streams.results.limits import DEEPEST, NAMES_BYTES
 
 NUL = b"\\u0000"
-"""How JSON writes the character that no text of a database has."""
+"""JSON escape of NUL, which Postgres text cannot hold."""
 
 
 if TYPE_CHECKING:
@@ -42,23 +42,23 @@ class Spill:
 
     @property
     def has_too_many_names(self) -> bool:
-        """Whether an event cannot even carry the names of what was spilled."""
+        """Whether an event cannot even carry the names of the spilled values."""
         return sum(map(len, self.spilled)) > NAMES_BYTES
 
     def fields(self, name: str, payload: PayloadRef) -> dict[str, Json]:
-        """Return the fields of the event, given the payload that has what was spilled."""
+        """Return the fields of the event, given the payload of the spilled values."""
         return {name: self.inline, f"{name}_elsewhere": [json_of(group_of(self.spilled, payload))]}
 
 
 def spill(values: Mapping[str, Json], limit: int, encode: Callable[[Json], bytes]) -> Spill:
-    """Split values into those that fit an event together and those that must leave it."""
+    """Split values into those that fit into an event and those to spill."""
     moved = oversized({name: encode(value) for name, value in values.items()}, limit)
-    spilled = {name: values[name] for name in moved}  # in this order: a payload is its bytes
+    spilled = {name: values[name] for name in moved}  # in this order, for a deterministic payload
     return Spill({one: value for one, value in values.items() if one not in spilled}, spilled)
 
 
 def oversized(encoded: Mapping[str, bytes], limit: int) -> list[str]:
-    """Return whose values must leave an event: the largest, until the others have `limit`."""
+    """Return the names to spill: the largest values, until the others fit `limit`."""
     sizes = {name: len(name.encode()) + len(data) + 4 for name, data in encoded.items()}
     moved = [name for name, data in encoded.items() if not is_event_json(data)]
     rest = sum(sizes.values()) - sum(sizes[name] for name in moved)
@@ -71,29 +71,29 @@ def oversized(encoded: Mapping[str, bytes], limit: int) -> list[str]:
 
 
 def is_inline(encoded: bytes, limit: int) -> bool:
-    """Whether an event that has `limit` bytes for it can carry this JSON."""
+    """Return whether an event with `limit` bytes left can carry this JSON."""
     return len(encoded) <= limit and is_event_json(encoded)
 
 
 def is_event_json(encoded: bytes) -> bool:
-    """Whether an event can carry this JSON, apart from its size."""
+    """Return whether an event can carry this JSON, apart from its size."""
     return NUL not in encoded and not _is_deep(encoded)
 
 
 def group_of(names: Collection[str], ref: PayloadRef) -> Group:
-    """Return how an event names values that are in a payload."""
+    """Return the group of names in a payload, as events carry it."""
     return {"names": sorted(names), "sha256": ref.sha256, "bytes": ref.byte_length}
 
 
 def groups_of(value: Json | Sequence[Mapping[str, Json]]) -> list[Group]:
-    """Return the groups that an event has under a name such as `ctx_elsewhere`."""
+    """Return the groups of an event's field such as `ctx_elsewhere`."""
     if not isinstance(value, list):
         return []
     return [group for one in value if (group := shape_of(one, Group)) is not None]
 
 
 def groups_json(groups: Iterable[Group] | None) -> list[dict[str, Json]] | None:
-    """Return groups as an event has them; None where there are none."""
+    """Return groups as JSON; None if there are none."""
     return None if groups is None else [fields_of(json_of(group)) for group in groups]
 
 
@@ -103,7 +103,7 @@ def merged(
     changes: Mapping[str, Json],
     changed: Sequence[Group],
 ) -> tuple[dict[str, Json], list[Group]]:
-    """Return values and groups after changes; a name is in one place only."""
+    """Return values and groups after changes; a name is in only one of them."""
     moved = {name for group in changed for name in group["names"]}
     inline = {name: value for name, value in values.items() if name not in moved}
     rest: list[Group] = []
@@ -123,11 +123,11 @@ def encode_result(data: object) -> bytes:
     try:
         return orjson.dumps(data, default=str)
     except TypeError as error:
-        raise Refused(f"the result is not JSON: {error}; return text for what is not") from error
+        raise Refused(f"the result is not JSON: {error}; convert such values to text") from error
 
 
 def normalized(value: object) -> Json:
-    """Return a value as JSON has it: no NaN, no tuples."""
+    """Return a value normalized to JSON: no NaN, no tuples."""
     found: Json = orjson.loads(encode_result(value))
     return found
 

@@ -1,4 +1,4 @@
-"""Joins the rows of a stage into one Arrow table, whatever its frames' schemas are."""
+"""Rows of a stage joined into one Arrow table, across its frames' schemas."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from streams.results.reading import (
 )
 
 WHOLE_BYTES = 64 << 20
-"""What a stage's frames may have together to be joined in memory, unless more is allowed."""
+"""Default limit on the bytes of a stage's frames that are joined in memory."""
 
 
 class TooLargeToJoin(Refused):
-    """A stage that is too large to be one table."""
+    """A stage is too large for one table."""
 
     def __init__(self, ref: PayloadRef, found: int, most: int) -> None:
         super().__init__(
-            f"{ref.uri}: its rows have {found} bytes, and at most {most} are joined into one "
-            "table; read the frames one by one, or ask for JSON, which is sent in pieces"
+            f"{ref.uri}: its rows have {found} bytes, more than the {most} that are joined into "
+            "one table; read the frames one by one, or request JSON, which is streamed"
         )
 
 
 async def read_stage(
     source: PayloadSource, ref: PayloadRef, most: int = WHOLE_BYTES, check: RowCheck | None = None
 ) -> pa.Table:
-    """Return the rows behind a manifest, or a frame's own, as one table.
+    """Return the rows of a manifest, or of a single frame, as one table.
 
-    Frames that agree are joined without looking at their values. Rows that are references are
-    passed to `check` and followed, as `read_value` does.
+    Frames of equal schema are joined without reading their values. Rows that are references
+    are passed to `check` and followed, as `read_value` does.
 
     Raises:
         TooLargeToJoin: the frames and what their rows refer to have more than `most` bytes.
-        Refused: a manifest names what is not its owner's, or too much of it.
-        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be had.
+        Refused: a manifest names payloads of another owner, or too many rows.
+        PayloadMissing, PayloadCorrupt, PayloadUnavailable: it cannot be read.
     """
     if ref.byte_length > most:
         raise TooLargeToJoin(ref, ref.byte_length, most)

@@ -1,4 +1,4 @@
-"""The tiers `disk` and `pvc`: files in a folder of this machine, or of a mounted volume."""
+"""The tiers `disk` and `pvc`: files in a local folder, or on a mounted volume."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _T = TypeVar("_T")
 ROOM_BYTES = 2**30
 _HEAD, _HEAD_BYTES = re.compile(rb"([0-9]{13})\n"), 14
 _UNFINISHED_MS = 3_600_000
-"""How long a file may be without its name before it is taken for one of a dead process."""
+"""Age at which a temporary file is assumed to be that of a dead process."""
 
 
 class DiskTier:
-    """One file a result, under its digest; those that end first make room for new ones.
+    """One file per result, by digest; those that expire first are evicted first.
 
-    A file begins with its end, and appears under its name whole, so that no reader finds half
-    of one, and processes may share the folder. A volume's must be there already: one that is
-    not mounted would fill the disk below it.
+    A file starts with its expiry time and is renamed into place, so that processes may share
+    the folder. A volume's folder must exist: an unmounted one would fill the disk below it.
     """
 
     def __init__(
@@ -43,18 +42,18 @@ class DiskTier:
     ) -> None:
         self._folder, self._clock, self._is_volume = folder, clock, is_volume
         self._room, self._lock = room_bytes, threading.Lock()
-        self._left = 0
-        """What may be written before the folder is looked through again."""
+        self._budget = 0
+        """Bytes that may be written before the folder is scanned again."""
 
     async def put(self, copy: Copy) -> None:
-        """Write a copy, unless it is larger than all the room there is."""
+        """Write a copy, unless it is larger than the whole tier."""
         if len(copy.data) + _HEAD_BYTES > self._room:
             return
         until = end_of(copy.expires_at, self._clock.now())
         await self._do(self._write, self._path(copy.payload), milliseconds(until), copy.data)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes, or None where there is no file."""
+        """Return the bytes, or None if there is no file."""
         return await self._do(_read, self._path(ref))
 
     async def delete(self, ref: PayloadRef) -> None:
@@ -62,7 +61,7 @@ class DiskTier:
         await self._do(_remove, self._path(ref))
 
     async def sweep(self) -> None:
-        """Remove the files that have ended."""
+        """Remove expired files."""
         await self._do(self._sweep)
 
     async def _do(self, call: Callable[..., _T], *args: object) -> _T:
@@ -76,10 +75,10 @@ class DiskTier:
 
     def _write(self, path: Path, until: int, data: bytes) -> None:
         if self._is_volume and not self._folder.is_dir():
-            raise CopyFailed(f"{self._folder} is no folder; is the volume mounted there?")
+            raise CopyFailed(f"{self._folder} is not a folder; is the volume mounted there?")
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{uuid4().hex}")
-        # The same content may be another result's, too, and that one's end may be later.
+        # Another result may have the same content and expire later.
         with suppress(FileNotFoundError):
             until = max(until, _until(path))
         try:
@@ -88,34 +87,34 @@ class DiskTier:
         finally:
             part.unlink(missing_ok=True)
         with self._lock:
-            self._left -= _HEAD_BYTES + len(data)
-            if self._left < 0:
-                self._look_through()
+            self._budget -= _HEAD_BYTES + len(data)
+            if self._budget < 0:
+                self._scan()
 
     def _sweep(self) -> None:
         with self._lock:
-            self._look_through()
+            self._scan()
 
-    def _look_through(self) -> None:
-        """Remove what has ended, and where there is too much, what ends first.
+    def _scan(self) -> None:
+        """Remove expired files, and if over the limit, those that expire first.
 
-        Others write into the folder, too: it is looked through again after an eighth of it.
+        Other processes write too, so it is scanned again after an eighth of the limit.
         """
         now = milliseconds(self._clock.now())
-        kept, used = [], 0
+        files, used = [], 0
         for until, size, path in self._files():
             if until <= now:
                 _remove(path)
             else:
-                kept.append((until, size, path))
+                files.append((until, size, path))
                 used += size
         if used > self._room:
-            for _, size, path in sorted(kept):
+            for _, size, path in sorted(files):
                 _remove(path)
                 used -= size
                 if used <= self._room * 7 // 8:
                     break
-        self._left = min(self._room - used, self._room // 8)
+        self._budget = min(self._room - used, self._room // 8)
 
     def _files(self) -> Iterator[tuple[int, int, Path]]:
         for place, _, names in os.walk(self._folder):
@@ -139,7 +138,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _until(path: Path) -> int:
-    """Return when a file ends; one that does not say so has ended."""
+    """Return when a file expires; 0 if it has no header."""
     with path.open("rb") as file:
         found = _HEAD.match(file.read(_HEAD_BYTES))
     return 0 if found is None else int(found[1])

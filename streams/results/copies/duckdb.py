@@ -1,4 +1,4 @@
-"""The tier `duckdb`: a table in a DuckDB file of this process, to be asked with SQL."""
+"""The tier `duckdb`: a table in a DuckDB file of this process, for queries with SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 ROOM_BYTES = 2**30
 LONGEST = timedelta(days=7)
-"""People ask this table, so its rows stay longer than copies that are only read."""
+"""People query this table, so its rows live longer than other copies."""
 _COLUMNS = """(
   ref text PRIMARY KEY, execution_id bigint, step text, task text, payload text, data text,
   until timestamp
@@ -43,10 +43,10 @@ INSERT INTO kept SELECT * FROM results WHERE ref IN (
 
 
 class DuckdbTier:
-    """Rows of results. DuckDB lets one process have a file, so each has its own.
+    """Rows of results. DuckDB allows one process per file, so each has its own.
 
-    What is deleted stays in the file as room that is rarely used again. So when a file's worth
-    has been written, the half that ends last is written anew and the rest is let go.
+    DuckDB rarely reuses the space of deleted rows. So when a file's worth has been written, the
+    half that expires last is copied to a new file and the rest dropped.
     """
 
     def __init__(self, path: Path, clock: Clock, room_bytes: int = ROOM_BYTES) -> None:
@@ -56,7 +56,7 @@ class DuckdbTier:
         self._used = 0
 
     async def put(self, copy: Copy) -> None:
-        """Write a row, unless it needs more than half of the room; its data is JSON text."""
+        """Write a row, unless it needs more than half of the file; its data is JSON text."""
         if len(copy.data) > self._room // 2:
             return
         names = (copy.uri, copy.execution_id, copy.step, copy.task, copy.payload.uri)
@@ -64,16 +64,16 @@ class DuckdbTier:
         await self._do(self._put, names, copy.data, until)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes, or None where there is no row."""
+        """Return the bytes, or None if there is no row."""
         row = await self._do(_ask, _GET, ref.uri)
         return None if row is None else str(row[0]).encode()
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Remove the rows that have this data."""
+        """Delete the rows of this payload."""
         await self._do(_ask, _DELETE, ref.uri)
 
     async def sweep(self) -> None:
-        """Remove the rows that have ended; a file that is not there is not made for that."""
+        """Delete expired rows; a missing file is not created for that."""
         if self._path.exists():
             await self._do(_ask, _SWEEP, _plain(self._clock.now()))
 
@@ -88,7 +88,7 @@ class DuckdbTier:
         return await asyncio.to_thread(self._guarded, call, *args)
 
     def _guarded(self, call: Callable[..., _T], *args: object) -> _T:
-        import duckdb  # thirty megabytes, for workers that use it
+        import duckdb  # 30 MB, only for workers that use it
 
         with self._lock:
             try:

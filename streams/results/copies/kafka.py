@@ -1,4 +1,4 @@
-"""The tier `kv`: a compacted topic, read into a table of every process that uses it."""
+"""The tier `kv`: a compacted topic, read into a table in every process that uses it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from streams.retry import CALL_LIMIT_S
 TOPIC = "noetl.results"
 _log = logging.getLogger(__name__)
 PIECE_BYTES = 64 * 1024
-"""What a record holds; a larger value is several records, none of them large."""
+"""Most bytes of a record; a larger value is split into several."""
 _UNTIL = "until-ms"
 _POLL_MS = 500
 _AGAIN_S = 5.0
 
 
 class KafkaTier:
-    """Values by digest, in pieces. A write is durable when it returns; others see it soon after.
+    """Values by digest, in pieces. A write is durable on return; others see it soon after.
 
-    The table is filled from the topic's beginning and bounded: what does not fit any more is
-    read from the payload store. Whoever finds a value past its time writes its tombstone.
+    The table is filled from the topic's beginning and bounded: evicted values are read from the
+    payload store. Any reader that finds an expired value writes its tombstone.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class KafkaTier:
     ) -> None:
         self._bootstrap, self._clock, self._topic = bootstrap, clock, topic
         self._ends = Ends()
-        self._gone: set[str] = set()
-        """Deleted here, but the reader has not come to the tombstone yet."""
+        self._deleted: set[str] = set()
+        """Deleted here, but the reader has not reached the tombstone yet."""
         self._table = Recent(room_bytes)
         self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
         self._reading: asyncio.Task[None] | None = None
@@ -64,7 +64,7 @@ class KafkaTier:
         """Write a value."""
         self._begin()
         names = _names(copy.payload)
-        self._gone.difference_update(names)
+        self._deleted.difference_update(names)
         until = end_of(copy.expires_at, self._clock.now())
         pieces = {
             name: copy.data[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]
@@ -75,22 +75,22 @@ class KafkaTier:
             self._table.put(name, piece)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the value, or None where the table does not have all of it."""
+        """Return the value, or None if a piece is missing."""
         self._begin()
         found = [self._table.get(name) for name in _names(ref)]
         pieces = [piece for piece in found if piece is not None]
         return b"".join(pieces) if len(pieces) == len(found) else None
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Forget a value, here and, by tombstones, everywhere."""
+        """Delete a value, by tombstones everywhere."""
         self._begin()
         await self._forget(_names(ref))
 
     async def sweep(self) -> None:
-        """Write the tombstones of values that have ended and that nobody has buried yet.
+        """Write the tombstones of expired values that have none yet.
 
-        The reader does so all the time. What made room in the table is buried, too: the
-        topic still has it.
+        The reader does so continuously. Evicted values get tombstones too: the topic still has
+        them.
         """
         now = milliseconds(self._clock.now())
         if names := self._ends.take_due(now):
@@ -102,17 +102,17 @@ class KafkaTier:
                     self._ends.note(name, now)
 
     async def _forget(self, names: Sequence[str]) -> None:
-        self._gone.update(names)
+        self._deleted.update(names)
         for name in names:
             self._table.drop(name)
         try:
             await self._send(dict.fromkeys(names))
         except CopyFailed:
-            self._gone.difference_update(names)
+            self._deleted.difference_update(names)
             raise
 
     def _begin(self) -> None:
-        """Fill the table from now on; a process that never asks reads nothing."""
+        """Start the reader on first use."""
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read())
 
@@ -151,11 +151,11 @@ class KafkaTier:
     def _take(self, key: bytes | None, value: bytes | None, headers: Mapping[str, bytes]) -> None:
         name = (key or b"").decode("utf-8", "replace")
         if value is None:
-            self._gone.discard(name)
+            self._deleted.discard(name)
             self._ends.drop(name)
             self._table.drop(name)
             return
-        if name in self._gone:
+        if name in self._deleted:
             return
         self._table.put(name, value)
         until = headers.get(_UNTIL, b"")
@@ -163,7 +163,7 @@ class KafkaTier:
 
 
 def _names(ref: PayloadRef) -> list[str]:
-    """Return the keys of a value's pieces; the first, mostly the only one, is the value's own."""
+    """Return the keys of a value's pieces; the first, usually the only one, is its digest."""
     name = key_of(ref)
     more = range(1, -(-ref.byte_length // PIECE_BYTES))
     return [name, *(f"{name}#{at}" for at in more)]

@@ -1,4 +1,4 @@
-"""The tier `memory`: the results this process made last, up to a number of bytes."""
+"""The tier `memory`: this process's latest results, up to a number of bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Recent:
         self._cached: LRUCache[str, bytes] = LRUCache(room_bytes, getsizeof=len)
 
     def put(self, uri: str, data: bytes) -> None:
-        """Store bytes that are not larger than the whole cache."""
+        """Store bytes, unless they are larger than the whole cache."""
         if len(data) <= self._cached.maxsize:
             self._cached[uri] = data
 
@@ -28,7 +28,7 @@ class Recent:
         return self._cached.get(uri)
 
     def drop(self, uri: str) -> None:
-        """Remove the bytes; harmless when they are gone."""
+        """Remove the bytes, if present."""
         self._cached.pop(uri, None)
 
 
@@ -39,20 +39,20 @@ class MemoryTier:
         self._clock, self._recent, self._ends = clock, Recent(room_bytes), Ends()
 
     async def put(self, copy: Copy) -> None:
-        """Keep a copy."""
+        """Store a copy."""
         until = end_of(copy.expires_at, self._clock.now())
         self._ends.note(copy.payload.uri, milliseconds(until))
         self._recent.put(copy.payload.uri, copy.data)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes, or None where there is no copy."""
+        """Return the bytes, or None if there is no copy."""
         return self._recent.get(ref.uri)
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Forget a copy."""
+        """Delete a copy."""
         self._recent.drop(ref.uri)
 
     async def sweep(self) -> None:
-        """Forget what has ended."""
+        """Delete expired copies."""
         for uri in self._ends.take_due(milliseconds(self._clock.now())):
             self._recent.drop(uri)

@@ -1,4 +1,4 @@
-"""Result tiers: quick or queryable copies of what the payload store has, never the only ones."""
+"""Port of result tiers: fast or queryable copies, never the only ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A result on its way into a tier: the bytes, and what they are the result of."""
+    """A result to store in a tier: its bytes, and their origin."""
 
     uri: str
     execution_id: int
@@ -33,55 +33,55 @@ class Copy:
 
 
 class CopyFailed(Unavailable):
-    """A tier cannot keep or give a copy now; the payload store can."""
+    """A tier cannot store or read a copy now; the payload store can."""
 
 
 class ResultTier(Protocol):
-    """Keeps copies of results, at most until they end. It may lose any of them at any time."""
+    """Stores copies of results until they expire. It may lose any copy at any time."""
 
     async def put(self, copy: Copy) -> None:
-        """Keep a copy; the same one twice is harmless.
+        """Store a copy; idempotent.
 
         Raises:
-            CopyFailed: it cannot be kept, which is no matter.
+            CopyFailed: it cannot be stored, which callers ignore.
         """
         ...
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes behind `ref`, or None where there is no copy.
+        """Return the bytes behind `ref`, or None if there is no copy.
 
         Raises:
-            CopyFailed: the tier cannot be asked.
+            CopyFailed: the tier cannot be reached.
         """
         ...
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Forget a copy; harmless where there is none."""
+        """Delete a copy, if there is one."""
         ...
 
     async def sweep(self) -> None:
-        """Forget the copies whose end has come.
+        """Delete expired copies.
 
         Raises:
-            CopyFailed: the tier cannot be asked.
+            CopyFailed: the tier cannot be reached.
         """
         ...
 
 
 @dataclass(slots=True)
 class Copies:
-    """The tiers there are, by store kind; a kind without one lives in the payload store alone."""
+    """The tiers by store kind; kinds without a tier are in the payload store alone."""
 
     tiers: Mapping[str, ResultTier] = field(default_factory=dict)
     hits: dict[str, int] = field(default_factory=dict)
     misses: dict[str, int] = field(default_factory=dict)
 
     def snapshot(self) -> dict[str, dict[str, int]]:
-        """Return how often each tier answered, and how often the payload store had to."""
+        """Return the hits and misses of each tier."""
         return {"hits": dict(self.hits), "misses": dict(self.misses)}
 
     async def put(self, kind: str, copy: Copy) -> None:
-        """Keep a copy where there is a tier for it; a tier that cannot is passed over."""
+        """Store a copy if there is a tier for it; failures are logged."""
         if (tier := self.tiers.get(kind)) is None:
             return
         try:
@@ -90,14 +90,14 @@ class Copies:
             _log.warning("no copy of %s in %s: %s", copy.uri, kind, error)
 
     async def get(self, kind: str, ref: PayloadRef) -> bytes | None:
-        """Return a checked copy, or None: then the payload store has it."""
+        """Return a verified copy, or None: read the payload store then."""
         if (tier := self.tiers.get(kind)) is None:
             return None
         try:
             data = await tier.get(ref)
             found = None if data is None else await _checked(tier, ref, data)
         except StreamsError as error:
-            _log.warning("%s: no use of its copy in %s: %s", ref.uri, kind, error)
+            _log.warning("%s: copy in %s not usable: %s", ref.uri, kind, error)
             found = None
         counted = self.misses if found is None else self.hits
         counted[kind] = counted.get(kind, 0) + 1
@@ -105,7 +105,7 @@ class Copies:
 
     @asynccontextmanager
     async def tended(self) -> AsyncIterator[Copies]:
-        """Sweep the tiers now and then while the body runs, and at once: it was off for a time."""
+        """Sweep the tiers periodically while the body runs, starting at once."""
         tending = asyncio.create_task(self._tend())
         try:
             yield self
@@ -127,5 +127,5 @@ async def _checked(tier: ResultTier, ref: PayloadRef, data: bytes) -> bytes:
     try:
         return check(ref, data)
     except PayloadCorrupt:
-        await tier.delete(ref)  # it would be read, and found out, again and again
+        await tier.delete(ref)  # or every read would verify it in vain
         raise

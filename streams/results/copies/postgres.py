@@ -1,4 +1,4 @@
-"""The tier `db`: a table in Postgres, to be asked with SQL."""
+"""The tier `db`: a Postgres table, for queries with SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.postgres import translated
 from streams.results.copies.port import Copy, CopyFailed
 
 _T = TypeVar("_T")
-# `json` and not `jsonb`: it keeps the text, and so the digest, as it was.
+# `json` and not `jsonb`: it preserves the text, and so the digest.
 _PUT = """
 INSERT INTO noetl.result_data
   (ref, execution_id, step_name, task_label, payload_uri, data, expires_at)
@@ -24,15 +24,15 @@ SET data = excluded.data, payload_uri = excluded.payload_uri, expires_at = exclu
 _GET = "SELECT data::text FROM noetl.result_data WHERE payload_uri = $1 LIMIT 1"
 _DELETE = "DELETE FROM noetl.result_data WHERE payload_uri = $1"
 _SWEEP = "DELETE FROM noetl.result_data WHERE expires_at <= now()"
-# An escape that follows an even number of backslashes, and so is one.
+# An escape after an even number of backslashes, so that it is one.
 _NUL, _INSTEAD = (re.compile(rf"(?<!\\)((?:\\\\)*)\\u{code}") for code in ("0000", "fffd"))
 
 
 class PostgresTier:
     """Rows of `noetl.result_data`, with the result as a `json` column.
 
-    Postgres has no NUL in its texts and fails every query that comes to one, so that in a row
-    U+FFFD stands for it, escaped: no result is written with that escape, so it can be read back.
+    Postgres text cannot hold NUL, so a row has an escaped U+FFFD instead: results are never
+    written with that escape, so it can be converted back.
     """
 
     def __init__(self, pool: asyncpg.Pool) -> None:
@@ -45,16 +45,16 @@ class PostgresTier:
         await self._ask(self._pool.execute, _PUT, *names, data, copy.expires_at)
 
     async def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes, or None where there is no row."""
+        """Return the bytes, or None if there is no row."""
         found: str | None = await self._ask(self._pool.fetchval, _GET, ref.uri)
         return None if found is None else _with_nul(found).encode()
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Remove the rows that have this data."""
+        """Delete the rows of this payload."""
         await self._ask(self._pool.execute, _DELETE, ref.uri)
 
     async def sweep(self) -> None:
-        """Remove the rows whose time is over; the projector removes those that end otherwise."""
+        """Delete rows past their time to live; the projector deletes other expired ones."""
         await self._ask(self._pool.execute, _SWEEP)
 
     async def _ask(self, call: Callable[..., Awaitable[_T]], sql: str, *values: object) -> _T:

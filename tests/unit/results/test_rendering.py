@@ -79,5 +79,5 @@ async def test_a_part_that_is_damaged_or_no_rows_is_refused() -> None:
 async def test_one_payload_too_large_to_be_at_hand_is_refused() -> None:
     store = MemoryPayloadStore()
     ref = await store.put(ACME, bytes(WHOLE_BYTES + 1), media_type=ARROW)
-    with pytest.raises(TooLargeForJson, match="fetch the payload as it is"):
+    with pytest.raises(TooLargeForJson, match="fetch the payload itself"):
         await rendered(store, ref)

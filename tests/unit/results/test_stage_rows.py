@@ -67,7 +67,7 @@ async def test_rows_that_are_references_are_followed(beside: list[Any]) -> None:
 async def test_a_stage_larger_than_the_room_is_refused_before_it_is_read() -> None:
     store = MemoryPayloadStore()
     ref = await stage(store, [{"id": 1}], [{"id": 2}])
-    with pytest.raises(TooLargeToJoin, match="ask for JSON"):
+    with pytest.raises(TooLargeToJoin, match="request JSON"):
         await read_stage(store, ref, most=500)
 
 
