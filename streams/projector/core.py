@@ -1,4 +1,4 @@
-"""From an execution's events to the rows that they change. Pure: no clock, no database."""
+"""Fold of an execution's events into the rows they change. Pure: no clock, no database."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from streams.projector.shapes import command_row, execution_row, frame_row, stag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """An execution as seen up to `seq`: the fold that the planner uses, and what only rows need.
+    """An execution as of `seq`: the planner's fold, and what only rows need.
 
-    It holds what is open, never what has ended, so its size follows the windows of the
-    stages and not the rows.
+    It holds only open entities, so its size depends on the windows of the stages, not on the
+    rows.
     """
 
     plan: Plan | None = None
@@ -38,12 +38,12 @@ class View:
 
     @property
     def seq(self) -> int:
-        """How far the log was absorbed."""
+        """The last absorbed seq."""
         return self.plan.seq if self.plan else 0
 
 
 def absorb(view: View, event: Event) -> tuple[View, tuple[Row, ...]]:
-    """Return the view after `event` and the rows it changed; an event seen before changes nothing.
+    """Return the view after `event` and the rows it changed; idempotent.
 
     Raises:
         Gap: events before this one were not absorbed; read them from the log first.
@@ -64,7 +64,7 @@ def absorb(view: View, event: Event) -> tuple[View, tuple[Row, ...]]:
 
 
 def _parts(before: Plan | None, view: View, event: Event, known: AnyEvent | None) -> Iterator[Row]:
-    """Yield the rows of the stage, frame or command that the event is about."""
+    """Yield the rows of the event's stage, frame or command."""
     plan = view.plan
     assert plan is not None
     if before is not None and plan.has_ended and not before.has_ended:
@@ -90,7 +90,7 @@ def _frame_rows(before: Plan | None, view: View, event: Event, known: FrameEvent
         return
     frame = stage.frames.get(frame_id)
     if frame is None and frame_id in earlier.frames:
-        # The stage lets go of a frame that ends; its last value is still a row to be written.
+        # The stage drops a frame that ends; its last state is still written.
         frame = absorb_frame(earlier.frames[frame_id], known, event.ingest_time)
     if frame is None:
         return
@@ -100,7 +100,7 @@ def _frame_rows(before: Plan | None, view: View, event: Event, known: FrameEvent
 
 
 def _left_open(before: Plan, view: View, event: Event) -> Iterator[Row]:
-    """Yield what was open when the execution ended: nobody will ever finish it."""
+    """Yield the rows still open when the execution ended: they will never finish."""
     for stage in before.stages.values():
         if stage.ended_at is None:
             yield stage_row(stage, view.parents.get(stage.stage_id), event, status="CANCELLED")

@@ -1,4 +1,4 @@
-"""The projector: a batch of records becomes rows in one transaction, then is acknowledged."""
+"""The projector's loop: fold a batch, save its rows in one transaction, acknowledge."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class Projector:
         self._feed.acknowledge(record for records in batch.values() for record in records)
 
     async def _event(self, record: Record) -> Event | None:
-        """Read the record; one that is no event is set aside, and the log still has the truth."""
+        """Decode the record; a bad one is quarantined, since the log still has the event."""
         try:
             return await event_of_record(
                 record.value, record.headers, record.timestamp_ms, self._codec
             )
         except PoisonRecord as error:
-            logger.error("%s is set aside: %s", record.address, error)
+            logger.error("%s is quarantined: %s", record.address, error)
             if self._set_aside is not None:
                 await self._set_aside(record, str(error))
             return None

@@ -51,7 +51,7 @@ class MemoryProjections:
                 self.checkpoints[place] = one
 
     async def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.rows.clear()
         self.checkpoints.clear()
 

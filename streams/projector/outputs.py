@@ -1,4 +1,4 @@
-"""What committed frames gave, read from their payloads: rows, bytes, nulls, by schema."""
+"""Outputs of committed frames, read from their payloads: rows, bytes, nulls, schema."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from streams.projector.rows import OutputRow
 
 AT_ONCE = 8
 LARGEST_BYTES = 256 * 1024 * 1024
-"""Of a larger output only the reference is stored: reading it could take all memory."""
+"""Larger outputs are not read, only referenced: they could take all memory."""
 
 
 class OutputTooLarge(PoisonRecord):
-    """An output that is not worth the memory it would take to count its nulls."""
+    """An output is too large to read for its statistics."""
 
 
 class Outputs:
-    """Reads the output of every frame once, by the nearest way there is."""
+    """Reads the output of every frame once, from the nearest copy."""
 
     def __init__(self, tables: OutputTables) -> None:
         self._tables, self._places = tables, asyncio.Semaphore(AT_ONCE)
@@ -30,10 +30,10 @@ class Outputs:
     async def rows(self, events: Iterable[Event]) -> list[OutputRow]:
         """Return one row for each committed frame that has rows.
 
-        An output that is lost or damaged is a row, too, with the reason: it blocks nobody.
+        A lost or damaged output gets a row with the reason, so that it blocks nothing.
 
         Raises:
-            Unavailable: the store is down; asking again gives the same.
+            Unavailable: the store is down; retrying is safe.
         """
         outputs = [
             (event, frame, ref)
@@ -50,7 +50,7 @@ class Outputs:
         rows, size = ref.row_count or 0, ref.byte_length
         try:
             if size > LARGEST_BYTES:
-                raise OutputTooLarge(f"{ref.uri}: {size} bytes are not read, only referred to")
+                raise OutputTooLarge(f"{ref.uri}: {size} bytes are too large to read")
             async with self._places:
                 table = await self._tables.table(ref)
         except PoisonRecord as error:

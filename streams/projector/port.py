@@ -1,4 +1,4 @@
-"""What a projector needs from outside."""
+"""Ports of a projector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.projector.rows import Changes
 
 
 class ProjectionsUnavailable(Unavailable):
-    """The database of the projections cannot be reached, or cannot take their rows."""
+    """The database of the projections cannot be reached or written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ class ProjectionStore(Protocol):
     """Stores the rows of the read model. One projector writes them; anyone may read."""
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
-        """Write rows and checkpoints in one transaction; a row that is newer there stays.
+        """Write rows and checkpoints in one transaction; newer rows are not overwritten.
 
         Raises:
-            ProjectionsUnavailable: nothing was written; saving again is safe.
+            ProjectionsUnavailable: nothing was written; retrying is safe.
         """
         ...
 
     async def clear(self) -> None:
-        """Forget every row and checkpoint, before they are folded again from the log.
+        """Delete every row and checkpoint, before a rebuild from the log.
 
         Raises:
-            ProjectionsUnavailable: nothing was forgotten.
+            ProjectionsUnavailable: nothing was deleted.
         """
         ...

@@ -44,7 +44,7 @@ class PostgresProjections:
         self._pool = pool
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
-        """Write rows and checkpoints in one transaction; a row that is newer there stays."""
+        """Write rows and checkpoints in one transaction; newer rows are not overwritten."""
         writes = [(query(name), rows) for kind, name in _STATEMENTS if (rows := changes.of(kind))]
         texts = [(sql, orjson.dumps(rows).decode()) for sql, rows in writes]
         if checkpoints:
@@ -53,7 +53,7 @@ class PostgresProjections:
             await self._transact(texts)
 
     async def clear(self) -> None:
-        """Forget every row and checkpoint."""
+        """Delete every row and checkpoint."""
         await self._transact([(query("clear"), None)])
 
     async def _transact(self, statements: Sequence[tuple[str, str | None]]) -> None:

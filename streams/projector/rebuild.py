@@ -1,4 +1,4 @@
-"""Fold the whole log into the tables again, by the code that updates them."""
+"""Rebuild of the tables from the whole log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from streams.projector.views import Views, by_root
 
 
 async def rebuild(log: EventStore, store: ProjectionStore, outputs: Outputs | None = None) -> int:
-    """Forget every row and write all of them anew; return how many events were read.
+    """Delete every row and fold the log again; return how many events were read.
 
-    What frames gave is read again where `outputs` can.
+    Frame outputs are read again if `outputs` is given.
 
-    A live projector may go on meanwhile: whichever of the two knows more of a row wins.
+    A live projector may run meanwhile: the newer version of a row wins.
 
     Raises:
         Unavailable: the log or the tables cannot be reached; run it again.

@@ -1,4 +1,4 @@
-"""From a catalog entry's events to the rows of its versions."""
+"""Fold of a catalog entry's events into the rows of its versions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streams.projector.rows import CatalogRow, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A catalog entry as seen up to `seq`: its versions."""
+    """A catalog entry as of `seq`: its versions."""
 
     seq: int = 0
     versions: Mapping[int, CatalogRow] = field(default_factory=dict)
 
 
 def absorb_resource(resource: Resource, event: Event) -> tuple[Resource, tuple[Row, ...]]:
-    """Return the entry after `event` and the row it changed; one seen before changes nothing."""
+    """Return the entry after `event` and the row it changed; idempotent."""
     if event.seq <= resource.seq:
         return resource, ()
     if event.seq != resource.seq + 1:
-        why = f"event {event.seq} comes after {resource.seq}; read what is between from the log"
+        why = f"event {event.seq} follows {resource.seq}; read the events between from the log"
         raise Inconsistent(f"{event.root}: {why}")
     row = _changed(resource, event)
     if row is None:

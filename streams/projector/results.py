@@ -1,4 +1,4 @@
-"""From the events of a result to its row."""
+"""Rows of results, from their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of the projections, as values: one class per table, one field per column."""
+"""Rows of the projections: one class per table, one field per column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streams.events.model import PayloadRef
 
 PROJECTION_VERSION = 1
-"""Of the fold below; raised when the same events give other rows, which then asks for a rebuild."""
+"""Version of the fold; raised when the same events give other rows, which needs a rebuild."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ExecutionRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.execution_id,)
 
 
@@ -73,7 +73,7 @@ class StageRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.stage_id,)
 
 
@@ -106,13 +106,13 @@ class FrameRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.frame_id,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRow:
-    """What one frame gave, as read from its payload."""
+    """The output of one frame, as read from its payload."""
 
     frame_id: int
     stage_id: int
@@ -130,7 +130,7 @@ class OutputRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.frame_id,)
 
 
@@ -159,7 +159,7 @@ class CommandRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.command_id,)
 
 
@@ -182,13 +182,13 @@ class CatalogRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.catalog_id, self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRefRow:
-    """One result that lives outside the event that made it; `ref` is its name."""
+    """One result stored outside its event; `ref` is its name."""
 
     ref_id: int
     ref: str
@@ -213,13 +213,13 @@ class ResultRefRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.ref_id,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultEndRow:
-    """The end of a result: what changes of its row."""
+    """Changes to a result's row when it expires."""
 
     ref_id: int
     expired_at: datetime
@@ -227,7 +227,7 @@ class ResultEndRow:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What the table knows the row by."""
+        """The primary key."""
         return (self.ref_id,)
 
 
@@ -250,12 +250,12 @@ class Changes:
         self._rows: dict[type[Row], dict[tuple[int, ...], Row]] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Take rows in the order they came about; a later value takes an earlier one's place."""
+        """Add rows in order; a later value replaces an earlier one."""
         for row in rows:
             self._rows.setdefault(type(row), {})[row.key] = row
 
     def of(self, kind: type[Row]) -> list[Row]:
-        """Return the rows of one table, by key: everyone who writes takes locks in one order."""
+        """Return the rows of one table in key order, so that all writers lock in one order."""
         found = self._rows.get(kind, {})
         return [found[key] for key in sorted(found)]
 

@@ -1,4 +1,4 @@
-"""From the folded state of an execution, a stage, a frame or a command to its row."""
+"""Rows of executions, stages, frames and commands, from their folded state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def execution_row(plan: Plan, event: Event) -> ExecutionRow:
 def stage_row(
     stage: Stage, parent_event_id: int | None, event: Event, *, status: str | None = None
 ) -> StageRow:
-    """Return the stage after `event`; `status` is what the end of its execution made of it."""
+    """Return the stage after `event`; `status` overrides its own when its execution ended."""
     return StageRow(
         stage_id=stage.stage_id,
         execution_id=event.root.id,
@@ -95,7 +95,7 @@ def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> Frame
 
 
 def command_row(command: Command, event: Event, *, status: str | None = None) -> CommandRow:
-    """Return the command after `event`. What waits to be published again is PENDING."""
+    """Return the command after `event`. One to be republished is PENDING."""
     has_ended = command.has_ended or status is not None
     return CommandRow(
         command_id=command.command_id,

@@ -1,4 +1,4 @@
-"""The state of recent roots, in memory; what is not there is folded again from the log."""
+"""State of recent roots, in memory; others are folded again from the log."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ State: TypeAlias = View | Resource
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a batch of events makes of its roots: the rows to write, and the states to remember."""
+    """Result of folding a batch: the rows to write, and the states to cache."""
 
     changes: Changes
     states: Mapping[Root, State]
 
 
 class Views:
-    """Folds events root by root, in order, whatever order and however often they arrive.
+    """Folds events root by root, in order, tolerating reordering and redelivery.
 
-    A root it does not know, or of which it missed an event, is read from the log. All rows
-    of an unknown root are offered again: those that the tables have are not written twice,
-    and those that they lost come back.
+    A root that is not cached, or has a gap, is read from the log. All rows of such a root are
+    saved again: existing ones are not overwritten, and lost ones are restored.
     """
 
     def __init__(self, log: EventStore, *, remembered: int = REMEMBERED) -> None:
@@ -43,10 +42,10 @@ class Views:
         self._states: FIFOCache[Root, State] = FIFOCache(remembered)
 
     async def fold(self, roots: Mapping[Root, Sequence[Event]]) -> Folded:
-        """Return what the events make of their roots; nothing is remembered before `remember`.
+        """Fold the events; states are cached only by `remember`.
 
         Raises:
-            Unavailable: the log cannot be read; folding again gives the same.
+            Unavailable: the log cannot be read; retrying is safe.
         """
         changes, states = Changes(), {}
         for root, events in roots.items():
@@ -57,12 +56,12 @@ class Views:
                 try:
                     states[root] = await self._absorb(root, _blank(root), events, changes)
                 except Inconsistent as error:
-                    # Whatever was written there, it holds up no other root.
+                    # A broken root must not block the others.
                     logger.error("%s is not projected: %s", root, error)
         return Folded(changes, states)
 
     def remember(self, folded: Folded) -> None:
-        """Remember the states, once their rows are saved; the oldest ones are dropped."""
+        """Cache the states, once their rows are saved; the oldest are evicted."""
         self._states.update(folded.states)
 
     async def _absorb(
@@ -78,7 +77,7 @@ class Views:
 
 
 def by_root(events: Iterable[Event]) -> dict[Root, list[Event]]:
-    """Sort events by their roots, without those of roots that are not projected."""
+    """Group events by root, without roots that are not projected."""
     roots: dict[Root, list[Event]] = {}
     for event in events:
         if event.root.type in ROOTS:

@@ -1,4 +1,4 @@
-"""The wiring of our long-running processes: one module a role, found by `streams.app.ROLES`.
+"""Wiring of the long-running processes: one module per role, listed in `streams.app.ROLES`.
 
 To add a role, write `streams/roles/<role>.py` with one function and name it in `ROLES`:
 
@@ -22,9 +22,8 @@ It opens its ports with the functions of `streams.app`, attaches its feed and it
         shell.every(1.0, planner.reap)
         await shell.run(stop, ready)
 
-`role_folder(settings, data)` is this process's own folder and outlives it: for its journal and
-its tables. What `run` raises ends the process; its supervisor starts it again. `Unavailable`
-raised by a handler is held and tried again by the shell; raised while opening, it ends the
-process, too.
+`role_folder(settings, data)` is this process's own persistent folder, for its journal and its
+tables. An exception from `run` ends the process; its supervisor restarts it. `Unavailable`
+raised by a handler is retried by the shell; raised while opening, it ends the process, too.
 A role without a feed (the API) calls `ready()` itself and waits for `stop`.
 """

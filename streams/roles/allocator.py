@@ -1,4 +1,4 @@
-"""Keeps a role's process as small as what it holds: what large blocks took goes back at once."""
+"""glibc allocator settings that return the memory of large blocks at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LARGE_BYTES, ARENAS = 256 * 1024, 2
 
 
 def keep_small() -> None:
-    """Tell glibc to map large blocks one by one, and threads to share few heaps.
+    """Make glibc map large blocks separately, and threads share few heaps.
 
-    Left alone, it raises its bound for "large" with the first megabyte that is freed, and keeps
-    the megabytes after it in the heap of whichever thread asked. Other libraries do without.
+    By default it raises the mmap threshold when the first large block is freed, and retains
+    later ones in per-thread heaps. Does nothing with other C libraries.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""The API's process: its ports are opened, then it serves until told to stop."""
+"""Process of the API: opens its ports and serves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from streams.settings import Settings
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Serve until told to stop; `roles/<name>.json` in the data folder says where."""
+    """Serve until `stop` is set; `roles/<name>.json` in the data folder has the address."""
     address = layout_of(data).address(settings.runtime.shard_id)
     where = settings.api
     async with (
@@ -53,7 +53,7 @@ async def run(
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncIterator[ApiRuntime]:
-    """Open everything that the API needs; what its tiers do is told in `folder`.
+    """Open the API's dependencies; the stats of its tiers are written to `folder`.
 
     Raises:
         Unavailable: the database or the payload store cannot be reached.

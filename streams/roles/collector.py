@@ -1,4 +1,4 @@
-"""The collector's process: it ends results every minute and sweeps objects once a day."""
+"""Process of the collector: expires results every minute and sweeps objects once a day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.settings import Settings
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Make rounds until told to stop."""
+    """Collect until `stop` is set."""
     gc = settings.payload_store.gc
     rounds = Rounds(
         lambda: open_collector(settings),

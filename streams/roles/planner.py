@@ -1,4 +1,4 @@
-"""The planner's process: its ports are opened, its loop is put into the shell."""
+"""Process of the planner: opens its ports and attaches its loop to the shell."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def run(
 async def _open_intake(
     settings: Settings, log: Log, planner: Planner, dead_letters: DeadLetters
 ) -> AsyncIterator[tuple[KafkaFeed, Intake]]:
-    """Open the feed of executions' events, and what passes them to the planner."""
+    """Open the feed of execution events, and the intake that passes them to the planner."""
 
     async def assigned(partitions: frozenset[TopicPartition]) -> None:
         await intake.assigned(partitions)
@@ -108,13 +108,13 @@ async def _open_intake(
 
 
 def partition_of(execution_id: int, partitions: int) -> TopicPartition:
-    """Return the partition that has an execution's events, as Kafka's producers choose it."""
+    """Return the partition of an execution's events, as Kafka's producers choose it."""
     hashed = murmur2(str(execution_id).encode()) & 0x7FFFFFFF
     return TopicPartition(TOPIC, hashed % partitions)
 
 
 def rules_of(settings: Settings) -> Rules:
-    """Return the planner's bounds as this deployment sets them."""
+    """Return the planner's limits from the settings."""
     frames, defaults = settings.frames, settings.frame_policy_defaults
     at_once = {"loop": frames.row_concurrency, "fanout": 1}
     policies = {

@@ -1,4 +1,4 @@
-"""The projector's process: its ports are opened, its loop is put into the shell."""
+"""Process of the projector: opens its ports and attaches its loop to the shell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streams.settings import Settings
 from streams.trigger.kafka import KafkaTopicIds
 
 # Ten batches of fifty events cost far more than one of five hundred, and the API does not wait
-# for the tables: it folds the log itself where they are behind.
+# for the tables: it folds the log itself if they lag.
 GATHER_S = 0.05
 GROUP = "noetl.projector"
 
@@ -33,7 +33,7 @@ GROUP = "noetl.projector"
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Project until told to stop. It never appends, so it opens the log for reading only."""
+    """Project until `stop` is set. It never appends, so it opens the log read-only."""
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
     dsn, limit_s = settings.event_store.canonical_connection.dsn("project"), runtime.call_limit_s
     name, topics = runtime.shard_id, [event_topic(root) for root in ROOTS]

@@ -1,4 +1,4 @@
-"""The node's broker of sealed memory, as a process."""
+"""Process of the node's broker of sealed memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.settings import Settings
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Keep regions until told to stop; processes that are told of one find it by its name."""
+    """Hold regions until `stop` is set; other processes open them by name."""
     terms = sharing_terms(settings)
     broker = ShmBroker(terms.space, terms.budget_bytes, SystemClock(), TierCounts("broker"))
     ended = threading.Event()

@@ -1,4 +1,4 @@
-"""Starts one role in this process and keeps it until it is asked to end."""
+"""Runs one role in this process until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from streams.settings import Settings
 
 ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES}
 _OLD_NAMES = {"broker": "shm-broker"}
-"""Accepted for one release, and listed nowhere."""
+"""Old names, accepted for one release."""
 Ready = Callable[[], None]
 Run = Callable[[Settings, Path, asyncio.Event, Ready], Awaitable[None]]
 
 
 class UnknownRole(Refused):
-    """There is no role of this name here."""
+    """The role does not exist."""
 
     def __init__(self, role: str, known: Mapping[str, str]) -> None:
         super().__init__(f"{role}: no such role; known are {', '.join(known)}")
 
 
 def existing_roles(roles: Mapping[str, str] = ROLES) -> tuple[str, ...]:
-    """Return the roles whose modules are there."""
+    """Return the roles whose modules exist."""
     return tuple(name for name, place in roles.items() if find_spec(place.partition(":")[0]))
 
 
 def node_roles(settings: Settings) -> tuple[str, ...]:
-    """Return what a node needs besides, by its settings: a broker for sealed memory."""
+    """Return the additional roles of a node, by its settings: a broker for sealed memory."""
     cache = settings.payload_store.cache
     wanted = cache.tier_15_carrier == "memfd" and cache.tier_15_node_budget_mb > 0
     return ("shm-broker",) if wanted and hasattr(os, "memfd_create") else ()
 
 
 def current_name(role: str) -> str:
-    """Return what a role is called now, given that name or its old one."""
+    """Return the current name of a role, given that or its old name."""
     return _OLD_NAMES.get(role, role)
 
 
 def find_role(role: str, roles: Mapping[str, str] = ALL_ROLES) -> Run:
-    """Import the function that is this role.
+    """Import the function of a role.
 
     Raises:
-        UnknownRole: there is none of this name.
+        UnknownRole: it does not exist.
     """
     role = current_name(role)
     if role not in existing_roles(roles):
@@ -61,14 +61,14 @@ def find_role(role: str, roles: Mapping[str, str] = ALL_ROLES) -> Run:
 
 
 def role_folder(settings: Settings, data: Path) -> Path:
-    """Return the folder that is this process's own and outlives it."""
+    """Return this process's own persistent folder."""
     folder = layout_of(data).roles / settings.runtime.shard_id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
-async def run_role(run: Run, settings: Settings, data: Path, tell: Ready) -> None:
-    """Run a role until SIGTERM or SIGINT; its supervisor sees by a file that it is ready."""
+async def run_role(run: Run, settings: Settings, data: Path, on_ready: Ready) -> None:
+    """Run a role until SIGTERM or SIGINT; a file tells its supervisor that it is ready."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,7 +80,7 @@ async def run_role(run: Run, settings: Settings, data: Path, tell: Ready) -> Non
 
     def ready() -> None:
         write_private(flag, str(os.getpid()).encode())
-        tell()
+        on_ready()
 
     try:
         await run(settings, data, stop, ready)

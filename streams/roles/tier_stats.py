@@ -1,4 +1,4 @@
-"""Writes what the payload tiers of a role did to a file in its folder."""
+"""Counters of a role's payload tiers, written to a file in its folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITE_EVERY_S = 1.0
 
 
 class Counters(Protocol):
-    """What counts its own operations."""
+    """A component that counts its operations."""
 
     def snapshot(self) -> Mapping[str, object]:
         """Return the counters as JSON."""
@@ -28,7 +28,7 @@ class Counters(Protocol):
 async def writing_tier_stats(
     counters: Counters, folder: Path, copies: Copies | None = None
 ) -> AsyncIterator[None]:
-    """Write the counters once a second for as long as the body runs, and at its end."""
+    """Write the counters once a second while the body runs, and at its end."""
 
     def current() -> dict[str, object]:
         counts = dict(counters.snapshot())

@@ -1,4 +1,4 @@
-"""The trigger's process: its ports are opened, its loop is put into the shell."""
+"""Process of the trigger: opens its ports and attaches its loop to the shell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Start executions until told to stop."""
+    """Start executions until `stop` is set."""
     bootstrap, runtime, clock = settings.event_store.connection.url, settings.runtime, SystemClock()
     async with (
         open_log(settings, role="triggers", lanes=1) as log,

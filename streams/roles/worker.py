@@ -1,4 +1,4 @@
-"""A worker's process: its ports are opened, its loop is put into the shell."""
+"""Process of a worker: opens its ports and attaches its loop to the shell."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ POOL = "default"
 async def run(
     settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Work until `stop` is set; then finish, or hand back, what is under way."""
+    """Work until `stop` is set; then finish or hand back running items."""
     bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
-    # Another name in each life: a claim is this process's for as long as it lives.
+    # A new name in each incarnation: a claim ends with the process that made it.
     name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
     limit_s = settings.runtime.call_limit_s
     async with (
@@ -114,7 +114,7 @@ async def _open_ports(
 
 @asynccontextmanager
 async def _open_credentials(settings: Settings, data: Path) -> AsyncIterator[LeasedCredentials]:
-    """Open what resolves credentials: the settings' own first, then the API's."""
+    """Open the lookup of credentials: the settings' own first, then the API's."""
     own = ConfiguredCredentials(_secrets(settings), os.environ)
     api = ApiSecrets(lambda: _api(settings, data), worker_token_of(settings))
     async with aclosing(api):
@@ -160,11 +160,11 @@ def _options(settings: Settings, name: str) -> Options:
 
 
 def _api(settings: Settings, data: Path) -> str | None:
-    """Return where the API is: as the settings say, or as one beside us has written."""
+    """Return the API's address, from the settings or from the file of a local API."""
     if settings.api.url is not None:
         return settings.api.url.rstrip("/")
     for found in sorted(layout_of(data).roles.glob("api*.json")):
-        with suppress(OSError, ValueError, KeyError):  # it may just end, or write
+        with suppress(OSError, ValueError, KeyError):  # it may just be ending or writing
             url: str = orjson.loads(found.read_bytes())["url"]
             return url
     return None
