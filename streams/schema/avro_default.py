@@ -1,6 +1,6 @@
-"""Whether a field's default is a value of the field's type.
+"""Validation of default values of fields.
 
-A wrong default is found by no reader until the day it is needed, so it is found here.
+Readers notice a wrong default only when it is used, so it is checked here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONG = range(-(2**63), 2**63)
 def default_problem(value: object, node: Node, named: Mapping[str, Named]) -> str | None:
     """Return why `value` cannot be a default of `node`, or None when it can.
 
-    The default of a union belongs to its first branch: older readers know no other rule.
+    The default of a union belongs to its first branch: older readers require that.
     """
     if isinstance(node, Ref):
         return default_problem(value, named[node.name], named)
@@ -91,5 +91,5 @@ def _is_leaf(value: object, node: Primitive | AvroEnum | AvroFixed) -> bool:
 
 
 def _is_latin(text: str) -> bool:
-    """Avro writes default bytes as a string of code points 0 to 255."""
+    """Return whether text can be bytes: Avro writes those as code points 0 to 255."""
     return all(ord(char) < 256 for char in text)

@@ -1,4 +1,4 @@
-"""An Avro schema as frozen values, with every name spelled out in full.
+"""Avro schemas as frozen values, with full names.
 
 Avro's JSON has many spellings for one schema (inherited namespaces, names in place of
 definitions, logical types as attributes). The compatibility rules are simple only on one
@@ -85,7 +85,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A named type, defined elsewhere in the schema (possibly around this very place)."""
+    """A reference to a named type in the schema, possibly an enclosing one."""
 
     name: str
 
@@ -96,7 +96,7 @@ Node: TypeAlias = Primitive | Named | Array | Map | Union | Ref
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A whole schema: where it starts, and every named type in it."""
+    """A whole schema: its root, and every named type in it."""
 
     root: Node
     named: Mapping[str, Named]

@@ -1,4 +1,4 @@
-"""Reading Avro's JSON into the values of `avro_model`, refusing by path what is not Avro."""
+"""Parser of Avro JSON into the values of `avro_model`; errors name the path."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BadSchema(Refused):
 
 
 def parse(text: str) -> Schema:
-    """Read Avro JSON.
+    """Parse Avro JSON.
 
     Raises:
         BadSchema: the text is not JSON, or not valid Avro; the path names the place.
@@ -58,7 +58,7 @@ def parse(text: str) -> Schema:
         if problem:
             raise BadSchema(path, f"its default {problem}")
     try:
-        # Writers use fastavro: it must take the schema, too (decimals, symbols, aliases).
+        # Writers use fastavro: it must accept the schema, too (decimals, symbols, aliases).
         parse_schema(source)
     except SchemaParseException as error:
         raise BadSchema("schema", str(error)) from error

@@ -1,10 +1,10 @@
-"""Whether data written with one Avro schema can be read with another, and if not, why.
+"""Compatibility check of Avro schemas, with reasons.
 
-The log keeps every record ever written and old programs keep reading new ones during an
-upgrade, so a schema must stay readable both ways against every release (Confluent calls
-that FULL_TRANSITIVE). The rules are those of the Avro specification's schema resolution,
-with two made stricter because records are kept for ever: names must agree in full, and a
-logical type may not change, since the same number would then mean something else.
+The log stores every record forever, and old programs read new records during an upgrade, so a
+schema must stay readable both ways against every release (Confluent's FULL_TRANSITIVE). The
+rules are those of Avro's schema resolution, with two stricter ones because records are stored
+forever: names must agree in full, and a logical type may not change, since the same number would
+then mean something else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streams.schema.avro_parse import parse
 
 Direction = Literal["backward", "forward"]
 
-# What a writer's primitive may be read as, besides itself.
+# Promotions of a writer's primitive type.
 _PROMOTIONS: Mapping[str, frozenset[str]] = {
     "int": frozenset({"long", "float", "double"}),
     "long": frozenset({"float", "double"}),
@@ -43,7 +43,7 @@ _PROMOTIONS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One place where a record could not be read.
+    """One incompatibility.
 
     `backward`: the new schema cannot read what the old one wrote; `forward`: the old
     schema cannot read what the new one writes.
@@ -58,7 +58,7 @@ class Break:
 
 
 def breaks(new: str, old: str, *, old_name: str = "the released schema") -> tuple[Break, ...]:
-    """Return every place where `new` and `old` (Avro JSON) cannot read each other.
+    """Return every incompatibility between `new` and `old` (Avro JSON).
 
     Empty means fully compatible. `old_name` is what messages call the old schema.
 
@@ -73,7 +73,7 @@ def breaks(new: str, old: str, *, old_name: str = "the released schema") -> tupl
 
 
 class _Reading:
-    """One direction: `reader` looks at what `writer` wrote."""
+    """One direction: `reader` reads what `writer` wrote."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Reading:
             yield self._type_changed(reader, writer, path)
 
     def _branch(self, reader: Node, branch: Node, path: str) -> Iterator[Break]:
-        """A value of one writer's branch must find a branch, or the whole, that takes it."""
+        """Check that the reader can read a branch of the writer."""
         if not isinstance(reader, Union):
             found = list(self._trial(reader, branch, path))
             if found and not self._alike(reader, branch):
@@ -141,7 +141,7 @@ class _Reading:
             )
 
     def _trial(self, reader: Node, writer: Node, path: str) -> Iterable[Break]:
-        """Try a pair without remembering its names: a failed guess must not hide a break."""
+        """Compare a pair without recording its names: a failed guess must not hide a break."""
         before = set(self._pairs)
         found = list(self._node(reader, writer, path))
         if found:

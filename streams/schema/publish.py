@@ -1,7 +1,7 @@
-"""Moving a log that began with pinned ids into a registry: the same ids, or not at all.
+"""Publication of pinned schemas to a registry, with the same ids or not at all.
 
-1. plan     read the registry, find what is there, what is missing, what is in the way
-2. refuse   anything in the way ends it here, before the first change
+1. plan     read the registry: existing, missing, obstacles
+2. refuse   obstacles end it here, before the first change
 3. import   by the registry's own way of taking ids over (Confluent's IMPORT mode,
             Apicurio's import of an archive); a registry with neither is refused
 4. verify   plan again: nothing may be missing, because an import can fail in silence
@@ -25,7 +25,7 @@ from streams.schema.released import PinnedSchema, fingerprint
 
 
 class CannotPublish(Refused):
-    """The registry cannot give the ids that the log's bytes already hold."""
+    """The registry cannot assign the ids that the log already contains."""
 
     def __init__(self, url: str, reasons: Sequence[str]) -> None:
         super().__init__(
@@ -37,22 +37,22 @@ class CannotPublish(Refused):
 
 
 class PublishIncomplete(Inconsistent):
-    """The registry took the import and still does not have what was sent."""
+    """The registry accepted the import but lacks some of it."""
 
     def __init__(self, url: str, problems: Sequence[str]) -> None:
         super().__init__(
-            f"schema registry {url} accepted the import, and yet {'; '.join(problems)}. "
-            "Look into its log, and do not point readers at it before a second "
-            "`streams schemas publish` ends well"
+            f"schema registry {url} accepted the import, but {'; '.join(problems)}. "
+            "Check its log, and do not point readers at it before a second "
+            "`streams schemas publish` succeeds"
         )
         self.problems = tuple(problems)
 
 
 class RegistryImport(Protocol):
-    """One kind of registry's way of taking schemas over with their ids."""
+    """Imports schemas with their ids into one kind of registry."""
 
     async def obstacles(self, wanted: Sequence[Registration]) -> Sequence[str]:
-        """Return what this kind of registry would refuse or get wrong, changing nothing."""
+        """Return what this kind of registry would reject or get wrong, changing nothing."""
         ...
 
     async def load(self, wanted: Sequence[Registration], newest: Mapping[str, int]) -> None:
@@ -62,7 +62,7 @@ class RegistryImport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a publication added (or would add) and what was there already."""
+    """Registrations added (or to add), and those that existed."""
 
     registry: str
     added: tuple[Registration, ...]
@@ -79,9 +79,9 @@ async def publish_to(
     """Register every pin under the subjects of its record, in the registry at `url`.
 
     Raises:
-        CannotPublish: it cannot give the same ids; nothing was changed.
-        PublishIncomplete: it said yes and did something else.
-        Unavailable: it does not answer.
+        CannotPublish: it cannot assign the same ids; nothing was changed.
+        PublishIncomplete: it accepted the import but lacks some of it.
+        Unavailable: it cannot be reached.
     """
     async with aiohttp.ClientSession() as session:
         client = RegistryClient(url, session)
@@ -122,7 +122,7 @@ def _wanted(
 async def _plan(
     client: RegistryClient, wanted: Sequence[Registration]
 ) -> tuple[Publication, list[str]]:
-    """Compare what is wanted with what is there, and say what is in the way."""
+    """Compare the wanted registrations with the registry, and return obstacles."""
     reasons: list[str] = []
     for schema_id, schema in {one.schema_id: one.schema for one in wanted}.items():
         found = await client.schema(schema_id)
@@ -160,7 +160,7 @@ async def _compare(
 
 
 async def _way_in(client: RegistryClient, missing: Sequence[Registration]) -> RegistryImport:
-    """Find out which kind of registry this is, and that it will take what is missing."""
+    """Detect the kind of registry, and check that it can import the missing ones."""
     way_in: RegistryImport | None = await ApicurioImport.detect(client)
     if way_in is None:
         way_in = await ConfluentImport.detect(client)
@@ -173,7 +173,7 @@ async def _way_in(client: RegistryClient, missing: Sequence[Registration]) -> Re
 
 
 def _same(one: str, other: str) -> bool:
-    """Registries respell schemas, so what counts is what they say."""
+    """Return whether two schemas are equal in canonical form: registries reformat them."""
     try:
         return fingerprint(one) == fingerprint(other) or parse(one) == parse(other)
     except (BadSchema, ValueError):

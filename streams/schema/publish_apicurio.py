@@ -1,4 +1,4 @@
-"""Taking ids over into Apicurio 2.x by its import of an archive.
+"""Import of schema ids into Apicurio 2.x, as an archive.
 
 Its Confluent-compatible interface (`/apis/ccompat/…`) has no IMPORT mode, but the ids there
 are Apicurio's content ids, and the archive import of its core interface keeps those. That
@@ -49,7 +49,7 @@ class ApicurioImport:
         return importer
 
     async def obstacles(self, wanted: Sequence[Registration]) -> Sequence[str]:
-        """Find ids and contents that the import would skip without a word."""
+        """Return ids and contents that the import would silently skip."""
         reasons = []
         if await self._uses_global_ids():
             reasons.append(f"it has {_LEGACY_IDS}, so one schema has another id in each subject")
@@ -106,7 +106,7 @@ def archive(wanted: Sequence[Registration], newest: Mapping[str, int], *, now_ms
 
 
 def _add_content(file: zipfile.ZipFile, schema_id: int, content: bytes) -> None:
-    """The data must directly follow its description: that is the order it is read in."""
+    """Add a content; its data must directly follow its description."""
     digest = hashlib.sha256(content).hexdigest()
     about = {"contentId": schema_id, "contentHash": digest, "artifactType": "AVRO"}
     file.writestr(f"content/{digest}.Content.json", orjson.dumps(about))

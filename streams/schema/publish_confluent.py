@@ -1,7 +1,7 @@
-"""Taking ids over into a registry with Confluent's modes.
+"""Import of schema ids into a registry with Confluent's modes.
 
 A subject in IMPORT mode accepts a schema together with its id and version. The mode is set
-for our subjects only, and put back whatever happens.
+for our subjects only, and always restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ConfluentImport:
 
     @classmethod
     async def detect(cls, client: RegistryClient) -> ConfluentImport | None:
-        """Return the importer when the registry knows modes."""
+        """Return the importer if the registry supports modes."""
         answer = await client.call("GET", "/mode", absent={404, 405, 501})
         return cls(client) if isinstance(answer, dict) and "mode" in answer else None
 
@@ -51,7 +51,7 @@ class ConfluentImport:
 
     @asynccontextmanager
     async def _import_mode(self, subjects: Sequence[str]) -> AsyncIterator[None]:
-        """All subjects change mode before the first registration: a refusal costs nothing."""
+        """Set all subjects to IMPORT mode before the first registration, and restore them."""
         changed: dict[str, object] = {}
         try:
             for subject in subjects:

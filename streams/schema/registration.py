@@ -1,4 +1,4 @@
-"""One schema under one subject and version, with the id it must have there."""
+"""Registration of a schema: subject, version and id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a registry has, or shall have."""
+    """A schema that a registry has or must have."""
 
     subject: str
     version: int

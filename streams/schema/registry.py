@@ -1,8 +1,8 @@
-"""Which Avro schema is behind an id: the port, and the adapters that need no server.
+"""Port of schema registries, and the adapters without a server.
 
-The log keeps Confluent's wire format for ever, so an id in those bytes must mean the same
-schema for ever. `file`, the default, pins ids in the repository (`avro_schemas/ids.yaml`);
-`memory` is for tests; Postgres and Confluent-compatible registries are in `streams.mirror`.
+The log stores Confluent's wire format forever, so an id in those bytes must always mean the
+same schema. `file`, the default, pins ids in the repository (`avro_schemas/ids.yaml`);
+`memory` is for tests; `registry_postgres` and `registry_external` are the others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from streams.schema.released import PinnedSchema, fingerprint, load_pins
 
 
 class UnknownSchemaId(Inconsistent):
-    """Bytes name a schema id that this registry does not have."""
+    """The schema id does not exist in this registry."""
 
     def __init__(self, schema_id: int, where: str) -> None:
         super().__init__(
             f"schema id {schema_id} is not in {where}: this process is older than the writer, "
-            "or it uses another registry than the log was begun with; "
+            "or it uses another registry than the log's writers; "
             "upgrade it or correct serialization.schema_registry in the settings"
         )
         self.schema_id = schema_id
 
 
 class SchemaNotPinned(Refused):
-    """The schema has no id yet, and this registry gives none by itself."""
+    """The schema has no id yet, and this registry does not assign any."""
 
     def __init__(self, subject: str, where: str) -> None:
         super().__init__(
@@ -50,18 +50,18 @@ class RegisteredSchema:
 
 
 class SchemaRegistry(Protocol):
-    """Gives every schema one id, and for that id the same schema for ever.
+    """Maps every schema to one id, and that id to the same schema forever.
 
-    Asking twice gives the same id, and one schema has one id under all its subjects
-    (`<topic>-value`), because the record is the same wherever it is read.
+    One schema has one id under all its subjects (`<topic>-value`), because the record is the
+    same wherever it is read.
     """
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the id of `schema` (Avro JSON), registering it where the backend does that.
+        """Return the id of `schema` (Avro JSON), registering it if the backend does that.
 
         Raises:
-            SchemaNotPinned: the backend registers nothing by itself and does not have it.
-            Refused: the backend's own rules forbid the schema.
+            SchemaNotPinned: the backend does not register schemas, and does not have it.
+            Refused: the backend rejects the schema.
             Unavailable: the backend is down.
         """
         ...
@@ -70,7 +70,7 @@ class SchemaRegistry(Protocol):
         """Return the Avro JSON behind `schema_id`.
 
         Raises:
-            UnknownSchemaId: no schema has that id here.
+            UnknownSchemaId: the id does not exist.
             Unavailable: the backend is down.
         """
         ...
@@ -81,7 +81,7 @@ class SchemaRegistry(Protocol):
 
 
 class FileRegistry:
-    """Ids pinned in a folder that is reviewed and released together with the code."""
+    """Ids pinned in a folder that is released together with the code."""
 
     def __init__(self, folder: Path) -> None:
         self._where = str(folder / "ids.yaml")
@@ -90,7 +90,7 @@ class FileRegistry:
         self._by_id = {pin.schema_id: pin for pin in self._pins}
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the pinned id; pinning a new one is a release, never a side effect."""
+        """Return the pinned id; new ones are pinned only by a release."""
         pin = self._by_fingerprint.get(fingerprint(schema))
         if pin is None:
             raise SchemaNotPinned(subject, self._where)
@@ -104,7 +104,7 @@ class FileRegistry:
         return pin.schema
 
     async def list(self) -> Sequence[RegisteredSchema]:
-        """Return every released schema; its subject is its name, as no topic is known here."""
+        """Return every released schema, with its name as subject."""
         return [_as_registered(pin) for pin in self._pins]
 
 
@@ -113,7 +113,7 @@ def _as_registered(pin: PinnedSchema) -> RegisteredSchema:
 
 
 class MemoryRegistry:
-    """Ids counted from 1, gone with the process: for tests."""
+    """Ids from 1, in memory, for tests."""
 
     def __init__(self) -> None:
         self._schemas: dict[int, str] = {}
@@ -121,7 +121,7 @@ class MemoryRegistry:
         self._subjects: dict[str, list[int]] = {}
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the schema's id, giving it the next one when it is new."""
+        """Return the schema's id, assigning the next one if it is new."""
         schema_id = self._ids.setdefault(fingerprint(schema), len(self._schemas) + 1)
         self._schemas.setdefault(schema_id, schema)
         versions = self._subjects.setdefault(subject, [])
@@ -130,13 +130,13 @@ class MemoryRegistry:
         return schema_id
 
     async def schema(self, schema_id: int) -> str:
-        """Return the schema that was given that id."""
+        """Return the schema with that id."""
         if schema_id not in self._schemas:
             raise UnknownSchemaId(schema_id, "the registry in memory")
         return self._schemas[schema_id]
 
     async def list(self) -> Sequence[RegisteredSchema]:
-        """Return every subject with its versions in the order they came."""
+        """Return every subject with its versions, in order of registration."""
         found = [
             RegisteredSchema(schema_id, subject, version, self._schemas[schema_id])
             for subject, ids in self._subjects.items()

@@ -1,7 +1,7 @@
-"""The schema registry port over any registry that speaks Confluent's REST interface.
+"""Schema registry with Confluent's REST interface.
 
-Ids are the registry's own: whatever it answered first is in the log for ever, so this
-adapter keeps nothing of its own and never chooses an id.
+Ids are assigned by the registry and stored in the log forever, so this adapter has no state
+and never chooses an id.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
 
 
 class RegistryUnavailable(Unavailable):
-    """The registry does not answer, or answers that it is broken."""
+    """The registry cannot be reached, or reports an internal error."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"schema registry {url}: {why}; check that it runs at this address")
 
 
 class RegistryRefused(Refused):
-    """The registry answered, and its answer is no."""
+    """The registry rejects the request."""
 
     def __init__(self, url: str, what: str, status: int, message: str) -> None:
         super().__init__(f"schema registry {url}: {what}: {message} (HTTP {status})")
@@ -38,14 +38,14 @@ class RegistryRefused(Refused):
 
 
 class BadRegistryAddress(Refused):
-    """An address that no registry can have."""
+    """The address is not valid."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"schema registry {url!r}: {why}; such as http://127.0.0.1:8081")
 
 
 class RegistryClient:
-    """REST calls to one registry; no exception of the HTTP library leaves this class.
+    """REST client of one registry; translates the HTTP library's exceptions.
 
     A user and password in the address are sent as basic authentication and never shown.
     """
@@ -64,7 +64,7 @@ class RegistryClient:
         *,
         absent: Collection[int] = (),
     ) -> object:
-        """Return the JSON answer of one call; None for a status in `absent`."""
+        """Return the JSON response of one call; None for a status in `absent`."""
         headers = {"Content-Type": _CONTENT} if body is not None else {}
         status, answer = await self.send(method, f"{self.url}{path}", headers, body)
         if status in absent:
@@ -80,7 +80,7 @@ class RegistryClient:
         headers: Mapping[str, str],
         body: Mapping[str, object] | bytes | None,
     ) -> tuple[int, object]:
-        """Send one request anywhere on the registry's server: its status and its answer."""
+        """Send one request to the registry's server; return status and response."""
         content = {"data": body} if isinstance(body, bytes) else {"json": body}
         try:
             async with self._session.request(
@@ -111,7 +111,7 @@ class RegistryClient:
         return [str(one) for one in answer] if isinstance(answer, list) else []
 
     async def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
-        """Return the versions of a subject, none when it does not exist."""
+        """Return the versions of a subject, empty if it does not exist."""
         query = "?deleted=true" if deleted else ""
         path = f"/subjects/{quote(subject, safe='')}/versions{query}"
         answer = await self.call("GET", path, absent={404})
@@ -126,7 +126,7 @@ class RegistryClient:
         return RegisteredSchema(int(str(schema_id)), subject, version, str(schema))
 
     async def register(self, subject: str, **body: object) -> int:
-        """Register a schema and return the id the registry answers."""
+        """Register a schema and return its id."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = await self.call("POST", path, body)
         return int(str(_entry(self.url, answer, "id")))
@@ -139,10 +139,10 @@ class ExternalRegistry:
         self._client = client
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the registry's id, registering the schema under `subject` when it is new.
+        """Return the registry's id, registering the schema under `subject` if it is new.
 
-        Of several that register a new subject at the same moment, Apicurio tells all but one
-        of a conflict; asked again it answers them all, or really means it.
+        When several clients register a new subject at once, Apicurio reports a conflict to all
+        but one; a retry succeeds, or the conflict is real.
         """
         try:
             return await self._client.register(subject, schema=canonical(schema))
@@ -152,14 +152,14 @@ class ExternalRegistry:
         return await self._client.register(subject, schema=canonical(schema))
 
     async def schema(self, schema_id: int) -> str:
-        """Return the schema the registry keeps under that id."""
+        """Return the schema with that id."""
         found = await self._client.schema(schema_id)
         if found is None:
             raise UnknownSchemaId(schema_id, self._client.url)
         return found
 
     async def list(self) -> Sequence[RegisteredSchema]:
-        """Return every version of every subject: for people, not for a hot path."""
+        """Return every version of every subject; slow."""
         found = [
             await self._client.version(subject, version)
             for subject in await self._client.subjects()

@@ -1,7 +1,7 @@
-"""The schema registry port over Postgres: ids live in the same database as the log.
+"""Schema registry in Postgres: ids are in the same database as the log.
 
-Ids are counted from 1 while pinned ones start far above, so a process that is set to the
-wrong backend finds no schema at all instead of a wrong one.
+Ids start at 1 while pinned ones start far above, so a process with the wrong backend finds no
+schema instead of a wrong one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DatabaseRegistry:
         self._database = database
 
     async def id_for(self, subject: str, schema: str) -> int:
-        """Return the schema's id, giving it the next one when it is new."""
+        """Return the schema's id, assigning the next one if it is new."""
         with _translated():
             found = await self._database.fetchval(
                 _ID_FOR, subject, fingerprint(schema), canonical(schema)

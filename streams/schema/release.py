@@ -1,4 +1,4 @@
-"""Judging the working schemas against every release, and making the next release."""
+"""Checks of the working schemas against every release, and new releases."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from streams.schema.released import (
     released_file,
 )
 
-# Ids start high so that a registry that others use already is unlikely to have given
-# them away: `schemas publish` can only move a log to where its ids are free.
+# Ids start high so that a shared registry is unlikely to have assigned them:
+# `schemas publish` can only move a log to where its ids are free.
 FIRST_ID = 100_001
 
 _HEADER = """\
@@ -37,7 +37,7 @@ _HEADER = """\
 
 
 class State(StrEnum):
-    """How a working schema stands to its releases."""
+    """State of a working schema relative to its releases."""
 
     RELEASED = "released"
     CHANGED = "changed, compatible, not released"
@@ -67,7 +67,7 @@ class Verdict:
 
 
 class Incompatible(Refused):
-    """A schema that could not read, or be read by, what was released."""
+    """A schema is not compatible with a release."""
 
     def __init__(self, verdicts: Sequence[Verdict]) -> None:
         lines = [str(one) for verdict in verdicts for one in verdict.breaks]
@@ -83,23 +83,23 @@ class NothingToRelease(Refused):
 
 
 def check(folder: Path) -> tuple[Verdict, ...]:
-    """Judge every working schema in `folder` against all releases of its record.
+    """Check every working schema in `folder` against all releases of its record.
 
     Raises:
-        PinsDisagree: ids and released files do not fit together.
+        PinsDisagree: ids and released files are inconsistent.
         BadSchemaFile: a working schema is not valid Avro.
     """
     pins = load_pins(folder)
     names = sorted(path.stem for path in folder.glob("*.avsc"))
     if not names and not pins:
-        raise BadSchemaFile(folder, "holds no .avsc file; name the folder of the schemas")
+        raise BadSchemaFile(folder, "has no .avsc file; pass the folder of the schemas")
     for pin in pins:
         if pin.name not in names:
             raise PinsDisagree(
                 folder / f"{pin.name}.avsc",
                 f"is missing, although id {pin.schema_id} is its release",
             )
-    return tuple(_judge(folder, name, pins) for name in names)
+    return tuple(_check_record(folder, name, pins) for name in names)
 
 
 def release(folder: Path, name: str, *, dry_run: bool = False) -> PinnedSchema:
@@ -110,7 +110,7 @@ def release(folder: Path, name: str, *, dry_run: bool = False) -> PinnedSchema:
         NothingToRelease: it is the newest release.
     """
     pins = load_pins(folder)
-    verdict = _judge(folder, name, pins)
+    verdict = _check_record(folder, name, pins)
     if verdict.state is State.INCOMPATIBLE:
         raise Incompatible([verdict])
     schema = read_schema(folder / f"{name}.avsc")
@@ -129,7 +129,7 @@ def release(folder: Path, name: str, *, dry_run: bool = False) -> PinnedSchema:
     return made
 
 
-def _judge(folder: Path, name: str, pins: tuple[PinnedSchema, ...]) -> Verdict:
+def _check_record(folder: Path, name: str, pins: tuple[PinnedSchema, ...]) -> Verdict:
     path = folder / f"{name}.avsc"
     if not path.exists():
         raise BadSchemaFile(path, "does not exist")

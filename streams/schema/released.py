@@ -1,4 +1,4 @@
-"""What was released: the schemas and ids pinned in `avro_schemas/`.
+"""Released schemas and ids, pinned in `avro_schemas/`.
 
 Layout of the folder:
 
@@ -53,7 +53,7 @@ class PinsDisagree(Inconsistent):
 
 @dataclass(frozen=True, slots=True)
 class PinnedSchema:
-    """One released version of a record and the id it has for ever."""
+    """One released version of a record and its permanent id."""
 
     schema_id: int
     name: str
@@ -64,16 +64,16 @@ class PinnedSchema:
 
 
 def canonical(schema: str) -> str:
-    """Return the one spelling of a schema that registries are given: sorted and compact.
+    """Return the canonical text of a schema for registries: sorted and compact.
 
-    Some registries distinguish schemas by their text; without one spelling a mere
-    reordering of keys would get a second id.
+    Some registries distinguish schemas by their text, so that reordered keys would get a
+    second id.
     """
     return orjson.dumps(orjson.loads(schema), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def fingerprint(schema: str) -> str:
-    """Return the SHA-256 of a schema, blind only to whitespace and the order of keys.
+    """Return the SHA-256 of a schema, ignoring only whitespace and the order of keys.
 
     Avro's own canonical form drops defaults, aliases and logical types, which change what
     a reader sees; two schemas that differ in those must not share an id.
@@ -82,7 +82,7 @@ def fingerprint(schema: str) -> str:
 
 
 def read_schema(path: Path) -> str:
-    """Return the text of one .avsc file, refusing what is not an Avro record."""
+    """Return the text of one .avsc file, which must be an Avro record."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def load_pins(folder: Path) -> tuple[PinnedSchema, ...]:
     """Return every released schema by ascending id, checked against its fingerprint.
 
     Raises:
-        PinsDisagree: an entry, a file or a fingerprint does not fit the others.
+        PinsDisagree: an entry, a file or a fingerprint is inconsistent.
     """
     ids_file = folder / IDS_FILE
     if not ids_file.exists():
@@ -154,12 +154,12 @@ def _load_pin(folder: Path, schema_id: object, entry: object) -> PinnedSchema:
 
 
 def released_file(name: str, version: int) -> str:
-    """Return where a released version is kept, relative to `avro_schemas/`."""
+    """Return the path of a released version, relative to `avro_schemas/`."""
     return f"{RELEASED_FOLDER}/{name}.{version}.avsc"
 
 
 def _check_together(ids_file: Path, folder: Path, pins: tuple[PinnedSchema, ...]) -> None:
-    """Refuse what no single entry shows: gaps, schemas pinned twice, files without an id."""
+    """Check across entries: gaps, schemas pinned twice, files without an id."""
     versions: dict[str, list[int]] = {}
     ids: dict[str, int] = {}
     for pin in pins:
@@ -178,7 +178,7 @@ def _check_together(ids_file: Path, folder: Path, pins: tuple[PinnedSchema, ...]
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML takes the last of two equal keys; for ids that would hide a merge mistake."""
+    """Rejects duplicate keys; YAML would take the last, hiding a merge mistake."""
 
 
 def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ from streams.settings.problems import SettingsProblem
 
 PREFIX = "STREAMS__"
 
-# Variables that deployments of this runtime set already, without our prefix.
+# Variables without our prefix that deployments already set.
 KNOWN = {
     "NOETL_TENANT_ID": ("runtime", "tenant_id"),
     "NOETL_ORGANIZATION_ID": ("runtime", "organization_id"),
@@ -21,7 +21,7 @@ KNOWN = {
 }
 
 _REFERENCE = re.compile(
-    r"\$\$(?=\{)"  # $${ stands for a plain ${
+    r"\$\$(?=\{)"  # $${ is an escaped ${
     r"|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
     r"|\$\{(?P<wrong>[^}]*)\}?"
 )
@@ -38,7 +38,7 @@ def overrides(env: Mapping[str, str]) -> tuple[list[LayerEntry], list[SettingsPr
         if all(path):
             found.append(LayerEntry(path, env[name], name))
         else:
-            what = f"names no setting; write it like {PREFIX}EVENT_STORE__CONNECTION__URL"
+            what = f"is not a setting; write it like {PREFIX}EVENT_STORE__CONNECTION__URL"
             problems.append(SettingsProblem(name, "", what))
     return found, problems
 

@@ -35,7 +35,7 @@ class Roles(Section):
 
 
 class CanonicalConnection(Section):
-    """The Postgres database that holds the log."""
+    """The Postgres database of the log."""
 
     host: Text = "127.0.0.1"
     port: Port = 5432
@@ -80,7 +80,7 @@ class DistributionConnection(Section):
         if value != TOPICS:
             raise ValueError(
                 f"must be {TOPICS!r}, not {value!r}: topics have fixed names in this version; "
-                "give each deployment a Kafka of its own"
+                "give each deployment its own Kafka"
             )
         return value
 

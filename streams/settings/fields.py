@@ -1,4 +1,4 @@
-"""The kinds of value a setting can have, and the section they are grouped in."""
+"""Types of setting values, and the section that groups them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from streams.segments import wrong_segment
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, and closed to keys it does not know.
+    """A group of settings: frozen, without unknown keys.
 
-    A section that is present but empty (every line below it commented out) means its
-    defaults, and naming one key of a section leaves the others as they were: that is what
-    the author of such a file expects.
+    An empty section (every line below it commented out) means its defaults, and setting one key
+    leaves the others at their defaults.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -38,7 +37,7 @@ class Section(BaseModel):
 
     @classmethod
     def _with_default(cls, key: str, given: Any) -> Any:
-        """Fill up a section with this field's own default, not its class's."""
+        """Complete a section with this field's own default, not its class's."""
         field = cls.model_fields.get(key)
         if field is not None and given is None and get_origin(field.annotation) is dict:
             return {}
@@ -50,21 +49,21 @@ class Section(BaseModel):
 
 
 def _no_truth_as_number(value: object) -> object:
-    """Refuse YAML's true and false where a number belongs; pydantic would read 1 and 0."""
+    """Reject YAML's true and false as numbers; pydantic would read 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("must be a whole number, not true or false")
     return value
 
 
 def _split_at_commas(value: object) -> object:
-    """Let a list be written as text with commas, as environment variables need."""
+    """Split text at commas into a list, as environment variables need."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
 
 
 def _is_segment(value: str) -> str:
-    """Refuse early what no locator could hold: every event carries one."""
+    """Reject what a locator cannot hold: every event carries one."""
     if (wrong := wrong_segment(value)) is not None:
         raise ValueError(wrong)
     return value

@@ -1,4 +1,4 @@
-"""The YAML file: values with the lines they stand on."""
+"""Parser of the YAML file: values with their lines."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def read(path: FilePath, env: Mapping[str, str]) -> tuple[list[LayerEntry], list
     return _Reader(str(path), env).read(text)
 
 
-# What PyYAML lets through when a scalar looks like a number or a date, and is none.
-_YAML_STUMBLES = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+# Errors that PyYAML raises for scalars that look like a number or a date but are not.
+_YAML_ERRORS = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 
 
 class _Unreadable(Exception):
-    """A value is not what it looks like, or what its tag says; the text says so."""
+    """A value does not match its apparent type or its tag."""
 
 
 class _Reader:
-    """Walks the nodes of one file, gathering entries and problems as it goes."""
+    """Walks the nodes of one file, collecting entries and problems."""
 
     def __init__(self, name: str, env: Mapping[str, str]) -> None:
         self._name, self._env = name, env
@@ -101,7 +101,7 @@ class _Reader:
                 self._entries.append(LayerEntry(path, value, f"{self._name}:{line}"))
 
     def _plain(self, node: yaml.Node) -> object:
-        """Build a scalar or a list; a replaced reference is text, whatever it looks like."""
+        """Build a scalar or a list; a substituted reference is always text."""
         if isinstance(node, yaml.SequenceNode):
             if node in self._open:
                 raise BadReference("refers to itself")
@@ -114,9 +114,11 @@ class _Reader:
             return substitute(node.value, self._env)
         try:
             value: object = self._loader.construct_object(node, deep=True)
-        except _YAML_STUMBLES:
+        except _YAML_ERRORS:
             kind = node.tag.rpartition(":")[2]
-            raise _Unreadable(f"is no {kind}; put quotes around it if it is text") from None
+            raise _Unreadable(
+                f"is not a valid {kind}; put quotes around it if it is text"
+            ) from None
         return value
 
     def _complain(self, node: yaml.Node, path: Path, what: str) -> None:

@@ -1,4 +1,4 @@
-"""One layer over another: every value keeps the name of the place it came from."""
+"""Layers of settings; every value records its origin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """One value at its place in the tree of settings."""
+    """One value at its path in the settings."""
 
     path: Path
     value: object
@@ -18,20 +18,20 @@ class LayerEntry:
 
 
 class Layers:
-    """The settings laid so far; later layers win, leaf by leaf."""
+    """Merged layers; later ones win, leaf by leaf."""
 
     def __init__(self) -> None:
         self._entries: dict[Path, LayerEntry] = {}
         self.clashes: list[tuple[LayerEntry, LayerEntry]] = []
-        """A value, and what a later layer says below it: they cannot both be meant."""
+        """A value, and a later layer's entry below it: a contradiction."""
 
     def lay(self, layer: Iterable[LayerEntry]) -> None:
-        """Put `layer` on top."""
+        """Add `layer` on top."""
         for entry in layer:
             self._put(entry)
 
     def settle(self, paths: Collection[Path], layer: Iterable[LayerEntry]) -> list[LayerEntry]:
-        """Let `layer` alone say what is at `paths` or below; return what it overrules."""
+        """Replace everything at or below `paths` by `layer`; return the overruled entries."""
         allowed = [entry for entry in layer if lies_in(entry.path, paths)]
         others = [entry for entry in self._entries.values() if lies_in(entry.path, paths)]
         overruled = [entry for entry in others if entry not in allowed]
@@ -43,7 +43,7 @@ class Layers:
     def _put(self, entry: LayerEntry) -> None:
         below = [path for path in self._entries if lies_in(path, [entry.path])]
         if below and entry.path not in below and entry.value in (None, {}):
-            return  # an empty section takes nothing away from what lies under it
+            return  # an empty section removes nothing
         above = [entry.path[:depth] for depth in range(1, len(entry.path))]
         for path in (*below, *above):
             under = self._entries.pop(path, None)
@@ -64,7 +64,7 @@ class Layers:
         return root
 
     def origin(self, path: Path) -> str | None:
-        """Return where the value at `path` came from, or None if no layer holds it.
+        """Return the origin of the value at `path`, or None if no layer has it.
 
         A list is one value, so a path into it has the list's origin; a section has that
         of its first value.
@@ -81,7 +81,7 @@ def lies_in(path: Path, sections: Iterable[Path]) -> bool:
 
 
 def entries_of(values: Mapping[str, object], origin: str, path: Path = ()) -> list[LayerEntry]:
-    """Flatten nested mappings that all came from one place."""
+    """Flatten nested mappings of one origin."""
     found: list[LayerEntry] = []
     for key, value in values.items():
         here = (*path, str(key))

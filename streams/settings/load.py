@@ -1,7 +1,7 @@
-"""Lays the sources of settings over one another and validates the result.
+"""Loader of settings: merges the sources and validates the result.
 
-Lowest first: defaults, a running embedded stack, the file, environment variables. Whoever
-works on one stack and no other lets it settle where the servers are, above all of them.
+Lowest first: defaults, a running embedded stack, the file, environment variables. Commands
+for one stack let it override all of them for the addresses of its servers.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ USUAL_FILE = FilePath("streams.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in effect, and where each of them came from."""
+    """The settings in effect, and their origins."""
 
     settings: Settings
     file: FilePath | None
     _layers: Layers
     overruled: tuple[LayerEntry, ...] = ()
-    """What was said and does not act, because the stack settles it."""
+    """Entries without effect, because the stack overrides them."""
 
     def origin_of(self, key: str) -> str:
         """Return the origin of the setting with this dotted key, such as `streams.yaml:4`.
 
         Raises:
-            KeyError: there is no such setting.
+            KeyError: the setting does not exist.
         """
         path = tuple(key.split("."))
         if not any(path == known[: len(path)] for known, _ in leaves(self.settings)):
@@ -42,7 +42,7 @@ class Loaded:
         return self._layers.origin(path) or "default"
 
     def __iter__(self) -> Iterator[LayerEntry]:
-        """Yield every setting in effect; secrets are in the clear."""
+        """Yield every setting in effect, with secrets in plain text."""
         for path, value in leaves(self.settings):
             yield LayerEntry(path, value, self._layers.origin(path) or "default")
 
@@ -54,13 +54,13 @@ def load(
     stack: Mapping[str, object] | None = None,
     settled: Collection[Path] = (),
 ) -> Loaded:
-    """Load the settings from the file at `path` and everything that lies around it.
+    """Load the settings from the file at `path` and the other sources.
 
     Without a `path`, the file is the one named by STREAMS_CONFIG, else ./streams.yaml if
-    there is one. In the sections `settled` only the stack and the defaults are heard.
+    there is one. In the sections `settled` only the stack and the defaults apply.
 
     Raises:
-        BadSettings: something is wrong; all that is wrong is listed.
+        BadSettings: the settings are not valid; every problem is listed.
     """
     path = path or _file_to_read(env)
     layers = Layers()
@@ -89,7 +89,7 @@ def _file_to_read(env: Mapping[str, str]) -> FilePath | None:
 
 def _clash(pair: tuple[LayerEntry, LayerEntry]) -> SettingsProblem:
     value, below = pair
-    what = f"is a value here, but {below.origin} takes it for a section"
+    what = f"is a value here, but a section in {below.origin}"
     return SettingsProblem(value.origin, ".".join(value.path), what)
 
 
@@ -105,7 +105,7 @@ def _validate(layers: Layers, problems: list[SettingsProblem]) -> Settings:
 
 
 def _follows_from(problems: list[SettingsProblem], other: SettingsProblem) -> bool:
-    """Return whether `other` only says again that a value below it could not be read."""
+    """Return whether `other` only repeats that a value below it could not be read."""
     return any(problem.key.startswith(f"{other.key}.") for problem in problems)
 
 

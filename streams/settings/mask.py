@@ -1,4 +1,4 @@
-"""Hides what must not be seen when settings are shown."""
+"""Masking of secrets when settings are shown."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SECRET_KEYS = frozenset({"password", "secret_key", "access_key", "worker_token"
 _USER_AND_PASSWORD = re.compile(
     r"(?P<scheme>[A-Za-z][\w+.-]*://)(?P<user>[^:/@\s]*):(?P<rest>\S*)@"
 )
-# token@ of an address; a Postgres user without a password is no secret.
+# token@ of an address; a Postgres user without a password is not secret.
 _TOKEN = re.compile(r"(?P<scheme>\b(?!postgres)[A-Za-z][\w+.-]*://)[^:/@\s]+@")
-# password=... of a connection string in words, or of a query.
+# password=... of a key=value connection string, or of a query.
 _PASSWORD_WORD = re.compile(
     r"(?P<word>\b(?:password|passwd|pwd|secret|secret_key|access_key|token)\s*=\s*)"
     r"(?:'(?:[^'\\]|\\.)*'|[^\s&;]+)",
@@ -24,7 +24,7 @@ _PASSWORD_WORD = re.compile(
 
 
 def is_secret(path: Path) -> bool:
-    """Return whether the value at `path` is a secret as a whole."""
+    """Return whether the whole value at `path` is secret."""
     if path[:1] == ("credentials",):
         return len(path) > 1
     if path == ("credential_store", "key"):
@@ -33,14 +33,14 @@ def is_secret(path: Path) -> bool:
 
 
 def mask_text(text: str) -> str:
-    """Hide the credentials inside an address or a connection string."""
+    """Mask the credentials in an address or a connection string."""
     text = _USER_AND_PASSWORD.sub(rf"\g<scheme>\g<user>:{HIDDEN}@", text)
     text = _TOKEN.sub(rf"\g<scheme>{HIDDEN}@", text)
     return _PASSWORD_WORD.sub(rf"\g<word>{HIDDEN}", text)
 
 
 def masked(path: Path, value: object) -> object:
-    """Return `value` as it may be shown; an empty secret stays visibly empty."""
+    """Return `value` masked; an empty secret stays visibly empty."""
     if is_secret(path):
         return HIDDEN if value not in (None, "") else value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said so that its author can mend it."""
+"""Problems in the settings, with place, key and advice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OriginOf = Callable[[Path], str | None]
 
 @dataclass(frozen=True, slots=True, order=True)
 class SettingsProblem:
-    """One thing to mend: where it stands, at which key, and what to do about it."""
+    """One problem: its place, its key, and what to do about it."""
 
     origin: str
     key: str
@@ -30,13 +30,13 @@ class SettingsProblem:
 
 
 def _place(problem: SettingsProblem) -> tuple[str, int]:
-    """Order problems as a reader meets them: file by file, down the lines."""
+    """Return the sort key of a problem: file, then line."""
     name, _, line = problem.origin.rpartition(":")
     return (name, int(line)) if line.isdigit() else (problem.origin, 0)
 
 
 class BadSettings(Refused):
-    """The configuration cannot be used; every problem found is listed."""
+    """The settings are not valid; every problem is listed."""
 
     def __init__(self, problems: Sequence[SettingsProblem]) -> None:
         self.problems = tuple(sorted(problems, key=_place))
@@ -50,7 +50,7 @@ class BadSettings(Refused):
 def explain(
     error: ValidationError, model: type[BaseModel], origin: OriginOf
 ) -> list[SettingsProblem]:
-    """Turn pydantic's complaints into problems with places."""
+    """Convert pydantic's errors into problems with places."""
     return [_explain_one(details, model, origin) for details in error.errors()]
 
 
@@ -73,13 +73,13 @@ def _unknown_key(name: str, known: Sequence[str]) -> str:
 
 
 def keys_at(model: type[BaseModel], path: Path) -> list[str]:
-    """Return the keys that the section at `path` knows."""
+    """Return the valid keys of the section at `path`."""
     here: Any = model
     for part in path:
         if isinstance(here, type) and issubclass(here, BaseModel):
             field = here.model_fields.get(part)
             here = field.annotation if field else None
-        else:  # a mapping of names: what it holds, whatever the name
+        else:  # a mapping of arbitrary names: the type of its values
             here = next((arg for arg in get_args(here)[1:]), None)
     return (
         list(here.model_fields) if isinstance(here, type) and hasattr(here, "model_fields") else []
@@ -116,14 +116,14 @@ def _wrong_value(details: ErrorDetails, path: Path) -> str:
         what = f"must be {'at least' if 'ge' in context else 'at most'} {bound}"
     else:
         what = _SAID_PLAINLY.get(kind, details["msg"])
-    # Where a section belongs the value is not shown: it may be a password in the wrong place.
+    # The value in place of a section is not shown: it may be a misplaced password.
     if kind in ("missing", "model_type", "dict_type"):
         return what
     return what + _instead_of(details["input"], path)
 
 
 def _instead_of(value: object, path: Path) -> str:
-    """Show a short wrong value; never a secret, and never a whole section."""
+    """Return a short wrong value for a message; never a secret or a whole section."""
     if is_secret(path) or isinstance(value, (dict, list, BaseModel)) or value == "":
         return ""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Reads, creates, changes and deletes the topics of a broker."""
+"""Administration of a broker's topics: read, create, change, delete."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from streams.topology.changes import (
     plan,
 )
 
-# Someone else made the same change first, or the news has not reached this broker yet.
+# Another process made the same change first, or this broker does not know it yet.
 _SETTLES_ITSELF = {
     KafkaError.TOPIC_ALREADY_EXISTS,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
 }
-# The answer would be the same next time.
+# Not retriable.
 _FINAL = {
     KafkaError.INVALID_CONFIG,
     KafkaError.INVALID_REPLICATION_FACTOR,
@@ -55,7 +55,7 @@ _A = TypeVar("_A")
 
 
 class TopicsRefused(Refused):
-    """The declared topics cannot be had without harm, or the broker forbids them."""
+    """The declared topics cannot be applied safely, or the broker rejects them."""
 
 
 class TopicAdmin:
@@ -66,22 +66,22 @@ class TopicAdmin:
         self._admin = admin(bootstrap)
 
     def profile(self) -> Profile:
-        """Return the profile that fits: a single broker could not hold a cluster's replicas."""
+        """Return the profile of the cluster: a single broker cannot hold several replicas."""
         return "local" if len(self._metadata().brokers) == 1 else "cluster"
 
     def plan(self, topology: Topology) -> TopologyPlan:
-        """Compare `topology` with what is there; nothing is changed."""
+        """Compare `topology` with the broker, changing nothing."""
         return plan(topology, self._found(topology))
 
     def apply(self, topology: Topology) -> tuple[TopologyChange, ...]:
-        """Make the broker have `topology`; return the steps that were taken here.
+        """Apply `topology` to the broker; return the steps taken.
 
-        Several may do this at once: each compares again until nothing is left to do, so
-        a step that another took first is simply no longer in the plan.
+        Several processes may apply at once: each compares again until its plan is empty, so a
+        step that another took first drops out.
 
         Raises:
             TopicsRefused: a change would break a key's order, or the broker forbids it.
-            BrokerUnavailable: no answer, or some partition got no leader in time.
+            BrokerUnavailable: no answer, or a partition got no leader in time.
         """
         deadline = time.monotonic() + self._timeout_s
         taken: list[TopologyChange] = []
@@ -96,26 +96,26 @@ class TopicAdmin:
                 what = str(now.steps[0]) if now.steps else f"{waiting} has no leader"
                 raise BrokerUnavailable(
                     f"{self.bootstrap}: not done after {self._timeout_s:.0f} s: {what}; "
-                    "see that the brokers are up, then run it again"
+                    "check that the brokers are up, then run it again"
                 )
             time.sleep(_PAUSE_S)
 
     def delete(self, topics: Iterable[str], *, timeout_s: float = 60.0) -> None:
-        """Delete topics and return when no broker lists them any more.
+        """Delete topics and return when no broker lists them.
 
         Raises:
-            BrokerUnavailable: they are still there after `timeout_s`.
+            BrokerUnavailable: they still exist after `timeout_s`.
         """
         names = list(topics)
         deadline = time.monotonic() + timeout_s
         try:
             for topic, future in self._admin.delete_topics(names, operation_timeout=30).items():
                 self._deleted(topic, future, timeout_s)
-            while left := set(names) & set(self._admin.list_topics(timeout=timeout_s).topics):
+            while remaining := set(names) & set(self._admin.list_topics(timeout=timeout_s).topics):
                 if time.monotonic() > deadline:
                     raise BrokerUnavailable(
-                        f"{self.bootstrap}: {min(left)} is still there {timeout_s:.0f} s after its "
-                        "deletion; see that every broker is up, then run it again"
+                        f"{self.bootstrap}: {min(remaining)} still exists {timeout_s:.0f} s after "
+                        "its deletion; check that every broker is up, then run it again"
                     )
                 time.sleep(_PAUSE_S)
         except KafkaException as error:
@@ -136,7 +136,7 @@ class TopicAdmin:
         except KafkaException as error:
             raise BrokerUnavailable(
                 f"{self.bootstrap}: no answer from Kafka ({reason(error)}); "
-                "see that it is up and that event_store.connection.url names it"
+                "check that it is up and that event_store.connection.url is its address"
             ) from error
 
     def _found(self, topology: Topology) -> dict[str, BrokerTopic]:
@@ -173,7 +173,7 @@ class TopicAdmin:
         ends = {TopicPartition(name, number): latest for number in range(partitions)}
         answers = self._admin.list_offsets(ends, request_timeout=self._timeout_s)
         found = [self._outcome(one, f"reading the end of {name}", None) for one in answers.values()]
-        # Not knowing counts as written: the safe answer, and the next comparison asks again.
+        # Unknown counts as written: the safe answer, and the next comparison asks again.
         return any(end is None or end.offset > 0 for end in found)
 
     def _leaderless(self, topology: Topology) -> str | None:
@@ -187,7 +187,7 @@ class TopicAdmin:
         return None
 
     def _take(self, steps: Iterable[TopologyChange]) -> list[TopologyChange]:
-        """Take the steps side by side; return those that nobody else took first."""
+        """Take the steps concurrently; return those that no other process took first."""
         asked = [(step, self._ask(step)) for step in steps]
         return [one for one, future in asked if self._outcome(future, str(one), False) is not False]
 
@@ -218,7 +218,7 @@ class TopicAdmin:
         return future
 
     def _outcome(self, future: Future[_T], what: str, absent: _A) -> _T | _A:
-        """Return the future's result, or `absent` where asking again will settle it."""
+        """Return the future's result, or `absent` if a retry will settle it."""
         try:
             return future.result(timeout=self._timeout_s + 1)
         except KafkaException as error:

@@ -1,4 +1,4 @@
-"""What must change on the broker so that it has the declared topics: pure comparison."""
+"""Changes from a broker's topics to the declared ones. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.topology import Topic, Topology
 
 @dataclass(frozen=True, slots=True)
 class BrokerTopic:
-    """A topic as the broker has it; `written` once it has ever held a record."""
+    """A topic on the broker; `written` once it has ever held a record."""
 
     name: str
     partitions: int
@@ -21,7 +21,7 @@ class BrokerTopic:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """The topic is not there yet."""
+    """The topic does not exist yet."""
 
     topic: Topic
 
@@ -63,7 +63,7 @@ TopologyChange = Create | Reconfigure | Grow
 
 @dataclass(frozen=True, slots=True)
 class TopologyPlan:
-    """The steps to take, what cannot be done and why, and topics nobody declared."""
+    """The steps to take, obstacles, and undeclared topics."""
 
     steps: tuple[TopologyChange, ...]
     refused: tuple[str, ...]
@@ -71,15 +71,15 @@ class TopologyPlan:
 
     @property
     def settled(self) -> bool:
-        """Whether the broker already has what was declared."""
+        """Whether the broker matches the declaration."""
         return not self.steps and not self.refused
 
 
 def plan(topology: Topology, found: Mapping[str, BrokerTopic]) -> TopologyPlan:
-    """Compare what is declared with what the broker has.
+    """Compare the declared topics with the broker's.
 
-    A topic in our namespace that nobody declared is named and left alone: its records may
-    be the only copy of something.
+    An undeclared topic in our namespace is reported but not deleted: its records may be the
+    only copy.
     """
     steps: list[TopologyChange] = []
     refused: list[str] = []
@@ -108,12 +108,12 @@ def _obstacle(topic: Topic, here: BrokerTopic) -> str | None:
     if here.partitions > topic.partitions:
         return (
             f"{topic.name}: has {here.partitions} partitions, {topic.partitions} are declared, "
-            "and Kafka cannot take any away; declare what is there, or delete and refill the topic"
+            "and Kafka cannot remove any; declare the existing count, or delete and refill it"
         )
     if here.partitions < topic.partitions and topic.key and here.written:
         return (
             f"{topic.name}: has {here.partitions} partitions, {topic.partitions} are declared, "
-            f"but it has held records and its key ({topic.key}) picks the partition: with more of "
-            "them a key would move and lose its order; keep the count, or delete and refill it"
+            f"but it has held records and its key ({topic.key}) selects the partition: with more "
+            "of them keys would move and lose their order; keep the count, or delete and refill it"
         )
     return None

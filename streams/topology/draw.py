@@ -1,4 +1,4 @@
-"""The topology as a page: a Mermaid picture and a table, both generated."""
+"""The topology as a page: a generated Mermaid diagram and table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = (
 
 
 def draw(topology: Topology) -> str:
-    """Return the page that shows who writes and who reads each topic."""
+    """Return the page with the writer and readers of each topic."""
     return "\n".join([_HEAD, *_picture(topology), "", *_table(topology), ""])
 
 
@@ -61,5 +61,5 @@ def _parties(topic: Topic) -> tuple[str, ...]:
 
 
 def _id(kind: str, name: str) -> str:
-    """Make a Mermaid identifier; the prefix keeps a topic and a program of one name apart."""
+    """Return a Mermaid identifier; the prefix separates topics from programs of the same name."""
     return f"{kind}_" + re.sub(r"[^A-Za-z0-9]", "_", name)

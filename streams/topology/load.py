@@ -1,4 +1,4 @@
-"""Reads `topics/*.yaml`; errors name file, line and key."""
+"""Parser of `topics/*.yaml`; errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOPIC = TypeAdapter(Topic)
 
 
 class BadDeclaration(Refused):
-    """A file of topics is not valid."""
+    """A topic file is not valid."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(f"{path}:{line}: {problem}")
@@ -44,7 +44,7 @@ def load(folder: Path) -> Topology:
             seen[topic.name] = f"{path}:{line}"
             topics.append(topic)
     if not topics:
-        raise Refused(f"{folder}: no topic is declared here; name the folder that holds topics")
+        raise Refused(f"{folder}: no topic is declared here; pass the folder of the topic files")
     return Topology(tuple(sorted(topics, key=lambda topic: topic.name)))
 
 
@@ -80,7 +80,7 @@ def _topic(path: Path, node: yaml.MappingNode) -> Topic:
 
 
 def _lines(path: Path, node: yaml.MappingNode) -> dict[str, int]:
-    """Map each key to its line; YAML itself would let a second one win silently."""
+    """Map each key to its line; YAML itself silently takes the last duplicate."""
     lines: dict[str, int] = {}
     for key, _ in node.value:
         line = key.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""The values of a topology: a topic, and all of them together."""
+"""Declared topics and the topology they form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from streams.kafka.names import EVENTS_PREFIX
 
 Profile = Literal["cluster", "local"]
-"""Where the topics live: several brokers, or the single one of a laptop or a test."""
+"""Cluster of several brokers, or the single broker of a laptop or a test."""
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _RETENTION = re.compile(r"([1-9][0-9]*)([smhd])")
@@ -34,14 +34,14 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Local:
-    """What a topic is given instead on a single broker."""
+    """Overrides of a topic on a single broker."""
 
     partitions: _Count | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT, kw_only=True)
 class Topic:
-    """One topic as declared; `key` and `schema` are None where there is none of ours."""
+    """One topic as declared; `key` and `schema` are None if not ours."""
 
     name: _Name
     partitions: _Count
@@ -62,24 +62,24 @@ class Topic:
 
     @property
     def retention_ms(self) -> int:
-        """How long a record stays, as Kafka counts it: -1 means for ever."""
+        """Retention in Kafka's milliseconds: -1 means forever."""
         found = _RETENTION.fullmatch(self.retention)
         return int(found[1]) * _UNITS_MS[found[2]] if found else -1
 
     @property
     def settings(self) -> dict[str, str]:
         """The topic's configuration in Kafka's own keys."""
-        kept = {"retention.ms": str(self.retention_ms)} if self.cleanup == "delete" else {}
+        retention = {"retention.ms": str(self.retention_ms)} if self.cleanup == "delete" else {}
         return {
             "cleanup.policy": self.cleanup,
-            **kept,
-            # Survives the loss of one replica, and refuses a write that two would not hold.
+            **retention,
+            # Survives the loss of one replica, and rejects a write that two would not have.
             "min.insync.replicas": str(min(2, self.replication)),
             **self.config,
         }
 
     def at(self, profile: Profile) -> Topic:
-        """Return the topic as this profile has it; a single broker holds one replica."""
+        """Return the topic in this profile; a single broker has one replica."""
         if profile == "cluster":
             return self
         return replace(self, partitions=self.local.partitions or self.partitions, replication=1)
@@ -106,5 +106,5 @@ class Topology:
         )
 
     def at(self, profile: Profile) -> Topology:
-        """Return every topic as this profile has it."""
+        """Return every topic in this profile."""
         return Topology(tuple(topic.at(profile) for topic in self.topics))

@@ -27,7 +27,7 @@ def trigger_schema() -> str:
 
 
 class TriggerReader:
-    """Reads JSON and Avro alike: no JSON begins with a zero byte, and all our Avro does."""
+    """Reads JSON and Avro: Avro values begin with a zero byte, JSON never does."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
@@ -38,8 +38,8 @@ class TriggerReader:
         """Return the fields of a record's value, as JSON would have them.
 
         Raises:
-            ValueError: the value is no trigger record; the message says why.
-            Unavailable: the schema registry does not answer.
+            ValueError: the value is not a trigger record; the message says why.
+            Unavailable: the schema registry cannot be reached.
         """
         if not value or not value.startswith(MAGIC):
             return read_json(value)
@@ -63,7 +63,7 @@ class TriggerReader:
 def _parsed(schema: str) -> Schema:
     try:
         return fastavro.parse_schema(orjson.loads(schema))
-    except Exception as error:  # the driver raises many kinds for what is no Avro schema
+    except Exception as error:  # the driver raises many kinds for a bad schema
         raise ValueError(f"the value's schema is not Avro: {error}") from error
 
 
@@ -72,9 +72,9 @@ def _decode(value: bytes, schema_id: int, writer: Schema, reader: Schema) -> dic
     body.seek(HEADER_BYTES)
     try:
         found = fastavro.schemaless_reader(body, writer, reader)
-    except Exception as error:  # any bytes may come, and the driver raises many kinds for them
+    except Exception as error:  # the driver raises many kinds for bad bytes
         raise ValueError(
-            f"the value's Avro of schema {schema_id} is no Trigger: {error or type(error).__name__}"
+            f"the Avro of schema {schema_id} is not a Trigger: {error or type(error).__name__}"
         ) from error
     if body.tell() < len(value):
         raise ValueError(f"{len(value) - body.tell()} bytes follow the value's Avro")
@@ -82,7 +82,7 @@ def _decode(value: bytes, schema_id: int, writer: Schema, reader: Schema) -> dic
 
 
 def _with_workload(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with the workload as the object that its text holds."""
+    """Return the fields with the workload parsed from its JSON text."""
     fields = dict(found)
     if fields["workload"] is not None:
         try:

@@ -1,4 +1,4 @@
-"""The trigger topic as the broker has it: its limits, its records, and where its group is."""
+"""The trigger topic on the broker: its limits, its records, its group's offsets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from streams.trigger.lookup import Range
 
 
 class TriggerTopic:
-    """Looks at a topic without joining its group; its calls block. Close it after use."""
+    """Reads a topic without joining its group; its calls block. Close it after use."""
 
     def __init__(self, bootstrap: str, topic: str, *, group: str, timeout_s: float = 15.0) -> None:
         self._bootstrap, self.topic, self._timeout_s = bootstrap, topic, timeout_s
-        # The group's name serves to read its offsets; assigning by hand joins nothing.
+        # The group id serves to read its offsets; manual assignment does not join it.
         self._consumer = range_consumer(bootstrap, group=group)
 
     def close(self) -> None:
@@ -26,10 +26,10 @@ class TriggerTopic:
         self._consumer.close()
 
     def limits(self) -> Mapping[int, Range]:
-        """Return for each partition its first offset and its end, as readers of committed see it.
+        """Return each partition's first offset and end, as `read_committed` sees them.
 
         Raises:
-            FeedUnavailable: the broker does not answer, or has no such topic.
+            FeedUnavailable: the broker cannot be reached, or the topic does not exist.
         """
         try:
             found = self._consumer.list_topics(self.topic, timeout=self._timeout_s)
@@ -41,7 +41,7 @@ class TriggerTopic:
             raise self._unavailable(error) from error
 
     def committed(self) -> Mapping[int, int]:
-        """Return where the group stands in each partition it has committed."""
+        """Return the group's committed offsets."""
         places = [TopicPartition(self.topic, number) for number in self.limits()]
         try:
             found = self._consumer.committed(places, timeout=self._timeout_s)
@@ -50,9 +50,9 @@ class TriggerTopic:
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def offsets(self, partition: int, within: Range) -> list[int]:
-        """Return the offsets within a range at which there is a record.
+        """Return the offsets of records within a range.
 
-        The others hold a transaction's marker, or what an aborted one wrote.
+        The others hold transaction markers or aborted records.
         """
         first, until = within
         self._consumer.assign([TopicPartition(self.topic, partition, first)])
@@ -89,5 +89,5 @@ class TriggerTopic:
     def _unavailable(self, error: KafkaException) -> FeedUnavailable:
         return FeedUnavailable(
             f"{self._bootstrap}: cannot read {self.topic}: {reason(error)}; "
-            "see that Kafka is up and has it (`streams topics apply`)"
+            "check that Kafka is up and has it (`streams topics apply`)"
         )

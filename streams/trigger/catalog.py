@@ -1,4 +1,4 @@
-"""Playbooks to start, found in the catalog."""
+"""Playbook lookup in the catalog."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from streams.trigger.port import PlaybookVersion
 
 
 class CatalogPlaybooks:
-    """Asks the catalog, which reads the log: what was registered a moment ago is there."""
+    """Queries the catalog, which reads the log, so new registrations are visible at once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
     async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
-        """Return the playbook, the newest where `version` is None; None if there is none."""
+        """Return the playbook, the newest if `version` is None; None if it does not exist."""
         try:
             found = await self._catalog.resolve(
                 scope.tenant_id, scope.organization_id, path, version

@@ -1,4 +1,4 @@
-"""The first events: of an execution that starts, and of a record that never will. Pure."""
+"""First events of executions, and events of rejected records. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def initialized(
     execution_id: int,
     now: datetime,
 ) -> NewEvent:
-    """Return the first event of the execution that `request` asks for."""
+    """Return the first event of the requested execution."""
     event = PlaybookInitialized(
         path=request.path,
         version=playbook.version,
@@ -54,7 +54,7 @@ def rejected(
     now: datetime,
     record_ref: PayloadRef,
 ) -> NewEvent:
-    """Return the event that sets a record aside, with its reason and all that it was."""
+    """Return the event of a rejected record, with the reason and the record."""
     event = TriggerRejected(
         error=plain(reason),
         topic=origin.topic,
@@ -74,7 +74,7 @@ def rejected(
 
 
 def record_bytes(record: Record) -> bytes:
-    """Return everything a record was, as JSON, so that it can be sent again as it came."""
+    """Return a whole record as JSON, so that it can be sent again unchanged."""
     return orjson.dumps(
         {
             "topic": record.topic_partition.topic,
@@ -89,7 +89,7 @@ def record_bytes(record: Record) -> bytes:
 
 
 def plain(reason: str) -> str:
-    """Return a reason that every database can hold, and that nobody needs to scroll through."""
+    """Return a reason without NUL and of limited length."""
     fit = storable(reason)
     return fit if len(fit) <= MAX_REASON_CHARS else fit[: MAX_REASON_CHARS - 1] + "…"
 

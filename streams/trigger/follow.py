@@ -1,4 +1,4 @@
-"""From a trigger record to the end of what it started: waiting for both."""
+"""Waits for a trigger record's execution to start and to end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RejectedTrigger(PoisonRecord):
 
 
 class NotYet(Unavailable):
-    """What was waited for did not come in time; it may still come."""
+    """Timed out; it may still happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ExecutionEnding:
 
     @property
     def is_well(self) -> bool:
-        """Return whether all of it was done."""
+        """Return whether it completed."""
         return self.status == "COMPLETED"
 
 
@@ -57,11 +57,11 @@ class Follower:
 
         Raises:
             RejectedTrigger: it was rejected.
-            NotYet: no trigger process has judged it in time.
+            NotYet: no trigger process has processed it in time.
         """
         while (found := await self._ledger.find(origin)) is None:
-            todo = "see that a trigger process runs (`streams status`)"
-            await self._pause(f"the trigger record at {origin} was not judged", todo)
+            todo = "check that a trigger process runs (`streams status`)"
+            await self._pause(f"the trigger record at {origin} was not processed", todo)
         if found.execution_id is not None:
             return found.execution_id
         assert found.rejected_id is not None
@@ -73,7 +73,7 @@ class Follower:
         """Wait until the execution has ended.
 
         Raises:
-            NotYet: it has not, in time.
+            NotYet: it has not ended in time.
         """
         seq, last = 0, "nothing yet"
         while True:
@@ -81,7 +81,7 @@ class Follower:
                 seq, last = event.seq, event.type
                 if event.type in _ENDINGS:
                     return ExecutionEnding(execution_id, status_of(event), event)
-            todo = f"its last event is {last}; it goes on without this command"
+            todo = f"its last event is {last}; it continues without this command"
             await self._pause(f"execution {execution_id} has not ended", todo)
 
     async def _pause(self, what: str, todo: str) -> None:

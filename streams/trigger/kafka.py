@@ -1,4 +1,4 @@
-"""The topics' ids, asked of the broker."""
+"""Topic ids from the broker."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ KEPT_S = 10.0
 
 
 class KafkaTopicIds:
-    """Asks the broker, and remembers the answer for a while.
+    """Queries topic ids, with a cache.
 
-    A topic that is deleted and made again has another id, and its offsets begin anew;
-    whoever sees offsets go back should `forget`.
+    A recreated topic has another id, and its offsets restart; a reader that sees offsets go
+    back should `forget`.
     """
 
     def __init__(self, bootstrap: str, clock: Clock, *, timeout_s: float = 10.0) -> None:
@@ -29,7 +29,7 @@ class KafkaTopicIds:
         self._known: dict[str, tuple[str, float]] = {}
 
     async def topic_id(self, topic: str) -> str:
-        """Return the id that the broker gave the topic."""
+        """Return the topic's id."""
         known = self._known.get(topic)
         if known is not None and self._clock.monotonic() - known[1] < KEPT_S:
             return known[0]
@@ -39,7 +39,7 @@ class KafkaTopicIds:
         return found
 
     def forget(self) -> None:
-        """Ask again next time."""
+        """Clear the cache."""
         self._known.clear()
 
     def _ask(self, topic: str) -> str:
@@ -50,7 +50,7 @@ class KafkaTopicIds:
             described: Any = futures[topic].result(timeout=self._timeout_s + 1)
         except (KafkaException, TimeoutError) as error:
             raise FeedUnavailable(
-                f"{self._bootstrap}: cannot ask for the id of topic {topic}: {error}; "
-                "see that Kafka is up and has it (`streams topics apply`)"
+                f"{self._bootstrap}: cannot read the id of topic {topic}: {error}; "
+                "check that Kafka is up and has it (`streams topics apply`)"
             ) from error
         return str(described.topic_id)

@@ -1,4 +1,4 @@
-"""Reading the ledger: what became of a record, and which offsets it does not have."""
+"""Queries of the ledger: results of records, and missing offsets."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from streams.trigger.port import Entered, Origin
 query = queries("streams.trigger")
 
 Range = tuple[int, int]
-"""Offsets from the first up to, not including, the second."""
+"""Offsets from the first up to, excluding, the second."""
 
 
 class LedgerReader:
-    """Answers questions about the ledger; changes nothing."""
+    """Reads the ledger."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
     async def find(self, origin: Origin) -> Entered | None:
-        """Return what became of a record; None while nobody has judged it."""
+        """Return the result of a record; None while it is not processed."""
         place = (origin.topic_id, origin.partition, origin.offset)
         rows = await self._fetch("find_record", *place)
         return Entered(origin, **dict(rows[0])) if rows else None
 
     async def missing(self, topic_id: str, partition: int, within: Range) -> list[Range]:
-        """Return the ranges of offsets that have no row."""
+        """Return the ranges of offsets without a row."""
         rows = await self._fetch("missing_ranges", topic_id, partition, *within)
         return [(row["first"], row["until"]) for row in rows]
 
     async def count(self, topic_id: str, partition: int, within: Range) -> tuple[int, int]:
-        """Return how many rows there are within, and how many behind the range."""
+        """Return how many rows are within, and how many beyond the range."""
         (row,) = await self._fetch("count_rows", topic_id, partition, *within)
         return row["entered"], row["beyond"]
 

@@ -1,4 +1,4 @@
-"""From trigger records to first events: take a batch, judge, enter, set aside, acknowledge."""
+"""The trigger's loop: take a batch, validate, enter, quarantine, acknowledge."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from streams.trigger.port import (
 from streams.trigger.record import BadTrigger, Request, understand
 
 MAX_BATCH = 500
-"""Records of one transaction; more would let the first wait for the last."""
+"""Records per transaction; more would delay the first ones."""
 _Known = dict[tuple[Scope, str, int | None], PlaybookVersion | None]
 
 
 class Reader(Protocol):
-    """Reads the fields of a record's value, whatever format it is in."""
+    """Reads the fields of a record's value, in any format."""
 
     async def fields(self, value: bytes | None) -> dict[str, Json]:
         """Return the fields.
 
         Raises:
-            ValueError: the value is no trigger record; the message says why.
-            Unavailable: the schema registry does not answer.
+            ValueError: the value is not a trigger record; the message says why.
+            Unavailable: the schema registry cannot be reached.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerPorts:
-    """Everything the loop speaks to."""
+    """Dependencies of the loop."""
 
     feed: Feed
     ledger: TriggerLedger
@@ -66,7 +66,7 @@ class TriggerPorts:
 
 
 class Trigger:
-    """Starts one execution per trigger record or key, however often a record comes."""
+    """Starts one execution per trigger record or key, however often a record is delivered."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Trigger:
         inline_bytes: int = INLINE_MAX_BYTES,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take records without a tenant or organization for those given here."""
+        """Use the given tenant and organization for records without their own."""
         self._ports, self._default = ports, Scope(tenant, organization)
         self._inline_bytes = inline_bytes
         self._report = report
@@ -89,65 +89,65 @@ class Trigger:
             await self.step()
 
     async def step(self) -> int:
-        """Handle one batch of the feed, waiting out what is down; return how many records it had.
+        """Handle one batch of the feed, retrying while a dependency is down; return its size.
 
         Raises:
-            Exception: a bug; what of the batch was not acknowledged comes again.
+            Exception: a bug; records not acknowledged are redelivered.
         """
         batch = await self._ports.feed.next_batch()
         await retry(lambda: self.take(batch), on_failure=self._held)
         return sum(map(len, batch.values()))
 
     def _held(self, error: Unavailable, _: float) -> None:
-        self._report(f"triggers wait: {error}")
+        self._report(f"triggers are waiting: {error}")
 
     async def take(self, batch: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Handle a batch of the feed and acknowledge it, a transaction at a time.
 
         Raises:
-            Unavailable: something is down; taking the whole batch again is safe.
+            Unavailable: a dependency is down; retrying the whole batch is safe.
         """
         records = [record for partition in sorted(batch) for record in batch[partition]]
-        self._look_for_a_new_topic(records)
+        self._detect_recreated_topic(records)
         for first in range(0, len(records), MAX_BATCH):
             part = records[first : first + MAX_BATCH]
             await self.handle(part)
             self._ports.feed.acknowledge(part)
 
     async def set_aside(self, record: Record, reason: str) -> None:
-        """Reject a record for a reason that is not in itself, such as that it ended a process.
+        """Reject a record for an external reason, such as that it ended a process.
 
         Raises:
-            Unavailable: something is down; setting it aside again is safe.
+            Unavailable: a dependency is down; retrying is safe.
         """
         (trigger_id,) = self._ports.take_ids(1)
         origin = await self._origin(record)
         entry = await self._rejection(record, origin, trigger_id, PoisonRecord(reason))
-        await self._tell([(record, *pair) for pair in await self._enter([(record, entry)])])
+        await self._quarantine([(record, *pair) for pair in await self._enter([(record, entry)])])
 
-    def _look_for_a_new_topic(self, records: Sequence[Record]) -> None:
-        """Offsets that go back: a redelivery, or the topic was deleted and made again."""
+    def _detect_recreated_topic(self, records: Sequence[Record]) -> None:
+        """Drop the cached topic id when offsets go back: the topic may have been recreated."""
         for record in records:
             if record.offset <= self._reached.get(record.topic_partition, -1):
                 self._ports.topic_ids.forget()
             self._reached[record.topic_partition] = record.offset
 
     async def handle(self, records: Sequence[Record]) -> None:
-        """Enter `records` in the ledger and set the bad ones aside.
+        """Enter `records` in the ledger and quarantine the bad ones.
 
         Raises:
-            Unavailable: something is down; doing it all again is safe.
+            Unavailable: a dependency is down; retrying is safe.
         """
-        entered = await self._enter(await self._judge(records))
-        await self._tell([(one, *pair) for one, pair in zip(records, entered, strict=True)])
+        entered = await self._enter(await self._validate(records))
+        await self._quarantine([(one, *pair) for one, pair in zip(records, entered, strict=True)])
 
-    async def _tell(self, answers: Sequence[tuple[Record, LedgerEntry, Entered]]) -> None:
+    async def _quarantine(self, answers: Sequence[tuple[Record, LedgerEntry, Entered]]) -> None:
         for record, entry, entered in answers:
             if entered.rejected_id is not None:
                 reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
                 await self._ports.dead_letters.put(record, reason, kind="trigger")
 
-    async def _judge(self, records: Sequence[Record]) -> list[tuple[Record, LedgerEntry]]:
+    async def _validate(self, records: Sequence[Record]) -> list[tuple[Record, LedgerEntry]]:
         ids = self._ports.take_ids(len(records))
         known: _Known = {}
         found = []
@@ -215,16 +215,16 @@ class Trigger:
         return LedgerEntry(origin, event)
 
     async def _enter(
-        self, judged: Sequence[tuple[Record, LedgerEntry]]
+        self, validated: Sequence[tuple[Record, LedgerEntry]]
     ) -> list[tuple[LedgerEntry, Entered]]:
-        """Enter all at once; one by one where the database refuses, to reject only the culprit."""
-        entries = [entry for _, entry in judged]
+        """Enter all at once; one by one if the database rejects, to reject only the bad ones."""
+        entries = [entry for _, entry in validated]
         try:
             return list(zip(entries, await self._ports.ledger.enter(entries), strict=True))
         except Refused as error:
-            if len(judged) > 1:
-                return [pair for one in judged for pair in await self._enter([one])]
-            record, entry = judged[0]
+            if len(validated) > 1:
+                return [pair for one in validated for pair in await self._enter([one])]
+            record, entry = validated[0]
             if entry.event.type == TriggerRejected.TYPE:
                 raise
             (trigger_id,) = self._ports.take_ids(1)

@@ -1,4 +1,4 @@
-"""A ledger, a catalog and topic ids without servers, for tests and the simulator."""
+"""Ledger, catalog and topic ids in memory, for tests and the simulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MemoryLedger:
         self._keys: dict[Key, int] = {}
 
     async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
-        """Enter a batch; answer in its order."""
+        """Enter a batch; return the results in its order."""
         known = {
             entry.origin: self.rows[entry.origin] for entry in entries if entry.origin in self.rows
         }
@@ -41,24 +41,24 @@ class MemoryLedger:
 
 
 class MemoryPlaybookVersions:
-    """Knows the playbooks it was given, the same for every tenant."""
+    """A fixed set of playbooks, the same for every tenant."""
 
     def __init__(self, playbooks: Mapping[str, Sequence[PlaybookVersion]]) -> None:
         self._playbooks = playbooks
 
     async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
-        """Return the playbook, the newest where `version` is None."""
+        """Return the playbook, the newest if `version` is None."""
         there = self._playbooks.get(path, ())
         fitting = [one for one in there if version in (None, one.version)]
         return max(fitting, key=lambda one: one.version, default=None)
 
 
 class FixedTopicIds:
-    """Gives every topic its own name as its id."""
+    """Uses every topic's name as its id."""
 
     async def topic_id(self, topic: str) -> str:
-        """Return the name."""
+        """Return the topic's name."""
         return topic
 
     def forget(self) -> None:
-        """Do nothing: there is nothing to ask."""
+        """Do nothing: there is no cache."""

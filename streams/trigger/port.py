@@ -1,4 +1,4 @@
-"""What triggers need from outside: a ledger, a catalog of playbooks, the topics' ids."""
+"""Ports of the trigger: ledger, playbook catalog, topic ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.payload.port import Scope
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where a trigger record stands: for ever one record, also when its topic is made anew."""
+    """Unique position of a trigger record, also across recreated topics."""
 
     topic_id: str
     partition: int
@@ -25,10 +25,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One record and the first event it would bring about.
+    """One record and the first event it would cause.
 
-    The event's root is new: an execution, or a trigger that is rejected. `key` is None
-    where the record has none, and for what is rejected.
+    The event's root is new: an execution, or a rejected trigger. `key` is None if the record
+    has none or is rejected.
     """
 
     origin: Origin
@@ -38,28 +38,28 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What the ledger has for a record: the execution it means, or that it was rejected."""
+    """The ledger's row for a record: its execution, or its rejection."""
 
     origin: Origin
     execution_id: int | None = None
     rejected_id: int | None = None
     is_new: bool = False
-    """Whether this call made the root, and not an earlier record or delivery."""
+    """Whether this call created the root, not an earlier record or delivery."""
 
 
 class TriggerLedger(Protocol):
-    """Knows for ever which record became which execution.
+    """Maps records to executions, permanently.
 
     The rows and the first events are written together or not at all. A record that was
-    entered before, and a second record with a key of the same tenant, get the first answer.
+    entered before, and a second record with a key of the same tenant, get the first result.
     """
 
     async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
-        """Enter a batch in one transaction; answer in its order, once it is durable.
+        """Enter a batch in one transaction; return the results in its order, once durable.
 
         Raises:
-            Refused: the database cannot take one of them; nothing was entered.
-            Unavailable: the database cannot be reached; asking again is safe.
+            Refused: the database rejects one of them; nothing was entered.
+            Unavailable: the database cannot be reached; retrying is safe.
         """
         ...
 
@@ -73,28 +73,28 @@ class PlaybookVersion:
 
 
 class PlaybookVersions(Protocol):
-    """Finds playbooks by their paths, which are per tenant and organization."""
+    """Resolves playbook paths, which are per tenant and organization."""
 
     async def find(self, scope: Scope, path: str, version: int | None) -> PlaybookVersion | None:
-        """Return the playbook, the newest where `version` is None; None if there is none.
+        """Return the playbook, the newest if `version` is None; None if it does not exist.
 
         Raises:
-            Unavailable: the catalog cannot be read; asking again is safe.
+            Unavailable: the catalog cannot be read; retrying is safe.
         """
         ...
 
 
 class TopicIds(Protocol):
-    """Knows the id that the broker gave a topic when it was made."""
+    """Returns the ids that the broker assigned to topics."""
 
     async def topic_id(self, topic: str) -> str:
         """Return the id.
 
         Raises:
-            Unavailable: the broker does not answer, or has no such topic.
+            Unavailable: the broker cannot be reached, or the topic does not exist.
         """
         ...
 
     def forget(self) -> None:
-        """Ask the broker again next time: the topic may have been made anew."""
+        """Clear the cache: the topic may have been recreated."""
         ...

@@ -21,7 +21,7 @@ query = queries("streams.trigger")
 
 
 class PostgresTriggerLedger:
-    """Enters a batch of records as one transaction, beside the log they start."""
+    """Enters a batch of records in one transaction with their first events."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class PostgresTriggerLedger:
         self._producer = producer
 
     async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
-        """Enter a batch; answer in its order, once it is durable."""
+        """Enter a batch; return the results in its order, once durable."""
         sealed = self._seal(entries)
         with translated(LogUnavailable, "enter triggers", refused=_bad_batch):
             async with self._pool.acquire(timeout=30) as connection, connection.transaction():
@@ -59,7 +59,7 @@ def _bad_batch(error: asyncpg.PostgresError) -> BadBatch | None:
     bad = isinstance(error, asyncpg.IntegrityConstraintViolationError | asyncpg.DataError)
     if not bad or "no partition" in str(error):
         return None
-    return BadBatch(f"the database cannot take the trigger: {error}")
+    return BadBatch(f"the database rejects the trigger: {error}")
 
 
 async def _enter(
@@ -141,5 +141,5 @@ async def _write(
 
 
 def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:
-    """Turn rows into the arrays that a query unnests."""
+    """Transpose rows into the arrays that a query unnests."""
     return [[row[number] for row in rows] for number in range(count)]

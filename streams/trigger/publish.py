@@ -1,4 +1,4 @@
-"""Publishing one trigger record, as any program could."""
+"""Producer of single trigger records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def publish(
     topic: str = TOPIC,
     timeout_s: float = 15.0,
 ) -> tuple[TopicPartition, int]:
-    """Publish a JSON record and return where it stands once it is durable.
+    """Publish a JSON record and return its origin once it is durable.
 
     Raises:
-        FeedUnavailable: the broker did not take it in time; whether it has it is not known.
+        FeedUnavailable: the broker did not confirm it in time; it may or may not be stored.
     """
     value = orjson.dumps(dict(fields))
     return await asyncio.to_thread(_publish, bootstrap, topic, key, value, timeout_s)
@@ -55,6 +55,6 @@ def _publish(
 
 def _failed(bootstrap: str, topic: str, why: str) -> FeedUnavailable:
     return FeedUnavailable(
-        f"{bootstrap}: {topic} did not take the trigger: {why}; see that Kafka is up "
+        f"{bootstrap}: {topic} did not accept the trigger: {why}; check that Kafka is up "
         "(`streams status`), then trigger again with the same --key"
     )

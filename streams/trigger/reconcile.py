@@ -1,4 +1,4 @@
-"""Comparing the broker's trigger records with the ledger, and naming every gap."""
+"""Comparison of the broker's trigger records with the ledger."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streams.trigger.lookup import LedgerReader, Range
 
 @dataclass(frozen=True, slots=True)
 class LedgerGap:
-    """Records on the broker that have no row in the ledger."""
+    """Records on the broker without a row in the ledger."""
 
     partition: int
     first: int
     last: int
     records: int
     state: Literal["missing", "waiting"]
-    """`waiting`: the group has not come so far. `missing`: it went past them."""
+    """`waiting`: the group has not reached them. `missing`: it has passed them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One partition: what the broker has and what the ledger has."""
+    """One partition, on the broker and in the ledger."""
 
     partition: int
     begin: int
@@ -33,12 +33,12 @@ class Side:
     committed: int | None
     entered: int
     beyond: int
-    """Rows behind the end: records that the broker has lost."""
+    """Rows beyond the end: records that the broker has lost."""
     gaps: tuple[LedgerGap, ...]
 
     @property
     def expired(self) -> int:
-        """How many offsets the broker dropped before the group came so far."""
+        """Offsets that the broker dropped before the group reached them."""
         return max(0, self.begin - (self.begin if self.committed is None else self.committed))
 
 
@@ -52,27 +52,27 @@ class ReconcileReport:
 
     @property
     def missing(self) -> int:
-        """How many records were passed over."""
+        """Records that the group passed without entering."""
         return _sum(self.sides, "missing")
 
     @property
     def waiting(self) -> int:
-        """How many records have not been judged yet."""
+        """Records that were not processed yet."""
         return _sum(self.sides, "waiting")
 
     @property
     def beyond(self) -> int:
-        """How many rows are about records that the broker no longer knows."""
+        """Rows of records beyond the broker's end."""
         return sum(side.beyond for side in self.sides)
 
     @property
     def expired(self) -> int:
-        """How many offsets were dropped unread."""
+        """Offsets that were dropped unread."""
         return sum(side.expired for side in self.sides)
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every record was judged, or still will be."""
+        """Return whether no record is lost: all are processed or waiting."""
         return not (self.missing or self.beyond or self.expired)
 
 
@@ -81,12 +81,12 @@ def _sum(sides: Iterable[Side], state: str) -> int:
 
 
 async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) -> ReconcileReport:
-    """Compare what the broker has now with the ledger.
+    """Compare the broker's records with the ledger.
 
     Raises:
-        Unavailable: the broker or the database does not answer.
+        Unavailable: the broker or the database cannot be reached.
     """
-    # Positions first: a record judged meanwhile then counts as entered, never as missing.
+    # Positions first: a record processed meanwhile counts as entered, never as missing.
     committed = await asyncio.to_thread(topic.committed)
     limits = await asyncio.to_thread(topic.limits)
     sides = []
@@ -102,7 +102,7 @@ async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) ->
 
 
 def gaps_of(partition: int, offsets: Sequence[int], committed: int) -> Iterator[LedgerGap]:
-    """Group offsets without a row into gaps: neighbours on the same side of `committed`."""
+    """Group offsets without a row into gaps: adjacent, and on the same side of `committed`."""
     for first, until in _runs(offsets, committed):
         run = offsets[first:until]
         state: Literal["missing", "waiting"] = "missing" if run[0] < committed else "waiting"

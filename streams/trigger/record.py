@@ -1,4 +1,4 @@
-"""What a trigger record asks for; every problem of a bad one is named at once. Pure."""
+"""Validation of trigger records; all problems are reported at once. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.kafka.feed.port import Record
 from streams.kafka.names import NAMESPACE
 
 KEY_HEADER = "idempotency-key"
-"""Carries the idempotency key where the body names none; the Kafka key does so, too."""
+"""Header with the idempotency key if the body has none; else the Kafka key is used."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _TEXTS = {
@@ -43,7 +43,7 @@ class BadTrigger(PoisonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A trigger record as understood: start this playbook with this workload."""
+    """A valid trigger record: start this playbook with this workload."""
 
     path: str
     tenant: str
@@ -52,7 +52,7 @@ class Request:
     """None means the newest version at the time of the start."""
     workload: Mapping[str, Json]
     key: str | None = None
-    """One execution per tenant and key; None: the record's place is its identity."""
+    """One execution per tenant and key; None: topic, partition and offset identify it."""
     reply_to: str | None = None
     correlation_id: str | None = None
 
@@ -61,7 +61,7 @@ def read_json(value: bytes | None) -> dict[str, Json]:
     """Return the fields of a plain JSON record.
 
     Raises:
-        ValueError: it is none; the message says why.
+        ValueError: it is not one; the message says why.
     """
     if not value:
         raise ValueError("the record has no value; it must be a JSON object with `path`")
@@ -77,10 +77,10 @@ def read_json(value: bytes | None) -> dict[str, Json]:
 def understand(
     record: Record, fields: Mapping[str, Any], *, tenant: str, organization: str
 ) -> Request:
-    """Return what the `fields` of `record` ask for; tenant and organization are the defaults.
+    """Return the request in the `fields` of `record`; tenant and organization are defaults.
 
     Raises:
-        BadTrigger: with every problem found, and whose record it seems to be.
+        BadTrigger: with every problem found, and the record's apparent owner.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     problems = list(_problems(given))
@@ -108,7 +108,7 @@ def understand(
 
 
 def _owner(value: object, default: str) -> str:
-    """Return whose record it is, even a bad one's, as far as it names its owner."""
+    """Return the record's owner, also of a bad record if it names one."""
     return value if isinstance(value, str) and _names(value) else default
 
 
@@ -123,8 +123,8 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: must be text of 1 to {limit} characters without control characters"
         elif name in _OWNERS and name in given and not _names(given[name]):
             yield (
-                f"{name}: {given[name]!r} can name nothing: it must not be '.' or '..', nor have "
-                f"more than {MAX_SEGMENT_CHARS} characters once it is percent-encoded"
+                f"{name}: {given[name]!r} is not valid: it must not be '.' or '..', nor have "
+                f"more than {MAX_SEGMENT_CHARS} characters when percent-encoded"
             )
     version = given.get("version", 1)
     if type(version) is not int or not 0 < version < 2**31:
@@ -145,7 +145,7 @@ def _reply_problems(reply_to: object) -> Iterator[str]:
 
 
 def _outer_key(record: Record) -> str | None:
-    """Return the key that travels beside the body: the header's, else Kafka's own."""
+    """Return the idempotency key outside the body: the header's, else the Kafka key."""
     header = next((value for name, value in record.headers if name == KEY_HEADER), None)
     for source, raw in (("header " + KEY_HEADER, header), ("the record's Kafka key", record.key)):
         if not raw:
@@ -169,7 +169,7 @@ def _fits(text: str, limit: int) -> bool:
 
 
 def _names(text: str) -> bool:
-    """Return whether a tenant or organization can own a payload, which is a folder of its name."""
+    """Return whether a tenant or organization is valid in payload paths."""
     try:
         place = str(Locator(text))
     except BadLocator:

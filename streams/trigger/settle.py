@@ -1,4 +1,4 @@
-"""Which root each record of a batch gets, given what is known of records and keys. Pure."""
+"""Assignment of roots to the records of a batch, given known records and keys. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from streams.trigger.port import Entered, LedgerEntry, Origin
 
 Key = tuple[str, str]
-"""A tenant and an idempotency key of it."""
+"""A tenant and its idempotency key."""
 
 
 def key_of(entry: LedgerEntry) -> Key | None:
-    """Return the key that names the entry's execution, if it has one."""
+    """Return the idempotency key of the entry's execution, if any."""
     return None if entry.key is None else (entry.event.tenant_id, entry.key)
 
 
@@ -27,7 +27,7 @@ def wanted_keys(entries: Sequence[LedgerEntry]) -> dict[Key, int]:
 def settle(
     entries: Sequence[LedgerEntry], known: Mapping[Origin, Entered], held: Mapping[Key, int]
 ) -> list[Entered]:
-    """Return the answer to each entry.
+    """Return the ledger's result for each entry.
 
     `known` has the records that were entered before, `held` the execution of every key.
     """

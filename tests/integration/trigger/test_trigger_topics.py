@@ -134,7 +134,7 @@ async def test_whoever_waits_is_told_that_it_was_rejected_or_never_judged(
             follower = Follower(ledger, log.store, SystemClock(), timeout_s=0.1)
             return await follower.execution(Origin(topic_id, place.partition, offset, topic))
 
-        with pytest.raises(NotYet, match="was not judged within"):
+        with pytest.raises(NotYet, match="was not processed within"):
             await follow(offset)
         async with feeding(bootstrap, topic) as feed:
             await drain(house.trigger(feed), 1)

@@ -240,8 +240,8 @@ def test_references_to_the_environment_are_replaced(written: str, meant: str) ->
 def test_a_value_where_a_later_layer_has_a_section_is_told() -> None:
     found = problems_of("event_store: 5", STREAMS__EVENT_STORE__CONNECTION__URL="kafka:1")
     assert found == [
-        "streams.yaml:1: event_store: is a value here, but STREAMS__EVENT_STORE__CONNECTION__URL "
-        "takes it for a section"
+        "streams.yaml:1: event_store: is a value here, but a section in "
+        "STREAMS__EVENT_STORE__CONNECTION__URL"
     ]
     assert problems_of("runtime: {zone: a}", STREAMS__RUNTIME__ZONE__X="b")
 
@@ -266,12 +266,18 @@ BAD = [
     ("runtime: {tenant_id: ''}", ":1: runtime.tenant_id: must not be empty"),
     ("runtime: {tenant_id: ..}", ":1: runtime.tenant_id: must not be '..'"),
     ('runtime:\n  zone: "a\\0b"', ":2: runtime.zone: contains a control character"),
-    ("runtime: {cluster_id: 2026-13-01}", ":1: runtime.cluster_id: is no timestamp; put quotes"),
-    ("frames:\n  window: !!int foo", ":2: frames.window: is no int; put quotes"),
-    ("frames: {window: !!float foo}", ":1: frames.window: is no float; put quotes"),
-    ("frames: {window: !!int ''}", ":1: frames.window: is no int; put quotes"),
-    ("payload_store: {encryption_at_rest: !!bool maybe}", "encryption_at_rest: is no bool; put"),
-    ("runtime: {zone: !!timestamp x}", ":1: runtime.zone: is no timestamp; put quotes"),
+    (
+        "runtime: {cluster_id: 2026-13-01}",
+        ":1: runtime.cluster_id: is not a valid timestamp; put quotes",
+    ),
+    ("frames:\n  window: !!int foo", ":2: frames.window: is not a valid int; put quotes"),
+    ("frames: {window: !!float foo}", ":1: frames.window: is not a valid float; put quotes"),
+    ("frames: {window: !!int ''}", ":1: frames.window: is not a valid int; put quotes"),
+    (
+        "payload_store: {encryption_at_rest: !!bool maybe}",
+        "encryption_at_rest: is not a valid bool; put",
+    ),
+    ("runtime: {zone: !!timestamp x}", ":1: runtime.zone: is not a valid timestamp; put quotes"),
     ("projection_stores: []", ":1: projection_stores: must be a section, with keys of its own"),
     ("projection_stores: 0", ":1: projection_stores: must be a section, with keys of its own"),
     ("snapshots: ''", ":1: snapshots: must be a section, with keys of its own"),
@@ -348,7 +354,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines() -> None:
 
 @pytest.mark.parametrize("name", ["STREAMS__", "STREAMS__A____B", "STREAMS__RUNTIME__"])
 def test_a_variable_that_names_no_setting_is_refused(name: str) -> None:
-    with pytest.raises(BadSettings, match=f"{name}: names no setting"):
+    with pytest.raises(BadSettings, match=f"{name}: is not a setting"):
         load(env={name: "1"})
 
 

@@ -64,7 +64,7 @@ def test_a_keyed_topic_that_held_records_may_not_grow_and_is_told_why() -> None:
 def test_partitions_are_never_taken_away() -> None:
     outcome = plan(Topology((KEYED,)), found(partitions=9))
     assert not outcome.steps
-    assert "cannot take any away" in outcome.refused[0]
+    assert "cannot remove any" in outcome.refused[0]
 
 
 def test_an_undeclared_topic_of_ours_is_named_and_a_strangers_is_not() -> None:

@@ -69,9 +69,9 @@ async def test_a_writer_that_knows_fewer_and_other_fields_is_understood() -> Non
     [
         (lambda value: value[:3], "wire format"),
         (lambda value: b"\0\0\0\0\x63" + value[5:], "schema 99"),
-        (lambda value: value[:-3], "no Trigger"),
+        (lambda value: value[:-3], "not a Trigger"),
         (lambda value: value + b"x", "1 bytes follow"),
-        (lambda value: value[:5] + b"\xff" * 40, "no Trigger"),
+        (lambda value: value[:5] + b"\xff" * 40, "not a Trigger"),
     ],
 )
 async def test_bytes_that_are_no_trigger_say_why(
@@ -94,5 +94,5 @@ async def test_another_record_under_a_known_id_is_no_trigger() -> None:
         {"type": "record", "name": "Order", "fields": [{"name": "path", "type": "long"}]}
     ).decode()
     schema_id = await registry.id_for("orders-value", schema)
-    with pytest.raises(ValueError, match="no Trigger"):
+    with pytest.raises(ValueError, match="not a Trigger"):
         await TriggerReader(registry).fields(encoded(schema_id, {"path": 5}, schema))

@@ -140,7 +140,7 @@ async def test_records_are_held_while_something_is_down(
     house.write(hello())
     ports = TriggerPorts(**{**house.ports, "ledger": Sleepy()})
     await Trigger(ports, tenant="acme", organization="care", report=said.append).step()
-    assert said == ["triggers wait: not now"] * 2
+    assert said == ["triggers are waiting: not now"] * 2
     assert len(await house.events()) == 1
 
 
