@@ -1,8 +1,8 @@
-"""A writer for one Avro record, compiled from its schema.
+"""An Avro record writer, compiled from a schema.
 
-The envelope is encoded once for every event there is. fastavro tries the branches of every
-union anew for each record, which was half of the cost of an append; all our unions are
-"null or something", so one look is enough. A test holds the bytes equal to fastavro's.
+fastavro tries the branches of every union for each record, which was half of the cost of an
+append; all our unions are "null or something", so one check suffices. A test compares the
+bytes with fastavro's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _STRING, _NUMBER, _RECORD = 0, 1, 2
 
 
 class UnwritableSchema(Inconsistent):
-    """The schema uses a part of Avro that the envelope does not need."""
+    """The schema uses an unsupported part of Avro."""
 
     def __init__(self, schema: object) -> None:
-        super().__init__(f"the envelope's writer does not know {schema!r}; teach it, with a test")
+        super().__init__(f"the envelope's writer does not support {schema!r}; extend it")
 
 
 def compile_record(schema: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bytes]:
@@ -39,7 +39,7 @@ def compile_record(schema: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], b
 
 @lru_cache(maxsize=4096)
 def zigzag(number: int) -> bytes:
-    """Return Avro's variable-length bytes of a whole number; roots and times come again."""
+    """Return Avro's variable-length encoding; cached, since roots and times repeat."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -56,7 +56,7 @@ _NULL, _PRESENT = b"\x00", b"\x02"
 def _record(schema: Mapping[str, Any]) -> Write:
     fields = [(field["name"], *_field(field["type"])) for field in schema["fields"]]
 
-    # One loop without calls: this is the hottest code there is.
+    # One loop without calls: this is the hottest code.
     def write(record: Mapping[str, Any], parts: list[bytes]) -> None:
         append = parts.append
         for name, optional, kind, write_inner in fields:
@@ -80,7 +80,7 @@ def _record(schema: Mapping[str, Any]) -> Write:
 
 
 def _field(schema: Any) -> tuple[bool, int, Any]:
-    """Return whether a field may be null, what it is, and how an inner record is written."""
+    """Return whether a field may be null, its kind, and the writer of an inner record."""
     if isinstance(schema, list):
         if len(schema) != 2 or schema[0] != "null":
             raise UnwritableSchema(schema)

@@ -1,8 +1,8 @@
-"""Canonical bytes: one spelling of an envelope, so that checksums can be compared.
+"""Canonical JSON of an envelope, for checksums.
 
-The envelope holds no floats and only ASCII keys, so orjson's sorted output equals
-RFC 8785; a test proves it against the rfc8785 package. 64-bit ids are strings. Absent
-fields are left out, so a field added later does not change an old checksum.
+The envelope has no floats and only ASCII keys, so orjson's sorted output equals RFC 8785; a
+test compares it with the rfc8785 package. 64-bit ids are strings. Absent fields are omitted,
+so a field added later does not change an old checksum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDS = (
     "causation_id",
 )
 NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace")
-"""What may differ between two tellings of the same fact; the IPC hint may, too."""
+"""Fields that may differ between duplicates of an event; the IPC hint may, too."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -38,9 +38,9 @@ def canonical(value: object) -> bytes:
 def canonical_fields(
     record: Mapping[str, Any], meta: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the envelope `record` (as Avro carries it) in its canonical JSON shape.
+    """Return the Avro record of an envelope in its canonical JSON shape.
 
-    Whoever has `meta` at hand saves reading it from its text.
+    Passing `meta` avoids parsing it again.
     """
     fields = {name: value for name, value in record.items() if value is not None}
     fields.pop("checksum", None)
@@ -68,7 +68,7 @@ def checksum(fields: Mapping[str, Any]) -> str:
 
 
 def semantic_digest(fields: Mapping[str, Any]) -> bytes:
-    """Return what two events with the same idempotency key must have in common."""
+    """Return a digest that events with the same idempotency key must share."""
     content = dict(fields)
     for name in NOT_SEMANTIC:
         content.pop(name, None)
@@ -78,7 +78,7 @@ def semantic_digest(fields: Mapping[str, Any]) -> bytes:
 
 
 def millis(at: datetime) -> int:
-    """Return `at` in whole milliseconds since 1970, without a float on the way."""
+    """Return `at` in whole milliseconds since 1970, without float arithmetic."""
     return (at - EPOCH) // _MILLISECOND
 
 
@@ -88,7 +88,7 @@ def from_millis(value: int) -> datetime:
 
 
 def utc_text(value: int) -> str:
-    """Spell milliseconds since 1970 as UTC text, the envelope's precision."""
+    """Format milliseconds since 1970 as UTC text."""
     return f"{_second_text(value // 1000)}.{value % 1000:03d}Z"
 
 

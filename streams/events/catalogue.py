@@ -1,4 +1,4 @@
-"""The event catalogue, read once from its data file."""
+"""The event catalogue, loaded from its data file."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class BadCatalogue(Inconsistent):
 
 @dataclass(frozen=True, slots=True)
 class RootType:
-    """A unit of order and the entities that live inside it."""
+    """A unit of order and its entities."""
 
     name: str
     why: str
     entities: Mapping[str, str | None]
-    """Entity name -> where its id stands (`node_name` or a meta field); None: the root itself."""
+    """Entity name -> field of its id (`node_name` or a meta field); None: the root itself."""
 
     @property
     def topic(self) -> str:
@@ -67,7 +67,7 @@ DataFields: TypeAlias = tuple[DataField, ...]
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """What the catalogue says about one event type."""
+    """The catalogue's entry of an event type."""
 
     name: str
     root: str
@@ -80,7 +80,7 @@ class EventType:
     payload: str = "none"
     user_data: tuple[str, ...] = ()
     context: DataFields | DataField | None = None
-    """Its keys, each a field of the class; or the whole as one field; None: not declared."""
+    """Its keys, each a field of the class; or one field for the whole; None: not declared."""
     result: DataFields | DataField | None = None
     planned: bool = False
     """No code writes it yet."""
@@ -102,7 +102,7 @@ class Catalogue:
     roots: Mapping[str, RootType]
     types: Mapping[str, EventType]
     shapes: Mapping[str, DataFields] = field(default_factory=dict)
-    """Objects that several types carry, by name."""
+    """Objects shared by several types, by name."""
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def catalogue() -> Catalogue:
 
 
 def parse_catalogue(data: Mapping[str, Any]) -> Catalogue:
-    """Read and check catalogue data.
+    """Parse and validate catalogue data.
 
     Raises:
         BadCatalogue: a type names an unknown root, entity, field kind or rule.
@@ -209,12 +209,12 @@ def _check(kind: EventType, root: RootType) -> None:
     if wrong := set(kind.columns) - set(COLUMNS):
         raise BadCatalogue(kind.name, f"columns names {sorted(wrong)}, not of {COLUMNS}")
     if "error" in kind.columns and "error" not in kind.user_data:
-        raise BadCatalogue(kind.name, "it requires error, which is user data, without saying so")
+        raise BadCatalogue(kind.name, "it requires error, which is missing from its user_data")
     _check_data(kind)
 
 
 def _check_data(kind: EventType) -> None:
-    """Refuse two fields of one name: all of them are attributes of one class."""
+    """Reject duplicate field names: all are attributes of one class."""
     names = [*kind.columns, *kind.meta, "type", "payload_ref"]
     for column, declared in (("context", kind.context), ("result", kind.result)):
         if declared is not None and column not in kind.user_data:

@@ -1,4 +1,4 @@
-"""The envelope's bytes: Avro behind Confluent's five-byte header."""
+"""The envelope codec: Avro with Confluent's five-byte header."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def event_schema() -> str:
 
 
 class Codec:
-    """Encodes with one schema, decodes whatever the registry can name."""
+    """Encodes with one schema; decodes any schema of the registry."""
 
     def __init__(
         self, schema_id: int, schema: str, registry: SchemaRegistry, *, natively: bool = True
     ) -> None:
-        """`natively` allows the native module; whether it is there is another question."""
+        """`natively` allows the native module, if it is installed."""
         module = native() if natively else None
         self._read = module.record if module is not None and understands(module, schema) else None
         self.schema_id = schema_id
@@ -71,7 +71,7 @@ class Codec:
 
     @classmethod
     async def open(cls, registry: SchemaRegistry) -> Codec:
-        """Learn from the registry which id our schema has."""
+        """Look up the id of the current schema in the registry."""
         schema = event_schema()
         schema_id = await registry.id_for("noetl.events.execution-value", schema)
         return cls(schema_id, schema, registry)
@@ -81,24 +81,24 @@ class Codec:
         return self.header + self._write(record)
 
     async def learn(self, data: bytes) -> None:
-        """Fetch the schema `data` was written with, if it is new to this process."""
+        """Fetch the schema `data` was written with, unless it is cached."""
         schema_id = schema_id_of(data)
         if schema_id not in self._writers:
             self._writers[schema_id] = _parse(await self._registry.schema(schema_id))
 
     def record(self, data: bytes) -> dict[str, Any]:
-        """Return the envelope behind `data` as Avro carries it (times in milliseconds).
+        """Return the envelope in `data` as an Avro record (times in milliseconds).
 
         Raises:
-            UndecodableEvent: the bytes are not an event of ours.
-            UnknownSchemaId: `learn` was not asked first.
+            UndecodableEvent: the bytes are not an event.
+            UnknownSchemaId: `learn` was not called first.
         """
         schema_id = schema_id_of(data)
         writer = self._writers.get(schema_id)
         if writer is None:
-            raise UnknownSchemaId(schema_id, "what this process has learnt")
+            raise UnknownSchemaId(schema_id, "this process's cache")
         if writer is self._reader and self._read is not None:
-            # What it does not understand is read again below, which knows what is wrong.
+            # What it rejects is decoded again below, for the error.
             with suppress(ValueError):
                 return self._read(data)
         reader = None if writer is self._reader else self._reader
@@ -115,7 +115,7 @@ class Codec:
         return cast(dict[str, Any], found)
 
     def decode(self, data: bytes, assigned: Assigned) -> Event:
-        """Join the sealed envelope with what the database assigned.
+        """Decode an envelope and add the fields that the database assigned.
 
         Raises:
             UndecodableEvent, UnknownSchemaId: as for `record`.
@@ -127,7 +127,7 @@ class Codec:
             raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
 
     def verify(self, data: bytes) -> bool:
-        """Say whether the envelope still has the checksum it was sealed with.
+        """Return whether the envelope matches its checksum.
 
         Raises:
             UndecodableEvent, UnknownSchemaId: as for `record`.
@@ -140,14 +140,14 @@ class Codec:
 
 
 def schema_id_of(data: bytes) -> int:
-    """Return the schema id in front of `data`."""
+    """Return the schema id in the header of `data`."""
     if len(data) < _HEADER.size or data[0] != 0:
         raise UndecodableEvent("no Confluent wire format: expected a zero byte and a schema id")
     return int(_HEADER.unpack_from(data)[1])
 
 
 def event_of(record: Mapping[str, Any], assigned: Assigned) -> Event:
-    """Make the event value of a decoded envelope."""
+    """Return the event of a decoded envelope."""
     return Event(
         **{name: record[name] for name in _SAME},
         root=Root(record["root_type"], record["root_id"]),
@@ -188,7 +188,7 @@ def _reference(fields: Mapping[str, Any] | None) -> PayloadRef | None:
 
 
 def _parse(schema: str) -> Schema:
-    """Parse a schema, leaving times as the plain numbers they are on the wire."""
+    """Parse a schema without logical types, so that times stay numbers."""
     return fastavro.parse_schema(_without_logical_types(orjson.loads(schema)))
 
 

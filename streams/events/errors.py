@@ -1,4 +1,4 @@
-"""Why an event is refused. Each names the event type and the field.
+"""Errors of events, with the event type and field.
 
 Refused
 └── BadEvent
@@ -6,7 +6,7 @@ Refused
     ├── UnknownSchema     no such event type, or no such version of it
     ├── BadField          a field's value breaks the catalogue's rule
     ├── NotUtc            a time without UTC
-    ├── InlineTooLarge    data that belongs into the payload store
+    ├── InlineTooLarge    data that belongs in the payload store
     ├── MutablePayload    a payload reference that is not content-addressed
     └── ForeignPayload    a payload of another tenant or organization
 """
@@ -26,7 +26,7 @@ class MissingField(BadEvent):
     """A mandatory field is absent or empty."""
 
     def __init__(self, event_type: str, field: str) -> None:
-        super().__init__(event_type, field, "is missing; every event of this type must carry it")
+        super().__init__(event_type, field, "is missing; events of this type require it")
 
 
 class UnknownSchema(BadEvent):
@@ -42,11 +42,11 @@ class NotUtc(BadEvent):
 
 
 class InlineTooLarge(BadEvent):
-    """Too much data in the event itself."""
+    """Too much inline data."""
 
 
 class MutablePayload(BadEvent):
-    """A payload reference that does not name its content."""
+    """A payload reference that is not content-addressed."""
 
 
 class ForeignPayload(BadEvent):
@@ -54,7 +54,7 @@ class ForeignPayload(BadEvent):
 
 
 class UndecodableEvent(PoisonRecord):
-    """Bytes that are not an event of ours."""
+    """Bytes that are not an event."""
 
 
 class UnreadableEvent(Inconsistent):

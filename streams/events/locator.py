@@ -1,7 +1,7 @@
-"""The names of things: resource locators and result URIs, one grammar (docs/locator.md).
+"""Resource locators and result URIs (docs/locator.md).
 
-A locator is a join key, so a value has exactly one spelling: what parses is what would be
-built, character for character, and anything else is refused.
+A locator is a join key, so a value has exactly one spelling: parsing rejects text that differs
+from the formatted value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SCHEME = "noetl://"
 MAX_LENGTH = 2048
 LEVELS = ("tenant", "org", "cluster", "region", "zone", "node", "process")
 
-# What a level lies in; a region may be left out, because a node's name is enough.
-_LIES_IN = {
+# The parent of each level; a region is optional, because a node's name is enough.
+_PARENTS = {
     "org": "tenant",
     "cluster": "org",
     "region": "cluster",
@@ -37,7 +37,7 @@ _MAX_EXECUTION = (1 << 63) - 1
 
 
 class BadLocator(Refused):
-    """Text, or a set of parts, that names nothing."""
+    """Text, or parts, that are not a valid locator."""
 
     def __init__(self, part: str, why: str, text: str | None = None) -> None:
         subject = "locator" if text is None else f"locator {text[:200]!r}"
@@ -47,9 +47,9 @@ class BadLocator(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """One addressable thing, or the place it is in.
+    """An addressable resource.
 
-    Without a kind it names the place itself: a tenant, an organization, a cluster, a node.
+    Without a kind it names a level itself: a tenant, an organization, a cluster, a node.
     """
 
     tenant: str
@@ -70,11 +70,11 @@ class Locator:
 
     @classmethod
     def payload(cls, tenant: str, org: str, sha256: str) -> Self:
-        """Name the payload with this digest, which is the same wherever it is kept."""
+        """Return the locator of a payload, which does not depend on where it is stored."""
         return cls(tenant, org, kind="payloads", id=("sha256", sha256))
 
     def thing(self, kind: str, *id: str) -> Self:
-        """Name a thing in the same place."""
+        """Return the locator of a resource at the same level."""
         return replace(self, kind=kind, id=id)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Locator:
             value = getattr(self, level)
             if value is None:
                 continue
-            outer = _LIES_IN.get(level)
+            outer = _PARENTS.get(level)
             if outer is not None and getattr(self, outer) is None:
                 raise BadLocator(level, f"needs {'an' if outer == 'org' else 'a'} {outer}")
 
@@ -95,7 +95,7 @@ class Locator:
                 raise BadLocator("id", "needs a kind")
             return
         if self.org is None:
-            raise BadLocator("kind", "needs an org: every thing belongs to an organization")
+            raise BadLocator("kind", "needs an org: every resource belongs to an organization")
         if self.kind in _NOT_KINDS or not _KIND.fullmatch(self.kind):
             raise BadLocator(
                 "kind",
@@ -134,7 +134,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class ResultUri:
-    """The result that a task of a step left in an execution."""
+    """The result of a task of a step in an execution."""
 
     execution_id: int
     step: str
@@ -158,10 +158,10 @@ class ResultUri:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Locator | ResultUri:
-    """Read the locator or result URI in `text`; `str` of the answer is `text` again.
+    """Parse a locator or result URI; `str` of the result equals `text`.
 
     Raises:
-        BadLocator: it is neither, or is not spelled in the one way there is.
+        BadLocator: it is neither, or not in its canonical spelling.
     """
     if len(text) > MAX_LENGTH:
         raise BadLocator("it", f"has {len(text)} characters, {MAX_LENGTH} are allowed", text)
@@ -179,7 +179,7 @@ def parse(text: str) -> Locator | ResultUri:
 
 
 def _locator(segments: list[str]) -> Locator:
-    """Take the levels in their order, then the kind and its id."""
+    """Parse the levels in order, then the kind and its id."""
     if segments[0] != "tenant":
         raise BadLocator("segment 1", f"must be 'tenant' or 'execution', not {segments[0]!r}")
     place: dict[str, str] = {}
@@ -195,7 +195,7 @@ def _locator(segments: list[str]) -> Locator:
         if tuple(rest[:3]) != _NOWHERE or len(rest) == 3:
             raise BadLocator(
                 f"segment {at + 1}",
-                "must be 'zone', 'node', or 'none/none/none' before the kind of a thing "
+                "must be 'zone', 'node', or 'none/none/none' before the kind of a resource "
                 "that is in no zone",
             )
         rest = rest[3:]
@@ -213,7 +213,7 @@ def _result(segments: list[str]) -> ResultUri:
 
 
 def _decoded(segment: str, at: int) -> str:
-    """Undo percent-encoding; what was wrongly encoded shows when it is built again."""
+    """Decode percent-encoding; wrong encoding is detected by formatting again."""
     if not segment:
         raise BadLocator(f"segment {at}", "is empty")
     if "%" not in segment:
@@ -238,7 +238,7 @@ def _encoded(value: str, part: str) -> str:
 
 
 def _misspelled(value: Locator | ResultUri, text: str) -> BadLocator:
-    """Return which segment is not in its one spelling."""
+    """Return the error for the segment that is not in its canonical spelling."""
     pairs = zip(text.split("/")[2:], value._text.split("/")[2:], strict=True)
     at, given, meant = next((at, a, b) for at, (a, b) in enumerate(pairs, start=1) if a != b)
     return BadLocator(f"segment {at}", f"{given[:80]!r} must be written {meant[:240]!r}", text)

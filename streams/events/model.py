@@ -1,4 +1,4 @@
-"""What an event is: the values writers make and readers get."""
+"""Events as values: new ones of writers, stored ones of readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class IpcHint:
-    """Where a payload may also be found in shared memory: a hint, never trusted."""
+    """Location of a payload in shared memory: a hint, never trusted."""
 
     node_id: str
     shm_name: str
@@ -35,7 +35,7 @@ class IpcHint:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRef:
-    """Immutable bytes outside the event, named by their content."""
+    """A reference to immutable, content-addressed bytes outside the event."""
 
     uri: str
     sha256: str
@@ -49,7 +49,7 @@ class PayloadRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """A fact somebody wants appended. The catalogue says what its type must carry."""
+    """An event to append. The catalogue defines the fields of its type."""
 
     type: str
     root: Root
@@ -74,12 +74,12 @@ class NewEvent:
     trace: str | None = None
     schema_version: int | None = None
     expected_version: int | None = None
-    """Version the entity's stream must have before this event; None: any."""
+    """Required version of the entity's stream before this event; None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A fact of the log: what its writer sealed, joined with what the database assigned."""
+    """A stored event: the sealed envelope plus the fields the database assigned."""
 
     event_id: int
     root: Root
@@ -123,7 +123,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What the database gives an event when it is appended."""
+    """Fields that the database assigns on append."""
 
     seq: int
     position: int

@@ -1,7 +1,7 @@
-"""The native module (crates/sealer), where it was built. Nothing needs it.
+"""The optional native module (crates/sealer).
 
-It does what this room does, byte for byte, for events that are plainly right; about anything
-else it says nothing, and the Python code decides. `STREAMS_SEALER=python` leaves it alone.
+It seals clearly valid events with identical bytes; everything else falls back to the Python
+code. `STREAMS_SEALER=python` disables it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol, cast
 import orjson
 
 INTERFACE = 3
-"""Which version of the module this code understands; another one is left alone."""
+"""The supported version of the module; others are ignored."""
 
 
 class NativeModule(Protocol):
-    """What this package uses of the native module."""
+    """The used part of the native module."""
 
     SHAPE: str
     COLUMNS: list[int]
@@ -36,13 +36,13 @@ class NativeModule(Protocol):
         row_of: Callable[..., tuple[object, ...]],
         /,
     ) -> bytes:
-        """Return the rows of `batches` as Postgres receives them."""
+        """Return the rows of `batches` in Postgres's binary format."""
         ...
 
 
 @lru_cache(maxsize=1)
 def native() -> NativeModule | None:
-    """Return the native module, or None where there is none that fits this code."""
+    """Return the native module, or None if there is no compatible one."""
     if os.environ.get("STREAMS_SEALER", "") == "python":
         return None
     try:
@@ -54,13 +54,13 @@ def native() -> NativeModule | None:
 
 
 def understands(module: NativeModule, schema: str) -> bool:
-    """Say whether `module` was written for this Avro schema."""
+    """Return whether `module` was built for this Avro schema."""
     return shape(schema) == module.SHAPE
 
 
 @lru_cache(maxsize=8)
 def shape(schema: str) -> str:
-    """Return the names and types of a schema's fields, in order and without anything else."""
+    """Return the names and types of a schema's fields, in order."""
     return _fields(orjson.loads(schema))
 
 

@@ -1,4 +1,4 @@
-"""Reading the JSON columns of an event: what is missing or of another kind has a default."""
+"""Readers of an event's JSON columns, with defaults for missing or mistyped values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = TypeVar("Shape", bound=Mapping[str, object])
 
 
 class EventFields(Protocol):
-    """The columns that `NewEvent` and `Event` have in common."""
+    """The columns shared by `NewEvent` and `Event`."""
 
     @property
     def type(self) -> str: ...
@@ -54,7 +54,7 @@ class EventColumns(TypedDict, total=False):
 def unfrozen(kind: type[Value]) -> type[Any]:
     """Return a class of the same layout whose attributes can be assigned.
 
-    The `__init__` of a frozen class takes ten times as long, and every fold reads every event.
+    The `__init__` of a frozen class takes ten times as long, for every event of a fold.
     """
     return type(f"_{kind.__name__}", (), {"__slots__": vars(kind)["__slots__"]})
 
@@ -131,7 +131,7 @@ def shape_of(value: dict[str, Json], shape: type[Shape]) -> Shape: ...
 @overload
 def shape_of(value: Json, shape: type[Shape]) -> Shape | None: ...
 def shape_of(value: Json, shape: type[Shape]) -> Shape | None:
-    """Return a JSON object as the shape its writer gave it, or None."""
+    """Return a JSON object typed as a declared shape, or None."""
     return cast(Shape, value) if isinstance(value, dict) else None
 
 

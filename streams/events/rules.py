@@ -1,4 +1,4 @@
-"""The rules an event must keep before it may be sealed."""
+"""Validation of events before sealing."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ _PAYLOAD_PATH = "/payloads/sha256/"
 
 
 def check(event: NewEvent, catalogue: Catalogue) -> EventType:
-    """Return the type of `event` if it keeps every rule of the envelope.
+    """Return the type of `event` if it is valid.
 
     Raises:
         BadEvent: with the field that breaks a rule.
     """
     kind = catalogue.types.get(event.type) if type(event.type) is str else None
     if kind is None or not surely_right(event, kind):
-        kind = _check_closely(event, catalogue)
+        kind = _check_each_field(event, catalogue)
     _check_payload(event, kind)
     return kind
 
 
-def _check_closely(event: NewEvent, catalogue: Catalogue) -> EventType:
-    """Look at every field on its own, so that the one at fault can be named."""
+def _check_each_field(event: NewEvent, catalogue: Catalogue) -> EventType:
+    """Check every field separately, to report the invalid one."""
     for name in ("type", "tenant_id", "organization_id", "idempotency_key"):
         if not getattr(event, name):
             raise MissingField(str(event.type or "event"), name)
@@ -61,7 +61,7 @@ def _check_closely(event: NewEvent, catalogue: Catalogue) -> EventType:
         raise BadField("event", "type", f"is {event.type!r}, not text")
     kind = catalogue.types.get(event.type)
     if kind is None:
-        why = "is not in the event catalogue (docs/events.md lists what is)"
+        why = "is not in the event catalogue (see docs/events.md)"
         raise UnknownSchema(event.type, "event_type", why)
     if event.schema_version not in (None, kind.version):
         why = f"is {event.schema_version}; this program writes version {kind.version}"
@@ -153,7 +153,7 @@ def _wrong(field: MetaField, value: object) -> str | None:
 
 
 def _is_time(text: str) -> bool:
-    """Say whether `text` is a time in its one spelling: a claim on a time needs just one."""
+    """Return whether `text` is a time in its canonical format, as claims require."""
     try:
         return _TIME.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
     except ValueError:
@@ -166,7 +166,7 @@ def _check_user_data(event: NewEvent, kind: EventType) -> None:
         if value is None:
             continue
         if name not in kind.user_data:
-            raise BadField(event.type, name, "this type carries no such data by the catalogue")
+            raise BadField(event.type, name, "the catalogue allows no such data for this type")
         check_json(event.type, name, value)
 
 
@@ -177,14 +177,14 @@ def _check_payload(event: NewEvent, kind: EventType) -> None:
             raise MissingField(event.type, "payload_ref")
         return
     if kind.payload == "none":
-        raise BadField(event.type, "payload_ref", "this type carries no payload by the catalogue")
+        raise BadField(event.type, "payload_ref", "the catalogue allows no payload for this type")
     if not isinstance(ref, PayloadRef):
         raise BadField(event.type, "payload_ref", f"is {ref!r}, not a PayloadRef")
     check_payload_ref(event.type, event.tenant_id, event.organization_id, ref)
 
 
 def check_payload_ref(event_type: str, tenant: str, organization: str, ref: PayloadRef) -> None:
-    """Refuse a reference whose bytes could change or belong to someone else."""
+    """Reject a reference that is mutable or of another tenant."""
     for name in ("uri", "sha256", "media_type"):
         if not isinstance(text := getattr(ref, name), str):
             raise BadField(event_type, f"payload_ref.{name}", f"is {text!r}, not text")
@@ -195,7 +195,7 @@ def check_payload_ref(event_type: str, tenant: str, organization: str, ref: Payl
         if ref.uri.startswith(SCHEME) and ref.uri.endswith(_PAYLOAD_PATH + ref.sha256):
             why = f"is {ref.uri!r}, not below this event's tenant and organization"
             raise ForeignPayload(event_type, "payload_ref.uri", why)
-        why = f"is {ref.uri!r}; only the content-addressed {expected} cannot change"
+        why = f"is {ref.uri!r}, not the content-addressed {expected}"
         raise MutablePayload(event_type, "payload_ref.uri", why)
     if not ref.media_type:
         raise MissingField(event_type, "payload_ref.media_type")
@@ -227,7 +227,7 @@ def payload_prefix(tenant: str, organization: str) -> str:
 
 
 def check_utc(event_type: str, field: str, at: datetime) -> None:
-    """Refuse a time whose offset is not known to be zero."""
+    """Reject a time that is not in UTC."""
     if not isinstance(at, datetime):
         raise BadField(event_type, field, f"is {at!r}, not a time")
     if at.utcoffset() != _NO_OFFSET:
@@ -236,18 +236,18 @@ def check_utc(event_type: str, field: str, at: datetime) -> None:
 
 
 def check_json(event_type: str, path: str, value: object, depth: int = 0) -> None:
-    """Refuse what JSON or the database cannot carry, before something else is made of it."""
+    """Reject values that JSON or the database cannot represent."""
     if isinstance(value, str):
-        # Postgres has no NUL in text, and reads no key of a JSON document that holds one.
+        # Postgres rejects NUL in text, and in any key or value of a JSON document.
         if not value.isprintable() and UNSTORABLE.search(value):
-            why = "holds a NUL or a lone surrogate, which no database text can; use a payload"
+            why = "contains a NUL or a lone surrogate, which Postgres rejects; use a payload"
             raise BadField(event_type, path, why)
     elif depth > MAX_DEPTH:
         why = f"is nested more than {MAX_DEPTH} levels deep; store it as a payload"
         raise BadField(event_type, path.partition(".")[0].partition("[")[0], why)
     elif isinstance(value, float):
         if not isfinite(value):
-            raise BadField(event_type, path, f"is {value}, which JSON cannot carry; use null")
+            raise BadField(event_type, path, f"is {value}, which is not valid JSON; use null")
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str) or UNSTORABLE.search(key):
@@ -258,11 +258,11 @@ def check_json(event_type: str, path: str, value: object, depth: int = 0) -> Non
             check_json(event_type, f"{path}[{index}]", inner, depth + 1)
     elif value is not None and not isinstance(value, int):
         kind = type(value).__name__
-        raise BadField(event_type, path, f"is a {kind}; decimals and times travel as text")
+        raise BadField(event_type, path, f"is a {kind}; encode decimals and times as text")
 
 
 def _check_scope(event_type: str, field: str, name: str) -> None:
-    """Refuse a tenant or organization that no locator could name, payload or not."""
+    """Reject a tenant or organization that is not a valid locator segment."""
     _check_text(event_type, field, name, MAX_NAME_CHARS)
     if (wrong := wrong_segment(name)) is not None:
         raise BadField(event_type, field, wrong)
@@ -283,17 +283,17 @@ def _check_text(event_type: str, field: str, text: str | None, limit: int) -> No
 
 @lru_cache(maxsize=1024)
 def check_producer(producer: str) -> None:
-    """Refuse a writer that could not be found again.
+    """Reject an invalid producer.
 
     Raises:
-        BadLocator: it is no locator, or that of a result.
+        BadLocator: it is not a locator, or that of a result.
     """
     if not isinstance(parse(producer), Locator):
-        raise BadLocator("it", "names a result, which writes nothing", producer)
+        raise BadLocator("it", "is a result, not a producer", producer)
 
 
 def _is_plain(text: str, limit: int) -> bool:
-    # What is printable is fit; only the rest needs the slower search.
+    # Printable text is valid; only the rest needs the slower search.
     return 0 < len(text) <= limit and (text.isprintable() or not UNSTORABLE_OR_CONTROL.search(text))
 
 

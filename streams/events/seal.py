@@ -1,6 +1,6 @@
-"""Sealing: from a new event to the row and the bytes that will never change.
+"""Sealing: from a new event to its row and immutable bytes.
 
-This is the reference. `streams.events.sealer` seals the same way, natively where it can.
+The reference implementation; `streams.events.sealer` prefers the native one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sealed(Protocol):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The envelope's fields, as Avro carries them."""
+        """The envelope's Avro record."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class Sealed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SealedEvent:
-    """A sealed event as this module makes it."""
+    """An event sealed by this module."""
 
     record: dict[str, Any]
     kind: EventType
@@ -85,11 +85,11 @@ class SealedEvent:
 def seal(
     event: NewEvent, *, event_id: int, producer: str, codec: Codec, catalogue: Catalogue
 ) -> SealedEvent:
-    """Check `event` against the catalogue, and freeze it.
+    """Validate `event` against the catalogue, and seal it.
 
     Raises:
-        BadEvent: the event breaks a rule; nothing was made.
-        BadLocator: `producer` is no locator.
+        BadEvent: the event is invalid.
+        BadLocator: `producer` is not a locator.
     """
     check_producer(producer)
     kind = check(event, catalogue)
@@ -126,7 +126,7 @@ def stream_of(event: NewEvent, kind: EventType, catalogue: Catalogue) -> tuple[s
 def _record(
     event: NewEvent, kind: EventType, catalogue: Catalogue, event_id: int, producer: str
 ) -> dict[str, Any]:
-    """Return the envelope as Avro carries it, without its checksum."""
+    """Return the envelope's Avro record, without its checksum."""
     stream_id, aggregate_id = stream_of(event, kind, catalogue)
     return {
         "event_id": event_id,
@@ -172,7 +172,7 @@ def _json_text(event: NewEvent, field: str, value: Json) -> str | None:
 
 
 def _check_size(event: NewEvent, record: dict[str, Any]) -> None:
-    """Refuse data that belongs into the payload store."""
+    """Reject data that belongs in the payload store."""
     carried = ("error", "current_item", "context", "result")
     texts = {name: record[name] for name in carried if record[name] is not None}
     if 4 * sum(map(len, texts.values())) <= INLINE_MAX_BYTES:
@@ -180,7 +180,7 @@ def _check_size(event: NewEvent, record: dict[str, Any]) -> None:
     sizes = {name: len(text.encode("utf-8", "surrogatepass")) for name, text in texts.items()}
     if (total := sum(sizes.values())) > INLINE_MAX_BYTES:
         why = (
-            f"the event carries {total} bytes of data and may carry {INLINE_MAX_BYTES}; "
+            f"the event has {total} bytes of data, the limit is {INLINE_MAX_BYTES}; "
             "store the data as a payload and append its reference"
         )
         raise InlineTooLarge(event.type, max(sizes, key=lambda name: sizes[name]), why)

@@ -1,4 +1,4 @@
-"""Seals the events of one producer: natively where it can, else as `seal` says."""
+"""The sealer of one producer: native if possible, else in Python."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streams.events.seal import INLINE_MAX_BYTES, Sealed, seal
 
 
 class Sealer:
-    """Makes of an event what `seal` makes of it, whoever does it."""
+    """Seals events like `seal`, in either implementation."""
 
     def __init__(
         self, *, producer: str, codec: Codec, catalogue: Catalogue, natively: bool = True
     ) -> None:
-        """`natively` allows the native module; whether it is there is another question.
+        """`natively` allows the native module, if it is installed.
 
         Raises:
-            BadLocator: `producer` is none.
+            BadLocator: `producer` is not a locator.
         """
         check_producer(producer)
         self._producer, self._codec, self._catalogue = producer, codec, catalogue
@@ -45,10 +45,10 @@ class Sealer:
             ).seal
 
     def __call__(self, event: NewEvent, event_id: int) -> Sealed:
-        """Check `event` against the catalogue, and freeze it.
+        """Validate `event` against the catalogue, and seal it.
 
         Raises:
-            BadEvent: the event breaks a rule; nothing was made.
+            BadEvent: the event is invalid.
         """
         if self._try_natively is not None:
             sealed = self._try_natively(event, event_id)

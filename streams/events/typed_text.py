@@ -1,4 +1,4 @@
-"""Text that a database gave as a decimal, a date or a time."""
+"""Text of decimals, dates and times that preserves its database type."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from decimal import Decimal
 
 
 class TypedText(str):
-    """Text to everybody who reads it; what it was lets a column of rows have a type.
+    """A `str` with its original value, from which a column's type is derived.
 
-    It remembers for as long as it is passed on as it is: what is made of it, or has been
-    through JSON, is text.
+    Only the same object has it: derived strings and decoded JSON are plain text.
     """
 
     __slots__ = ("_was",)
@@ -23,14 +22,14 @@ class TypedText(str):
 
 
 def value_of(text: TypedText) -> Decimal | date | None:
-    """Return the decimal, the date or the time that a text was."""
-    return text._was  # hidden from templates, which must see text
+    """Return the original decimal, date or time."""
+    return text._was  # private: templates must see text only
 
 
 def typed_text(value: Decimal | date) -> str:
-    """Return a decimal, a date or a time as JSON has it: text, ISO 8601 for times.
+    """Return a decimal, a date or a time as JSON text, ISO 8601 for times.
 
-    What no column holds exactly (NaN, a zero below zero, a time without a zone) is only text.
+    Values that no column stores exactly (NaN, -0, a time without a zone) are plain text.
     """
     if isinstance(value, Decimal):
         text = format(value, "f")

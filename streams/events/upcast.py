@@ -1,7 +1,7 @@
 """Upcasters: convert old events to the newest version of their schema.
 
-The log and the codec never change an event. A fold asks here first, so it knows only the
-newest version of each schema; snapshots record which upcasters made them.
+The log and the codec never change an event. A fold upcasts first, so it handles only the
+newest version of each schema; snapshots record the upcasters they were made with.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class BadUpcaster(Inconsistent):
 
 
 class MissingUpcaster(Inconsistent):
-    """No way leads from an event's version to the one the catalogue has."""
+    """No upcasters convert an event's version to the catalogue's."""
 
     def __init__(self, schema_name: str, from_version: int, to_version: int) -> None:
         super().__init__(
-            f"{schema_name}: no upcaster leads from version {from_version} to {to_version}; "
+            f"{schema_name}: no upcaster from version {from_version} to {to_version}; "
             "register the missing step in streams/events/upcast.py, or upgrade this program "
             "if the event is newer than it"
         )
@@ -56,16 +56,16 @@ class Upcaster:
 
 
 class Upcasters:
-    """Every step there is. Each version has one way out, so the order is never in doubt."""
+    """All steps. Each version has at most one next step, so the order is unambiguous."""
 
     def __init__(self, steps: Iterable[Upcaster] = ()) -> None:
         found: dict[tuple[str, int], Upcaster] = {}
         for step in steps:
             name = f"{step.schema_name} {step.from_version} to {step.to_version}"
             if step.to_version <= step.from_version:
-                raise BadUpcaster(f"upcaster {name}: must lead to a later version")
+                raise BadUpcaster(f"upcaster {name}: must convert to a later version")
             if (step.schema_name, step.from_version) in found:
-                raise BadUpcaster(f"upcaster {name}: its first version has a way out already")
+                raise BadUpcaster(f"upcaster {name}: its first version already has an upcaster")
             found[step.schema_name, step.from_version] = step
         self._steps = MappingProxyType(found)
 
@@ -90,12 +90,12 @@ UPCASTERS = Upcasters()
 
 
 def upcast(event: Event, catalogue: Catalogue, upcasters: Upcasters = UPCASTERS) -> Event:
-    """Return `event` at the version that `catalogue` has of its schema.
+    """Return `event` at the catalogue's version of its schema.
 
-    Its checksum stays that of the bytes in the log, which did not change.
+    Its checksum stays that of the stored bytes.
 
     Raises:
-        MissingUpcaster: the event cannot be brought there.
+        MissingUpcaster: a step is missing.
     """
     kind = catalogue.types.get(event.type)
     target = 0 if kind is None else kind.version

@@ -95,7 +95,7 @@ REFUSED = [
     (f"{ORG}/worker", "id is missing after the kind 'worker'"),
     (f"{ORG}/none/none/none/stream/x", "kind 'none'"),
     (f"{ORG}/cluster/c/region/global/stream/events", "segment 9 must be 'zone', 'node', or 'none"),
-    (f"{ORG}/cluster/c/region/global/none/none/none", "before the kind of a thing"),
+    (f"{ORG}/cluster/c/region/global/none/none/none", "before the kind of a resource"),
     (f"{ORG}/payloads/sha256/{DIGEST.upper()}", "64 lower-case hexadecimal"),
     (f"{ORG}/payloads/sha256/{DIGEST[:-1]}", "64 lower-case hexadecimal"),
     (f"{ORG}/payloads/md5/{DIGEST}", "64 lower-case hexadecimal"),

@@ -89,7 +89,7 @@ def test_steps_of_other_schemas_do_not_count() -> None:
 def test_a_missing_step_is_named(steps: list[Upcaster], version: int, missing_from: int) -> None:
     with pytest.raises(MissingUpcaster) as missing:
         upcast(tea(version), catalogue_at(3), Upcasters(steps))
-    assert f"{SCHEMA}: no upcaster leads from version {missing_from} to 3" in str(missing.value)
+    assert f"{SCHEMA}: no upcaster from version {missing_from} to 3" in str(missing.value)
 
 
 def test_an_event_type_that_is_gone_from_the_catalogue_is_no_event_to_fold() -> None:
