@@ -9,7 +9,7 @@ import click
 
 from streams.errors import StreamsError
 
-# Command name -> module that holds it. Imported only when asked for, so --help is fast.
+# Command name -> its module, imported on use so that --help is fast.
 COMMANDS = {
     "bench": "streams.cli.bench",
     "config": "streams.cli.config",
@@ -50,11 +50,11 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="noetl-streams")
 def cli() -> None:
-    """Run playbooks as stages of frames on Kafka, with the log as the only truth."""
+    """Run playbooks as stages of frames on Kafka, with an event log in Postgres."""
 
 
 def main() -> None:
-    """Run the command line; a known error is one clear message, never a traceback."""
+    """Run the command line; an expected error is printed as a message, without a traceback."""
     try:
         cli()
     except StreamsError as error:

@@ -1,4 +1,4 @@
-"""`streams bench`: figures beside the limit measured in the same run."""
+"""`streams bench`: measurements next to a baseline from the same run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _bench_options = options(
 
 @click.group()
 def bench() -> None:
-    """Measure this machine: each bench runs on the stack that is up, or on one of its own.
+    """Measure this machine, on the running stack or a temporary one.
 
     \b
     Example:
@@ -50,10 +50,10 @@ def bench() -> None:
     type=click.IntRange(min=400),
     default=20_000,
     show_default=True,
-    help="Events a round.",
+    help="Events per round.",
 )
 def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int) -> None:
-    """Append in batches of 100 beside a raw COPY, and singly beside fsync.
+    """Append in batches of 100 compared with raw COPY, and singly compared with fsync.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
     type=click.IntRange(min=400),
     default=40_000,
     show_default=True,
-    help="Events a round.",
+    help="Events per round.",
 )
 @click.option(
     "--seconds", type=COUNT, default=20, show_default=True, help="How long to measure latency."
@@ -87,7 +87,7 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
 def mirror(
     file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int, seconds: int
 ) -> None:
-    """Mirror events to Kafka beside Debezium on a plain table; then latency at 500 a second.
+    """Mirror events to Kafka compared with Debezium on a plain table; latency at 500 per second.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def mirror(
     "--megabytes", type=COUNT, default=64, show_default=True, help="Size of the batch of rows."
 )
 def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megabytes: int) -> None:
-    """Read one batch in another process: from shared memory, and from the payload store.
+    """Read one batch in another process, from shared memory and from the payload store.
 
     \b
     Examples:
@@ -135,33 +135,33 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
 @bench.command()
 @settings_options
 @click.option("--facilities", type=COUNT, default=10, show_default=True)
-@click.option("--patients", type=COUNT, default=200, show_default=True, help="Of each facility.")
+@click.option("--patients", type=COUNT, default=200, show_default=True, help="Per facility.")
 @click.option("--rows-per-page", type=COUNT, default=1, show_default=True)
 @click.option(
     "--latency-ms",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="What the mock server waits before it answers.",
+    help="Response delay of the mock server.",
 )
 @click.option(
     "--error-rate", type=SHARE, default=0.0, show_default=True, help="Requests answered with 503."
 )
 @click.option(
-    "--timeout-rate", type=SHARE, default=0.0, show_default=True, help="Requests never answered."
+    "--timeout-rate", type=SHARE, default=0.0, show_default=True, help="Requests without response."
 )
 @click.option(
-    "--timeout-s", type=SECONDS, default=5.0, show_default=True, help="When a request is given up."
+    "--timeout-s", type=SECONDS, default=5.0, show_default=True, help="Timeout of a request."
 )
 @click.option(
-    "--frame-size", type=COUNT, default=50, show_default=True, help="Cursor rows of a frame."
+    "--frame-size", type=COUNT, default=50, show_default=True, help="Cursor rows per frame."
 )
 @click.option(
     "--workers",
     type=COUNT,
     default=1,
     show_default=True,
-    help="Worker processes, where the bench starts a stack of its own.",
+    help="Worker processes, if the bench starts a stack.",
 )
 def pft(
     file: Path | None,
@@ -172,7 +172,7 @@ def pft(
     workers: int,
     **world: Any,
 ) -> None:
-    """Fetch patients' records in frames, beside a plain script and beside frames of one row.
+    """Fetch patients' records in frames, compared with a plain script and one-row frames.
 
     \b
     Examples:
@@ -224,7 +224,7 @@ def latency(file: Path | None, data: Path | None, as_json: bool, executions: int
 @settings_options
 @click.option("--frames", type=COUNT, default=3000, show_default=True, help="Frames of one row.")
 def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> None:
-    """Run trivial frames with 64 in flight, and tell the processor time of each part.
+    """Run trivial frames with 64 in flight, and report the CPU time of each service.
 
     \b
     Example:
@@ -253,7 +253,7 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
 def payload(
     file: Path | None, data: Path | None, as_json: bool, megabytes: int, small: int, same: int
 ) -> None:
-    """Store and fetch payloads, large and small, beside boto3 and a file copy; tell the memory.
+    """Store and fetch large and small payloads, compared with boto3 and a file copy.
 
     \b
     Examples:
@@ -275,14 +275,14 @@ def payload(
 
 @bench.command()
 @settings_options
-@click.option("--minutes", type=SECONDS, default=1.0, show_default=True, help="How long to race.")
+@click.option("--minutes", type=SECONDS, default=1.0, show_default=True, help="Duration.")
 @click.option("--writers", type=COUNT, default=12, show_default=True)
 def collect(
     file: Path | None, data: Path | None, as_json: bool, minutes: float, writers: int
 ) -> None:
-    """Let writers race the payload collector; nothing live may go, and all orphans must.
+    """Run writers against the payload collector; check that it deletes exactly the orphans.
 
-    It uses a database and a bucket of its own, and a grace of seconds.
+    Uses its own database and bucket, and a grace of seconds.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Runs a bench on a stack and prints its report."""
+"""Execution of a bench on a stack, and output of its report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _stack(
 ) -> AsyncIterator[tuple[Settings, Path]]:
     """Use the servers of the given file, else the stack that is up, else a new one.
 
-    A streams.yaml found here is not used: it may name servers that nobody asked to load.
+    A streams.yaml in the current folder is not used: its servers may be in production.
     """
     from streams.local.stack import running
     from streams.local.state import find_stack

@@ -1,4 +1,4 @@
-"""`streams config`: show the settings in effect and where each came from."""
+"""`streams config`: show the effective settings and their origins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def config() -> None:
-    """Look at the settings in effect.
+    """Show the effective settings.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
 
 
 def _table(entries: list[LayerEntry]) -> list[str]:
-    """Lay the settings out in columns: key, value, origin, and whether it does nothing yet."""
+    """Format the settings in columns: key, value, origin."""
     from streams.settings.mask import masked
     from streams.settings.unused import is_used
 

@@ -1,4 +1,4 @@
-"""`streams connectors`: give Kafka Connect the connectors of `connectors/*.json`."""
+"""`streams connectors`: apply `connectors/*.json` to Kafka Connect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMEOUT = click.option(
 
 @click.group()
 def connectors() -> None:
-    """Apply, look at and restart the connectors.
+    """Apply, show and restart the connectors.
 
     \b
     Example:
@@ -57,9 +57,8 @@ def apply(
 ) -> None:
     """Send each connector (or NAME) to Connect and wait until it runs.
 
-    An unchanged connector is left alone, so this can be run as often as you like; one that
-    was paused or stopped stays so. What is shown and sent has references where secrets
-    belong, never the secrets.
+    Idempotent: an unchanged connector is not touched, and one that was paused or stopped
+    stays so. Secrets are shown and sent as references only.
 
     \b
     Examples:
@@ -67,15 +66,15 @@ def apply(
       streams connectors apply noetl-mirror --dry-run
     """
     settings = settings_of(file, data)
-    wanted = _rendered(settings, name)
+    rendered = _rendered(settings, name)
     if dry_run:
-        shown = {one.name: dict(one.config) for one in wanted}
-        click.echo(json.dumps({"connectors": shown}, indent=None if as_json else 2))
+        configs = {one.name: dict(one.config) for one in rendered}
+        click.echo(json.dumps({"connectors": configs}, indent=None if as_json else 2))
         return
 
     async def work(connect: ConnectClient) -> dict[str, dict[str, str]]:
         done: dict[str, dict[str, str]] = {}
-        for one in wanted:
+        for one in rendered:
             outcome = await connect.apply(one.name, one.config)
             status = await connect.wait_until_settled(one.name, timeout_s=timeout_s)
             done[one.name] = {"outcome": outcome, "state": status.state}
@@ -92,7 +91,7 @@ def apply(
 @connectors.command()
 @_for_connect
 def status(name: str | None, file: Path | None, data: Path | None, as_json: bool) -> None:
-    """Say what each connector (or NAME) is doing; exit 4 if one does not run.
+    """Show the state of each connector (or NAME); exit 4 if one is not running.
 
     \b
     Examples:
@@ -120,8 +119,8 @@ def status(name: str | None, file: Path | None, data: Path | None, as_json: bool
 @connectors.command()
 @_for_connect
 @_TIMEOUT
-@click.option("--only-failed", is_flag=True, help="Leave alone what has not failed.")
-@click.option("--dry-run", is_flag=True, help="Name what would be restarted.")
+@click.option("--only-failed", is_flag=True, help="Restart failed ones only.")
+@click.option("--dry-run", is_flag=True, help="List what would be restarted.")
 def restart(
     name: str | None,
     file: Path | None,
@@ -171,7 +170,7 @@ def _rendered(settings: Settings, name: str | None) -> list[Connector]:
     known = ", ".join(one.name for one in templates)
     chosen = [one for one in templates if name in (None, one.name)]
     if not chosen:
-        raise Refused(f"{source} has no template for connector {name}; there are: {known}")
+        raise Refused(f"{source} has no template for connector {name}; available: {known}")
     values = placeholders(settings)
     return [render(one, values) for one in chosen]
 

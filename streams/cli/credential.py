@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from streams.settings import Settings
 
 _scope_options = options(
-    click.option("--tenant", help="Whose it is  [default: this deployment's own]"),
-    click.option("--organization", help="The tenant's organization  [default: likewise]"),
+    click.option("--tenant", help="Its tenant  [default: from the settings]"),
+    click.option("--organization", help="Its organization  [default: from the settings]"),
 )
 
 
 @click.group()
 def credential() -> None:
-    """Keep the secrets that playbooks name with `auth`; they are sealed, and never shown.
+    """Store the secrets that playbooks name with `auth`, encrypted; they are never shown.
 
     \b
     Example:
@@ -56,8 +56,8 @@ credential.add_command(new_key_command)
     "pairs",
     multiple=True,
     metavar="K=V",
-    help="A field. Others can see it in the list of processes and in the shell's history: "
-    "for what is no secret, such as host=..., or on a machine of your own.",
+    help="A field. Visible in the process list and the shell's history: use it for fields that "
+    "are not secret, such as host=..., or on your own machine.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the fields; store nothing.")
 @_scope_options
@@ -74,11 +74,11 @@ def set_command(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Store the credential NAME; one that is there gets its next revision.
+    """Store the credential NAME; an existing one gets its next revision.
 
-    The fields come from --from-file, else from --set, else from standard input (asked for
-    without showing them on a terminal). They are a JSON object, such as {"dsn": ...}, or one
-    line. What is stored is never printed again.
+    The fields come from --from-file, else from --set, else from standard input (a hidden
+    prompt on a terminal). They are a JSON object, such as {"dsn": ...}, or one line. Stored
+    values are never printed.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def list_command(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """List names, types, names of fields and times; never a value.
+    """List names, types, field names and times; never values.
 
     \b
     Examples:
@@ -136,12 +136,12 @@ def list_command(
             f"{entry.name:<24} {entry.kind:<12} revision {entry.revision:<4} {when}  {fields}"
         )
     if not entries:
-        click.echo("there are no credentials; try `streams credential set pg_main --type postgres`")
+        click.echo("no credentials; try `streams credential set pg_main --type postgres`")
 
 
 @credential.command("rm")
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Say whether it is there; remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Check that it exists; remove nothing.")
 @_scope_options
 @settings_options
 def rm_command(
@@ -153,7 +153,7 @@ def rm_command(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Remove the credential NAME. Workers forget it when their leases end.
+    """Remove the credential NAME. Workers drop it when their leases end.
 
     \b
     Examples:
@@ -205,22 +205,24 @@ def _fields(kind: str, from_file: Path | None, pairs: tuple[str, ...]) -> dict[s
         except (OSError, UnicodeDecodeError):
             raise Refused(f"{from_file}: cannot be read; save it as UTF-8 text") from None
     if pairs:
-        click.echo("values given with --set can be seen by others; prefer standard input", err=True)
+        click.echo("values of --set are visible to other users; prefer standard input", err=True)
         return check_fields(dict(_pair(pair) for pair in pairs))
     if sys.stdin.isatty():
-        asked = click.prompt("connection string, token or JSON (not shown)", hide_input=True)
-        return fields_of(str(asked), kind, "what was typed")
+        answer = click.prompt("connection string, token or JSON (not shown)", hide_input=True)
+        return fields_of(str(answer), kind, "the input")
     try:
         text = click.get_binary_stream("stdin").read().decode()
     except UnicodeDecodeError:
-        raise Refused("standard input is no UTF-8 text; encode it, as base64 for one") from None
+        raise Refused(
+            "standard input is not UTF-8 text; encode it, for example as base64"
+        ) from None
     return fields_of(text, kind, "standard input")
 
 
 def _pair(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not name or not equals:
-        # Without the text: it may be a secret whose name was forgotten.
+        # Without the text: it may be a secret without its name.
         raise click.BadParameter("one of them is not K=V", param_hint="--set")
     return name, value
 

@@ -1,4 +1,4 @@
-"""`streams credential rekey` and `new-key`: the keys that seal credentials."""
+"""`streams credential rekey` and `new-key`: encryption keys of credentials."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 @click.command("rekey")
-@click.option("--new-key", is_flag=True, help="First make a key and put it at the file's top.")
-@click.option("--dry-run", is_flag=True, help="Open everything, and change nothing.")
+@click.option("--new-key", is_flag=True, help="First add a new key at the top of the file.")
+@click.option("--dry-run", is_flag=True, help="Decrypt everything; change nothing.")
 @settings_options
 def rekey_command(
     new_key: bool, dry_run: bool, file: Path | None, data: Path | None, as_json: bool
 ) -> None:
-    """Seal every credential, of all tenants, with the first key of the key file.
+    """Encrypt every credential, of all tenants, with the first key of the key file.
 
-    Older keys must stay in the file until this is done; it says which are not needed any
-    more. It connects as the owner of the database: no role of the runtime may read them all.
+    Older keys must stay in the file until this is done; it reports which are no longer
+    needed. It connects as the owner of the database: no runtime role may read all of them.
 
     \b
     Examples:
@@ -40,19 +40,19 @@ def rekey_command(
     if as_json:
         print_json({"dry_run": dry_run, **asdict(done)})
         return
-    would = "would be sealed" if dry_run else "sealed"
-    click.echo(f"{done.resealed} {would} anew, {done.current} had the current key already")
+    verb = "would be re-encrypted" if dry_run else "re-encrypted"
+    click.echo(f"{done.resealed} {verb}, {done.current} already had the current key")
     if done.changed:
-        click.echo(f"{done.changed} were set meanwhile; run it again to be sure")
+        click.echo(f"{done.changed} were set concurrently; run it again")
     for key_id in done.unused:
-        click.echo(f"key {key_id} is not needed any more; its line may be removed from the file")
+        click.echo(f"key {key_id} is no longer needed; its line may be removed from the file")
 
 
 @click.command("new-key")
 @click.option("--out", type=click.Path(path_type=Path), help="Write it here, readable by you only.")
 @json_option
 def new_key_command(out: Path | None, as_json: bool) -> None:
-    """Make a key to seal credentials with.
+    """Generate a key that encrypts credentials.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def new_key_command(out: Path | None, as_json: bool) -> None:
         click.echo(orjson.dumps({"key": made, "key_id": key_id}).decode() if as_json else made)
         return
     if out.exists():
-        raise Refused(f"{out} is there already, and credentials may depend on it; name another")
+        raise Refused(f"{out} exists, and credentials may depend on it; choose another file")
     try:
         write_private(out, f"{made}\n".encode())
     except OSError as error:
@@ -101,5 +101,5 @@ async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | No
 def _key_file(settings: Settings) -> Path:
     chosen = settings.credential_store
     if chosen.key is not None or chosen.key_file is None:
-        raise Refused("--new-key needs credential_store.key_file; put the new key first yourself")
+        raise Refused("--new-key needs credential_store.key_file; without it, add the key yourself")
     return Path(chosen.key_file)

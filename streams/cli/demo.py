@@ -1,4 +1,4 @@
-"""`streams demo`: the two-minute tour on a stack of its own."""
+"""`streams demo`: a two-minute tour on its own stack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.cli.output import print_json
 if TYPE_CHECKING:
     from streams.dev.bench.mock_server import MockWorld
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHARE = click.FloatRange(min=0, max=1)
 
 
@@ -27,12 +27,12 @@ _SHARE = click.FloatRange(min=0, max=1)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The demo's own folder  [default: .streams-demo]",
+    help="The demo's folder  [default: .streams-demo]",
 )
 @click.option("--facilities", type=COUNT, default=2, show_default=True)
-@click.option("--patients", type=COUNT, default=50, show_default=True, help="Of each facility.")
+@click.option("--patients", type=COUNT, default=50, show_default=True, help="Per facility.")
 @click.option("--error-rate", type=_SHARE, default=0.0, help="Share of requests answered with 503.")
-@click.option("--stay", is_flag=True, help="Keep everything up afterwards, until Ctrl-C.")
+@click.option("--stay", is_flag=True, help="Leave everything running until Ctrl-C.")
 @json_option
 def demo(
     data: Path | None,
@@ -42,11 +42,11 @@ def demo(
     stay: bool,
     as_json: bool,
 ) -> None:
-    """Run a playbook of six loops from a Kafka record, and check every row it saved.
+    """Run a playbook of six loops, triggered by a Kafka record, and check every saved row.
 
-    Starts Postgres, Kafka, Connect, S3, a mock server and every role in a folder of its own,
-    and ends them all afterwards. Exits with 1 when a row is missing or doubled, or when Kafka
-    has something other than the log.
+    Starts Postgres, Kafka, Connect, S3, a mock server and every role in its own folder, and
+    stops them afterwards. Exits with 1 when a row is missing or doubled, or when Kafka differs
+    from the log.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def demo(
     try:
         output = asyncio.run(_run(folder, world, stay, as_json))
     except asyncio.CancelledError:
-        click.echo("ended early; everything the demo had started is stopped", err=True)
+        click.echo("interrupted; everything the demo started is stopped", err=True)
         sys.exit(1)
     if not stay:
         _print(output, folder, as_json)
@@ -89,14 +89,14 @@ async def _run(folder: Path, world: MockWorld, stay: bool, as_json: bool) -> dic
         if stay:
             output |= {"total_s": round(time.monotonic() - began, 1)}
             _print(output, folder, as_json)
-            # Staying ends by a cancellation.
+            # --stay ends by a cancellation.
             with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
     return {"total_s": round(time.monotonic() - began, 1), **output}
 
 
 def _cancel_on_signal() -> None:
-    """End in order on the first signal; a second one must not break the ending off."""
+    """Stop in order on the first signal; a second one must not interrupt the stop."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
 
@@ -104,7 +104,7 @@ def _cancel_on_signal() -> None:
         if not task.cancelling():
             task.cancel()
 
-    for number in _ENDING:
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, cancel)
 
 
@@ -139,12 +139,12 @@ def _next(output: dict[str, Any], folder: Path) -> Iterator[str]:
 
     url, where = api_url(folder), f"--data {_short(folder)}"
     program, name = _short(Path(sys.argv[0]).absolute()), output["execution_id"]
-    looks = [f"execution show {name}", f"execution events {name}"]
-    # Once the demo has stopped its stack, looking takes a start and an end.
-    looks = looks if url else ["up --detach", *looks, "down"]
+    commands = [f"execution show {name}", f"execution events {name}"]
+    # If the demo has stopped its stack, these commands must start and stop it.
+    commands = commands if url else ["up --detach", *commands, "down"]
     yield f"open     {Path(output['page']).as_uri()}"
-    for place, look in enumerate(looks):
-        yield f"{'' if place else 'look on':<8} {program} {look} {where}"
+    for place, command in enumerate(commands):
+        yield f"{'' if place else 'command on':<8} {program} {command} {where}"
     if url is not None:
         yield f"         curl {url}/api/executions/{name}"
     yield "read     docs/guide.md, examples/pft/playbook.yaml"

@@ -12,7 +12,7 @@ from streams.cli.output import print_json
 
 @click.group()
 def events() -> None:
-    """Look at the event catalogue.
+    """Show the event catalogue.
 
     \b
     Example:
@@ -35,7 +35,7 @@ def list_command(root: str | None, as_json: bool) -> None:
 
     if root is not None and root not in catalogue().roots:
         known = ", ".join(catalogue().roots)
-        raise click.BadParameter(f"{root!r} is no root; there are {known}", param_hint="--root")
+        raise click.BadParameter(f"{root!r} is not a root; use one of {known}", param_hint="--root")
     kinds = [kind for kind in catalogue().types.values() if root in (None, kind.root)]
     if as_json:
         rows = [
@@ -54,7 +54,7 @@ def list_command(root: str | None, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the page; write nothing.")
 @json_option
 def document(out: Path, dry_run: bool, as_json: bool) -> None:
-    """Write the catalogue as a page for people.
+    """Write the catalogue as a Markdown page.
 
     \b
     Example:

@@ -33,9 +33,9 @@ def execution() -> None:
 
 
 @execution.command("list")
-@click.option("--status", help="Only these, for example RUNNING or FAILED.")
+@click.option("--status", help="Only this status, for example RUNNING or FAILED.")
 @click.option("--path", help="Only executions of this playbook.")
-@click.option("--before", type=_ID, help="Only older ones than this id.")
+@click.option("--before", type=_ID, help="Only with a lower id.")
 @click.option("--limit", type=COUNT, default=20, show_default=True)
 @settings_options
 def list_command(
@@ -68,7 +68,7 @@ def list_command(
 @click.argument("execution_id", metavar="ID", type=_ID)
 @settings_options
 def show(execution_id: int, file: Path | None, data: Path | None, as_json: bool) -> None:
-    """Show an execution, its stages and what is open in it.
+    """Show an execution, its stages and open commands.
 
     \b
     Example:
@@ -104,7 +104,7 @@ def events(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the events of an execution, in order, from the log itself.
+    """Print the events of an execution, in order, from the log.
 
     \b
     Example:
@@ -152,7 +152,7 @@ async def _show(settings: Settings, execution_id: int) -> RowJson:
         projections = PostgresProjectionReader(pool)
         row = await projections.execution(execution_id)
         if row is None:
-            raise NotFound("execution", execution_id, "or no projector has seen it yet")
+            raise NotFound("execution", execution_id, "it may not be projected yet")
         parts = await projections.parts(execution_id)
     return {**row_json(row), **{name: _rows_json(rows) for name, rows in parts.items()}}
 

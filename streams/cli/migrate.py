@@ -1,4 +1,4 @@
-"""`streams migrate`: bring the database to this program's schema, or back."""
+"""`streams migrate`: migrate the database up or down."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streams.cli.output import print_json, settings_of
 @click.command()
 @settings_options
 @click.option("--to", type=click.IntRange(min=0), help="Stop at this number; lower numbers undo.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the steps; change nothing.")
 @click.option("--yes", is_flag=True, help="Undo without asking; the log's events are lost.")
 def migrate(
     file: Path | None, data: Path | None, to: int | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Bring the database to the newest schema; safe to run again, and by several at once.
+    """Migrate the database to the newest schema; idempotent, and safe to run concurrently.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def migrate(
     if to is not None and not yes and not dry_run:
         planned = asyncio.run(run(dsn, to=to, dry_run=True))
         if any(step.startswith("down") for step in planned):
-            click.confirm(f"This undoes: {', '.join(planned)}. Go on?", abort=True, err=True)
+            click.confirm(f"This undoes: {', '.join(planned)}. Continue?", abort=True, err=True)
     done = asyncio.run(run(dsn, to=to, dry_run=dry_run))
     if as_json:
         print_json({"dry_run": dry_run, "steps": done})

@@ -17,8 +17,8 @@ from streams.cli.mirror_output import (
     print_change,
     print_progress,
     readings_json,
+    text_of,
     verdict_json,
-    words_of,
 )
 from streams.cli.options import SECONDS, settings_options
 from streams.cli.output import print_json, settings_of
@@ -52,9 +52,9 @@ def check(
     lag_seconds: float | None,
     lag_bytes: int | None,
 ) -> None:
-    """Report everything that is wrong with the mirror; exit 7 if anything is.
+    """Report all alarms of the mirror; exit 7 if there are any.
 
-    With --deep, exit 5 if the topics do not hold what the log holds.
+    With --deep, exit 5 if the topics differ from the log.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def check(
         lag_s=usual.lag_s if lag_seconds is None else lag_seconds,
         lag_bytes=usual.lag_bytes if lag_bytes is None else lag_bytes,
     )
-    alarms, _ = asyncio.run(_look(settings, limits))
+    alarms, _ = asyncio.run(_check(settings, limits))
     verdict = asyncio.run(verify(settings, no_progress)) if deep and not alarms else None
     if as_json:
         ok = not alarms and (verdict is None or verdict.is_clean)
@@ -94,7 +94,7 @@ def check(
 @mirror.command()
 @settings_options
 def status(file: Path | None, data: Path | None, as_json: bool) -> None:
-    """Show how far the mirror is behind, its slot and its connector.
+    """Show the lag of the mirror, its slot and its connector.
 
     \b
     Examples:
@@ -103,13 +103,13 @@ def status(file: Path | None, data: Path | None, as_json: bool) -> None:
     """
     from streams.mirror.alarms import Limits
 
-    alarms, readings = asyncio.run(_look(settings_of(file, data), Limits()))
+    alarms, readings = asyncio.run(_check(settings_of(file, data), Limits()))
     shown = {**readings_json(readings), "alarms": [str(alarm.name) for alarm in alarms]}
     if as_json:
         print_json(shown)
         return
     for key, value in shown.items():
-        click.echo(f"{key.replace('_', ' '):<22}{words_of(value)}")
+        click.echo(f"{key.replace('_', ' '):<22}{text_of(value)}")
 
 
 @mirror.command()
@@ -121,7 +121,7 @@ def status(file: Path | None, data: Path | None, as_json: bool) -> None:
 def watch(
     file: Path | None, data: Path | None, as_json: bool, seconds: float | None, restart: bool
 ) -> None:
-    """Report each alarm as it begins and ends; with --json, one object a line.
+    """Report each alarm as it is raised and cleared; with --json, one object per line.
 
     With --restart it also restarts the mirror's connector after a failure, first at once,
     then at most once a minute. A stack of `streams up` does this by itself.
@@ -189,17 +189,17 @@ def mend(file: Path | None, data: Path | None, as_json: bool, dry_run: bool) -> 
 @mirror.command()
 @settings_options
 @click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--verify/--no-verify", default=True, show_default=True, help="Compare with the log afterwards."
 )
 def rebuild(
     file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool, verify: bool
 ) -> None:
-    """Empty the event topics and refill them from the log, in order.
+    """Recreate the event topics and refill them from the log, in order.
 
-    Appends may go on. Readers must start from the beginning: the topics are new ones. If it
-    is interrupted, run it again.
+    Appends may continue. Consumers must start from the beginning: the topics are new. If it is
+    interrupted, run it again.
 
     \b
     Examples:
@@ -241,7 +241,7 @@ def rebuild(
         click.echo(f"{done.events_count:,} events mirrored in {done.seconds:.1f} s{proof}")
 
 
-async def _look(settings: Settings, limits: Limits) -> tuple[tuple[Alarm, ...], Readings]:
+async def _check(settings: Settings, limits: Limits) -> tuple[tuple[Alarm, ...], Readings]:
     from streams.mirror.alarms import judge
     from streams.mirror.guard import Guard
 

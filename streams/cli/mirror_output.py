@@ -1,4 +1,4 @@
-"""How `streams mirror` prints readings, alarms and progress."""
+"""Output of `streams mirror`: readings, alarms and progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def readings_json(readings: Readings) -> dict[str, Json]:
-    """Return the readings as `streams mirror status --json` prints them."""
+    """Serialize readings for `streams mirror status --json`."""
     from streams.mirror.watermark import lsn_text
 
     database, trip = readings.database, readings.round_trip_s
@@ -47,22 +47,22 @@ def readings_json(readings: Readings) -> dict[str, Json]:
     }
 
 
-def words_of(value: object) -> str:
-    """Return a value of the readings as text."""
+def text_of(value: object) -> str:
+    """Format a value of the readings."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {words_of(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {text_of(one)}" for name, one in value.items())
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return "unknown" if value is None else str(value)
 
 
 def alarm_json(alarm: Alarm) -> dict[str, str]:
-    """Return an alarm as JSON."""
+    """Serialize an alarm."""
     return {"name": str(alarm.name), "what": alarm.what, "remedy": alarm.remedy}
 
 
 def print_change(change: AlarmChange, as_json: bool) -> None:
-    """Print the alarms that began and ended."""
+    """Print raised and cleared alarms."""
     if as_json:
         shown = {
             "raised": [alarm_json(alarm) for alarm in change.raised],
@@ -86,7 +86,7 @@ def no_progress(_: Progress) -> None:
 
 
 def verdict_json(verdict: MirrorVerdict) -> dict[str, int]:
-    """Return the counts of a comparison as `streams mirror check --json` prints them."""
+    """Serialize the counts of a comparison for `streams mirror check --json`."""
     return {
         "events": verdict.events_count,
         "lost": verdict.lost_count,

@@ -1,4 +1,4 @@
-"""Options that many commands share, said once."""
+"""Options shared by commands."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ data_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def options(*wanted: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return a decorator that adds the wanted options, in this order."""
+def options(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return a decorator that adds these options, in order."""
 
     def add(command: Command) -> Command:
-        for option in reversed(wanted):
+        for option in reversed(decorators):
             command = option(command)
         return command
 

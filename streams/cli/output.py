@@ -1,4 +1,4 @@
-"""What commands share: the settings in effect, and JSON on standard output."""
+"""Helpers of commands: effective settings, JSON and progress output."""
 
 from __future__ import annotations
 

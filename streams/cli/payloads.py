@@ -1,4 +1,4 @@
-"""`streams payloads`: what lies in the payload store, and taking away what nothing names."""
+"""`streams payloads`: report on and collect the payload store."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Duration(click.ParamType):
-    """A length of time such as 24h."""
+    """A duration such as 24h."""
 
     name = "duration"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read a number and a unit."""
+        """Parse a number and a unit."""
         found = re.fullmatch(r"(\d{1,6})([smhd])", str(value))
         if found is None:
-            self.fail(f"{value!r} is no length of time; write 90s, 30m, 24h or 7d", param, ctx)
+            self.fail(f"{value!r} is not a duration; write 90s, 30m, 24h or 7d", param, ctx)
         return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
 @click.group()
 def payloads() -> None:
-    """Look after the payload store.
+    """Report on and collect the payload store.
 
     \b
     Example:
@@ -50,18 +50,18 @@ def payloads() -> None:
 
 @payloads.command("collect")
 @settings_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be done; change nothing.")
 @click.option(
     "--grace",
     type=Duration(),
     default="24h",
     show_default=True,
-    help="How long an object without a reference stays, and then stays in the trash.",
+    help="Minimum age of an unreferenced object before it is trashed, and again before deletion.",
 )
 @click.option(
     "--claim",
     is_flag=True,
-    help="Take objects for this log's own that no log has marked, though it names none of them.",
+    help="Claim unmarked objects for this log, though it references none of them.",
 )
 def collect_command(
     file: Path | None,
@@ -71,11 +71,11 @@ def collect_command(
     grace: timedelta,
     claim: bool,
 ) -> None:
-    """Expire results whose time or scope is over; take away objects that nothing names.
+    """Expire results whose TTL or scope has ended; delete unreferenced objects.
 
-    An object goes to the trash first, where readers still find it, and is deleted by a run that
-    comes a grace later. The role `collector` does this once a day by itself. Exits with 5 when
-    a live payload is missing or damaged.
+    An object is moved to the trash first, where readers still find it, and deleted by a run
+    after another grace. The role `collector` does this daily. Exits with 5 when a live payload
+    is missing or damaged.
 
     \b
     Examples:
@@ -88,8 +88,8 @@ def collect_command(
 @payloads.command("expire")
 @click.argument("ref", required=False)
 @settings_options
-@click.option("--execution", type=click.IntRange(min=1), help="Everything this one stored.")
-@click.option("--dry-run", is_flag=True, help="Say what would be ended, and end nothing.")
+@click.option("--execution", type=click.IntRange(min=1), help="All results of this execution.")
+@click.option("--dry-run", is_flag=True, help="Report what would expire; change nothing.")
 def expire_command(
     ref: str | None,
     file: Path | None,
@@ -98,10 +98,10 @@ def expire_command(
     execution: int | None,
     dry_run: bool,
 ) -> None:
-    """End a result by its name, or everything that an execution stored.
+    """Expire a result by its name, or everything that an execution stored.
 
-    It can then not be read by its name any more, and the next `collect` takes away what nothing
-    else names. Results of executions that run are not ended.
+    It can then no longer be read by its name, and the next `collect` deletes payloads without
+    other references. Results of running executions cannot be expired.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def expire_command(
     would = "would be " if dry_run else ""
     click.echo(f"{len(ended.results):,} results of execution {ended.execution_id} {would}expired")
     if not dry_run:
-        click.echo(f"{ended.payloads:,} payloads are held by nothing else in it")
+        click.echo(f"{ended.payloads:,} payloads have no other reference in it")
 
 
 @payloads.command("report")
@@ -126,8 +126,8 @@ def expire_command(
 def report_command(file: Path | None, data: Path | None, as_json: bool, verify: bool) -> None:
     """Count objects, orphans, trash, and references whose object is missing.
 
-    Payloads are read once in their life to see what they name; damage that came later is found
-    with --verify. Exits with 5 when a live payload is missing or damaged.
+    Each payload is read once for its references; later damage is found with --verify. Exits
+    with 5 when a live payload is missing or damaged.
 
     \b
     Examples:
@@ -163,12 +163,12 @@ def _finish(report: CollectionReport, as_json: bool) -> None:
     if as_json:
         print_json(asdict(report))
     else:
-        _say(report)
+        _print_report(report)
     if not report.is_whole:
         sys.exit(INCONSISTENT)
 
 
-def _say(report: CollectionReport) -> None:
+def _print_report(report: CollectionReport) -> None:
     would = "would be " if report.dry_run else ""
     click.echo(f"{report.objects:,} objects, {report.object_bytes:,} bytes; {report.live:,} live")
     for reason, count in report.expired.items():
@@ -176,11 +176,11 @@ def _say(report: CollectionReport) -> None:
     click.echo(f"  {report.orphans:,} without a reference, {report.orphan_bytes:,} bytes")
     click.echo(f"    {report.young:,} of them within the grace")
     click.echo(f"    {report.trashed:,} {would}moved to the trash")
-    click.echo(f"  {report.in_trash:,} wait in the trash")
-    click.echo(f"  {report.restored:,} {would}brought back from it")
+    click.echo(f"  {report.in_trash:,} in the trash")
+    click.echo(f"  {report.restored:,} {would}restored from it")
     click.echo(f"  {report.purged:,} {would}deleted, {report.purged_bytes:,} bytes")
     if report.unknown:
-        click.echo(f"  {report.unknown:,} other objects, left alone")
+        click.echo(f"  {report.unknown:,} other objects, ignored")
     for key in report.unreadable:
         click.echo(f"DAMAGED: {key}; restore it from a backup of the bucket")
     for key in report.dangling:

@@ -1,4 +1,4 @@
-"""`streams playbook`: check playbooks, and keep them in the catalog."""
+"""`streams playbook`: check and register playbooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlaybooksHaveErrors(Refused):
 
 @click.group()
 def playbook() -> None:
-    """Check playbooks and keep them in the catalog.
+    """Check playbooks and register them in the catalog.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
         click.echo(f"{len(files) - len(bad)} of {len(files)} playbooks can be registered")
     if bad:
         names = ", ".join(map(str, bad))
-        raise PlaybooksHaveErrors(f"{names}: put the errors right and check again")
+        raise PlaybooksHaveErrors(f"{names}: fix the errors and check again")
 
 
 @playbook.command()
@@ -84,7 +84,7 @@ def register(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Register playbooks; content that is the newest already makes no new version.
+    """Register playbooks; unchanged content creates no new version.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def register(
         if dry_run:
             click.echo(f"{row['file']} can be registered")
         else:
-            state = "" if row["is_new"] else " (was there already)"
+            state = "" if row["is_new"] else " (already registered)"
             click.echo(f"{row['path']} version {row['version']}{state}")
 
 
@@ -148,7 +148,7 @@ def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
 def show(
     path: str, version: int | None, file: Path | None, data: Path | None, as_json: bool
 ) -> None:
-    """Print a playbook as it was registered.
+    """Print a playbook as registered.
 
     \b
     Examples:
@@ -171,7 +171,7 @@ def show(
 @playbook.command()
 @click.option("--out", type=click.Path(path_type=Path), help="Write it here, not to the screen.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; print it.")
-@click.option("--json", "as_json", is_flag=True, help="It is JSON anyway; with --out, say so.")
+@click.option("--json", "as_json", is_flag=True, help="With --out, report the file as JSON.")
 def schema(out: Path | None, dry_run: bool, as_json: bool) -> None:
     """Print the JSON Schema of playbooks, for editors.
 

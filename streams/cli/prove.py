@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="List the claims; measure nothing.")
 @json_option
 def prove(only: str | None, out: Path, dry_run: bool, as_json: bool) -> None:
-    """Measure every claim again; this may take an hour.
+    """Measure every claim; this may take an hour.
 
-    The page is written only when all claims are measured, and again after each of them.
-    Exits with 1 when one does not hold.
+    The page is written only when all claims are selected, after each measurement. Exits with 1
+    when a claim does not hold.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`streams run`: one of our roles in the foreground."""
+"""`streams run`: one role in the foreground."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from streams.redact import Formatter
 @click.argument("role")
 @data_option
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
-    """Run one ROLE (planner, worker, projector, trigger, api, collector) until asked to end.
+    """Run one ROLE (planner, worker, projector, trigger, api, collector) until it is stopped.
 
-    NOETL_SHARD_ID names this process; each process of a role needs a name of its own that
-    stays the same after a restart. `streams up` runs the roles by itself. Where
-    `payload_store.cache.tier_15_carrier` is memfd, a node also has one `shm-broker`, which
-    keeps its shared memory sealed.
+    NOETL_SHARD_ID names this process: unique within its role, and stable across restarts.
+    `streams up` runs the roles by itself. If
+    `payload_store.cache.tier_15_carrier` is memfd, each node also needs one process of the role
+    `shm-broker`, which owns its sealed shared memory.
 
     \b
     Examples:
       NOETL_SHARD_ID=worker-7 streams run worker
       NOETL_SHARD_ID=shm-broker-0 streams run shm-broker
     """
-    # Nothing that is imported is garbage: looking for some would take a tenth of the start.
+    # Imports create no garbage: collecting would take a tenth of the startup time.
     gc.disable()
     from streams.data_folder import layout_of
     from streams.roles.allocator import keep_small
@@ -48,19 +48,19 @@ def run(role: str, data: Path | None, file: Path | None, as_json: bool) -> None:
     _log_to_standard_error()
     name = settings.runtime.shard_id
 
-    def tell(state: str) -> None:
-        words = {"role": role, "name": name, "state": state}
-        click.echo(orjson.dumps(words).decode() if as_json else " ".join(words.values()))
+    def report(state: str) -> None:
+        fields = {"role": role, "name": name, "state": state}
+        click.echo(orjson.dumps(fields).decode() if as_json else " ".join(fields.values()))
 
     try:
-        asyncio.run(run_role(body, settings, layout_of(data).data, lambda: tell("ready")))
+        asyncio.run(run_role(body, settings, layout_of(data).data, lambda: report("ready")))
     except StreamsError as error:
-        logging.getLogger("streams").exception("%s %s ends", role, name)
+        logging.getLogger("streams").exception("%s %s exits", role, name)
         raise click.exceptions.Exit(error.exit_code) from error
     except Exception as error:
-        logging.getLogger("streams").exception("%s %s ends of a bug", role, name)
+        logging.getLogger("streams").exception("%s %s exits: bug", role, name)
         raise click.exceptions.Exit(1) from error
-    tell("ended")
+    report("ended")
 
 
 def _log_to_standard_error() -> None:

@@ -25,7 +25,7 @@ _folder = click.option(
 
 @click.group()
 def schemas() -> None:
-    """Keep what the log's bytes mean readable for ever.
+    """Check, release and publish the log's Avro schemas.
 
     \b
     Example:
@@ -39,8 +39,8 @@ def schemas() -> None:
 def check(folder: Path | None, as_json: bool) -> None:
     """Compare every working schema with all its releases, in both directions.
 
-    A compatible change that is not released yet is fine, and is named. A break names the
-    field and the reason, and the command exits with 3.
+    Compatible unreleased changes are listed. For incompatible ones it prints the field and the
+    reason, and exits with 3.
 
     \b
     Example:
@@ -62,21 +62,21 @@ def check(folder: Path | None, as_json: bool) -> None:
     if broken:
         names = ", ".join(one.name for one in broken)
         raise Refused(
-            f"{names}: incompatible with what was released, see above; stored records are kept "
-            "for ever, so change the working schema"
+            f"{names}: incompatible with a release, see above; stored records must stay "
+            "readable, so change the working schema"
         )
 
 
 @schemas.command()
 @click.argument("name")
 @_folder
-@click.option("--dry-run", is_flag=True, help="Say what would be released, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the release; write nothing.")
 @json_option
 def release(name: str, folder: Path | None, dry_run: bool, as_json: bool) -> None:
-    """Pin the working schema NAME as its next version, under a new id.
+    """Release the working schema NAME as its next version, with a new id.
 
-    Writes released/NAME.VERSION.avsc and ids.yaml; commit both. Releases are never edited
-    afterwards: every stored record carries such an id.
+    Writes released/NAME.VERSION.avsc and ids.yaml; commit both. Never edit a release: stored
+    records refer to its id.
 
     \b
     Example:
@@ -132,25 +132,22 @@ def list_(folder: Path | None, as_json: bool) -> None:
     for pin in pins:
         click.echo(f"{pin.schema_id}  {pin.name}  version {pin.version}  {pin.file}")
     if not pins:
-        click.echo(
-            "nothing is released yet; `streams schemas release NAME` makes the first release"
-        )
+        click.echo("nothing is released yet; run `streams schemas release NAME`")
 
 
 @schemas.command()
 @click.option("--url", required=True, help="A Confluent-compatible registry's address.")
 @click.option("--subject-prefix", default="", help="Put before every subject, e.g. a context.")
-@click.option("--dry-run", is_flag=True, help="Say what would be registered, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the registrations; change nothing.")
 @_folder
 @json_option
 def publish(
     url: str, subject_prefix: str, dry_run: bool, folder: Path | None, as_json: bool
 ) -> None:
-    """Move the released schemas into a registry that can give them the same ids.
+    """Register the released schemas in a registry under the same ids.
 
-    The log's bytes hold those ids, so any other id would make every stored record
-    unreadable: a registry that cannot give them is refused, with the reason, and left as
-    it was. Publishing again changes nothing.
+    Stored records contain those ids. A registry that cannot assign them is refused, with the
+    reason, and not changed. Idempotent.
 
     \b
     Example:
@@ -164,17 +161,17 @@ def publish(
         raise Refused("no schema is released; run `streams schemas release NAME` first")
     subjects = _subjects(subject_prefix)
     done = asyncio.run(publish_to(url, pins, subjects, dry_run=dry_run))
-    homeless = sorted({pin.name for pin in pins} - set(subjects))
+    without_topic = sorted({pin.name for pin in pins} - set(subjects))
     if as_json:
-        _print_indented({**_publication(done, dry_run), "without_topic": homeless})
+        _print_indented({**_publication(done, dry_run), "without_topic": without_topic})
         return
     verb = "would be registered" if dry_run else "registered"
     for one in done.added:
         click.echo(f"{one.subject} version {one.version}: id {one.schema_id} {verb}")
     for one in done.present:
-        click.echo(f"{one.subject} version {one.version}: id {one.schema_id} is there already")
-    for name in homeless:
-        click.echo(f"{name}: no topic in topics/ carries it, so it has no subject to publish")
+        click.echo(f"{one.subject} version {one.version}: id {one.schema_id} already registered")
+    for name in without_topic:
+        click.echo(f"{name}: no topic in topics/ uses it, so it has no subject")
 
 
 def _chosen(folder: Path | None) -> Path:
@@ -184,7 +181,7 @@ def _chosen(folder: Path | None) -> Path:
 
 
 def _subjects(prefix: str) -> dict[str, list[str]]:
-    """Name the subjects of each record: one for every declared topic that carries it."""
+    """Return the subjects of each record: one for every declared topic that uses it."""
     from streams.resources import folder as asset
     from streams.topology import load
 

@@ -1,4 +1,4 @@
-"""`streams simulate`: the runtime on one seeded scheduler, with everything going wrong."""
+"""`streams simulate`: deterministic simulation of the runtime with injected faults."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from streams.errors import Refused
     epilog="""\b
 Example:
   streams simulate --seeds 200
-  streams simulate --first 1734 --seeds 1           (one seed again, as a failure names it)
+  streams simulate --first 1734 --seeds 1           (repeat one seed)
   streams simulate --plant double-dispatch          (a planted bug must be found)"""
 )
 @click.option("--seeds", default=200, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first seed.")
-@click.option("--plant", help="Put a bug in first: lost-acknowledgement, double-dispatch, …")
+@click.option("--plant", help="Plant a bug: lost-acknowledgement, double-dispatch, …")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
-    """Run planner, workers and projector on one seeded scheduler, and crash them.
+    """Run planner, workers and projector on one seeded scheduler with injected faults.
 
-    Exits with 1 when a seed shows something wrong; with --plant, when none does.
+    Exits with 1 when a seed fails; with --plant, when none does.
     """
     from streams.dev.simulator.plants import PLANTS
     from streams.dev.simulator.run import Summary
@@ -34,7 +34,7 @@ def simulate(seeds: int, first: int, plant: str | None, as_json: bool) -> None:
     if seeds < 1:
         raise Refused(f"--seeds is {seeds}; it must be at least 1")
     if plant is not None and plant not in PLANTS:
-        raise Refused(f"--plant {plant}: there is {', '.join(sorted(PLANTS))}")
+        raise Refused(f"--plant {plant}: use one of {', '.join(sorted(PLANTS))}")
     logging.getLogger("streams").setLevel(logging.CRITICAL)
 
     def show(summary: Summary) -> None:

@@ -37,7 +37,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    """Read NAME=NUMBER pairs."""
+    """Parse NAME=NUMBER pairs."""
     ports = {}
     for pair in given:
         name, _sign, number = pair.partition("=")
@@ -48,25 +48,27 @@ def _parse_ports(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 
 def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str, ...]:
-    """Read names with commas, `all` or `none`."""
+    """Parse comma-separated names, `all` or `none`."""
     from streams.roles.start import ALL_ROLES, current_name, existing_roles, node_roles
 
     if given == "none":
         return ()
     if given == _ALL:
-        # Roles will be configured as this process is, which tells what the node needs.
+        # Roles get the settings of this process, which determine the roles of the node.
         return (*node_roles(load(env=os.environ, settled=ADDRESSES).settings), *existing_roles())
-    there = existing_roles(ALL_ROLES)
+    known = existing_roles(ALL_ROLES)
     names = tuple(current_name(name.strip()) for name in given.split(","))
     for name in names:
-        if name not in there:
-            raise click.BadParameter(f"{name!r} is no role; there are {', '.join(there) or 'none'}")
+        if name not in known:
+            raise click.BadParameter(f"{name!r} is not a role; use one of {', '.join(known)}")
     return names
 
 
 @click.command()
 @_data
-@click.option("--detach", "is_detached", is_flag=True, help="Return when ready; keep running.")
+@click.option(
+    "--detach", "is_detached", is_flag=True, help="Run in the background; return when ready."
+)
 @click.option("--profile", type=click.Choice(PROFILES), default="core", show_default=True)
 @click.option(
     "--port",
@@ -82,7 +84,7 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
     show_default=True,
     callback=_parse_roles,
     metavar="NAMES",
-    help="Which of our roles run on it, with commas between; or all, or none.",
+    help="Comma-separated roles to run; or all, or none.",
 )
 @click.option("--workers", type=COUNT, default=1, show_default=True, help="Processes of `worker`.")
 @_json
@@ -95,10 +97,10 @@ def up(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Start Postgres, Kafka, Connect, S3 and our roles, and keep them alive.
+    """Start and supervise Postgres, Kafka, Connect, S3 and the roles.
 
-    Without --detach the command stays and supervises until Ctrl-C. The profile `full` adds
-    the Apicurio schema registry and the JDBC sink.
+    Without --detach the command supervises until Ctrl-C. The profile `full` adds the Apicurio
+    schema registry and the JDBC sink.
 
     \b
     Example:
@@ -126,11 +128,10 @@ def up(
 @_data
 @_json
 def status(data: Path | None, as_json: bool) -> None:
-    """Show every part's address, process, memory, version and state.
+    """Show every service's address, process, memory, version and state.
 
-    Below them, what the payload tiers of each role did since it started: reads by the tier
-    that served them, memory and disk in use, regions refused and swept, and why a tier was
-    passed over.
+    Below, counters of each role's payload tiers since its start: reads by tier, memory and
+    disk in use, regions refused and swept, and reasons for skipping a tier.
 
     Exits with 4 when no stack is up.
 
@@ -152,7 +153,7 @@ def status(data: Path | None, as_json: bool) -> None:
 @_data
 @_json
 def down(data: Path | None, as_json: bool) -> None:
-    """Stop the stack; its data stays.
+    """Stop the stack; its data is preserved.
 
     \b
     Example:
@@ -163,7 +164,7 @@ def down(data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"stopped": was_up, "data": str(folder)})
     else:
-        click.echo(f"the stack in {folder} {'has ended' if was_up else 'was not up'}")
+        click.echo(f"the stack in {folder} {'is stopped' if was_up else 'was not up'}")
 
 
 def _print_up(folder: Path, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`streams execution cancel|suspend|resume`: steer an execution from outside."""
+"""`streams execution cancel|suspend|resume`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from streams.payload.port import Scope
     from streams.settings import Settings
 
-_whose = options(
+_steering_options = options(
     click.argument("execution_id", metavar="ID", type=click.IntRange(min=1)),
-    click.option("--by", default="cli", show_default=True, help="Who does it."),
-    click.option("--dry-run", is_flag=True, help="Say what would be done; do nothing."),
+    click.option("--by", default="cli", show_default=True, help="Recorded requester."),
+    click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing."),
     settings_options,
 )
 
 
 @click.command()
-@_whose
-@click.option("--reason", help="Why, for those who look later.")
+@_steering_options
+@click.option("--reason", help="Recorded reason.")
 def cancel(
     execution_id: int,
     by: str,
@@ -41,7 +41,7 @@ def cancel(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """End an execution; exit 3 when it has ended already.
+    """Cancel an execution; exit 3 when it has already ended.
 
     \b
     Example:
@@ -52,8 +52,8 @@ def cancel(
 
 
 @click.command()
-@_whose
-@click.option("--reason", required=True, help="Why, shown until it is resumed.")
+@_steering_options
+@click.option("--reason", required=True, help="Reason, shown until it is resumed.")
 def suspend(
     execution_id: int,
     by: str,
@@ -63,9 +63,9 @@ def suspend(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Dispatch nothing new of an execution until it is resumed; what runs may still commit.
+    """Suspend dispatching of an execution; running frames and commands may still commit.
 
-    Exits with 3 when it is suspended or has ended already.
+    Exits with 3 when it is already suspended, or has ended.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def suspend(
 
 
 @click.command()
-@_whose
+@_steering_options
 def resume(
     execution_id: int,
     by: str,
@@ -108,7 +108,7 @@ def resume(
 
     settings = settings_of(file, data)
     output = asyncio.run(_steer(settings, execution_id, "resumed", next_of, dry_run))
-    _print(output, as_json, f"{execution_id} {'would go on' if dry_run else 'goes on'}")
+    _print(output, as_json, f"{execution_id} {'would be resumed' if dry_run else 'is resumed'}")
 
 
 async def _cancel(
@@ -146,7 +146,7 @@ async def _steer(
 async def _opened(
     settings: Settings, execution_id: int, type: str
 ) -> AsyncIterator[tuple[Log, Root, Scope]]:
-    """Open the log for an execution that is there and has not ended."""
+    """Open the log for an execution that exists and has not ended."""
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresProjectionReader
     from streams.app import open_log, open_pool

@@ -1,4 +1,4 @@
-"""`streams topics`: make the broker have the topics that `topics/*.yaml` declares."""
+"""`streams topics`: apply the topics declared in `topics/*.yaml` to the broker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _for_a_broker = options(
 
 @click.group()
 def topics() -> None:
-    """Compare, make and draw the declared topics.
+    """Compare, apply and draw the declared topics.
 
     \b
     Example:
@@ -50,7 +50,7 @@ def topics() -> None:
 def plan_command(
     file: Path | None, data: Path | None, profile: Profile | None, timeout_s: float, as_json: bool
 ) -> None:
-    """Say what `apply` would change; exit 3 if it would be refused.
+    """Print what `apply` would change; exit 3 if it would be refused.
 
     \b
     Examples:
@@ -72,10 +72,10 @@ def apply(
     as_json: bool,
     dry_run: bool,
 ) -> None:
-    """Create and change topics until the broker has what is declared.
+    """Create and change topics to match the declaration.
 
-    Run it as often as you like, also several at once. A topic nobody declared is never
-    deleted, and a change that would move keys to other partitions is refused.
+    Idempotent, and safe to run concurrently. An undeclared topic is never deleted, and a change
+    that would move keys to other partitions is refused.
 
     \b
     Examples:
@@ -86,15 +86,15 @@ def apply(
     if dry_run:
         _report_plan(broker.plan(topology), as_json)
         return
-    taken = broker.apply(topology)
+    steps = broker.apply(topology)
     extra = broker.plan(topology).extra
     if as_json:
-        print_json({"taken": [_as_json(step) for step in taken], "extra": extra})
+        print_json({"taken": [_as_json(step) for step in steps], "extra": extra})
         return
-    for step in taken:
+    for step in steps:
         click.echo(str(step))
-    _say_extra(extra)
-    click.echo(f"{len(topology.topics)} topics are as declared ({len(taken)} changes)")
+    _print_extra(extra)
+    click.echo(f"{len(topology.topics)} topics are as declared ({len(steps)} changes)")
 
 
 @topics.command("draw")
@@ -104,7 +104,7 @@ def apply(
 @click.option("--dry-run", is_flag=True, help="Print the page instead of writing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
-    """Write the page that shows who writes and reads each topic.
+    """Write the page with the writers and readers of each topic.
 
     \b
     Example:
@@ -151,16 +151,16 @@ def _report_plan(plan: TopologyPlan, as_json: bool) -> None:
     else:
         for step in plan.steps:
             click.echo(str(step))
-        _say_extra(plan.extra)
+        _print_extra(plan.extra)
         if plan.settled:
-            click.echo("nothing to do: the broker has what is declared")
+            click.echo("nothing to do: the topics are as declared")
     if plan.refused:
         raise TopicsRefused("; ".join(plan.refused))
 
 
-def _say_extra(extra: tuple[str, ...]) -> None:
+def _print_extra(extra: tuple[str, ...]) -> None:
     for name in extra:
-        click.echo(f"note: {name} is on the broker, but no file declares it; it is left alone")
+        click.echo(f"note: {name} is on the broker, but not declared; it is not changed")
 
 
 def _as_json(step: TopologyChange) -> dict[str, object]:

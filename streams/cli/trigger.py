@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streams.settings import Settings
     from streams.trigger.follow import ExecutionEnding
 
-NOT_WELL = 7
+NOT_COMPLETED = 7
 
 
 @click.command()
@@ -28,19 +28,19 @@ NOT_WELL = 7
 @click.option(
     "--set-json", "values", multiple=True, metavar="K=JSON", help="A value of the workload: JSON."
 )
-@click.option("--version", "playbook_version", type=click.IntRange(min=1), help="Not the newest.")
+@click.option("--version", "playbook_version", type=click.IntRange(min=1), help="Default: newest.")
 @click.option("--key", help="Idempotency key: one execution, however often it is triggered.")
-@click.option("--reply-to", metavar="TOPIC", help="Publish the outcome there, too.")
-@click.option("--tenant", help="Whose execution it is  [default: the trigger process's]")
-@click.option("--organization", help="The tenant's organization  [default: likewise]")
-@click.option("--wait", is_flag=True, help="Wait for the end, and print status and result.")
+@click.option("--reply-to", metavar="TOPIC", help="Also publish the outcome to this topic.")
+@click.option("--tenant", help="Its tenant  [default: the trigger process's]")
+@click.option("--organization", help="Its organization  [default: the trigger process's]")
+@click.option("--wait", is_flag=True, help="Wait for the end; print status and result.")
 @click.option(
     "--timeout",
     "timeout_s",
     type=SECONDS,
     default=300.0,
     show_default=True,
-    help="Seconds to wait at most.",
+    help="Longest wait in seconds.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the record; register and publish nothing.")
 @options(config_option, data_option, json_option)
@@ -62,11 +62,10 @@ def trigger(
 ) -> None:
     """Start the playbook PATH by a record on the topic noetl.triggers.
 
-    PATH names a registered playbook, or a file (.yaml, .yml), which is registered first.
+    PATH is a registered playbook, or a file (.yaml, .yml), which is registered first.
 
-    With --wait it exits with 0 when the execution ended COMPLETED and with 7 when it ended
-    FAILED, PARTIAL or CANCELLED; with 6 when the record was rejected, and with 4 when it did
-    not end in time.
+    Exit codes with --wait: 0 COMPLETED; 7 FAILED, PARTIAL or CANCELLED; 6 the record was
+    rejected; 4 the execution did not end in time.
 
     \b
     Examples:
@@ -101,13 +100,13 @@ def trigger(
     else:
         _print(output)
     if ending is not None and not ending.is_well:
-        sys.exit(NOT_WELL)
+        sys.exit(NOT_COMPLETED)
 
 
 async def _trigger(
     settings: Settings, fields: dict[str, Json], wait: bool, timeout_s: float, *, quiet: bool
 ) -> tuple[dict[str, Json], ExecutionEnding | None]:
-    """Publish the record; return the output, and the ending if it was waited for."""
+    """Publish the record; return the output, and the ending with `wait`."""
     from streams.trigger.publish import publish
 
     bootstrap = settings.event_store.connection.url
@@ -136,7 +135,7 @@ async def _register(
     async with open_log(settings, role="cli") as log, open_payloads(settings) as payloads:
         found = await catalog_of(log, payloads).register(scope, content)
     if not quiet:
-        state = "registered" if found.is_new else "is registered already"
+        state = "registered" if found.is_new else "already registered"
         click.echo(f"{found.path} version {found.version} {state}", err=True)
     whose = {"tenant": scope.tenant_id, "organization": scope.organization_id}
     return {"path": found.path, "version": found.version, **whose}
@@ -169,7 +168,7 @@ async def _follow(
 
 
 async def _outcome(settings: Settings, ending: ExecutionEnding) -> dict[str, Json]:
-    """Return how it ended, with the result itself where it is JSON."""
+    """Return the outcome, with the result's data if it is JSON."""
     from streams.app import open_payloads
     from streams.payload.port import JSON
 
@@ -193,7 +192,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{file}: cannot be read: {error}; name a playbook's file") from error
+        raise Refused(f"{file}: cannot be read: {error}; give a playbook's file") from error
 
 
 def _given(fields: dict[str, Json]) -> dict[str, Json]:

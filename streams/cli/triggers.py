@@ -21,7 +21,7 @@ INCONSISTENT = 5
 
 @click.group()
 def triggers() -> None:
-    """Look after the trigger topic and its ledger.
+    """Compare the trigger topic with its ledger.
 
     \b
     Example:
@@ -32,11 +32,11 @@ def triggers() -> None:
 @triggers.command("reconcile")
 @settings_options
 def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> None:
-    """Compare the records on the broker with the ledger, and name every gap.
+    """Compare the records on the broker with the ledger, and list every gap.
 
-    A gap is `waiting` while the trigger process has not come so far, and `missing` when it
-    went past. Exits with 5 when records are missing, when the broker dropped some unread, or
-    when the ledger has some that the broker has lost.
+    A gap is `waiting` if the trigger process has not reached it, and `missing` if it is past
+    it. Exits with 5 when records are missing, when the broker deleted unread ones, or when the
+    ledger has records that the broker lost.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> No
     if as_json:
         print_json(_report_json(report))
     else:
-        _say(report)
+        _print_report(report)
     if not report.is_whole:
         sys.exit(INCONSISTENT)
 
@@ -85,7 +85,7 @@ def _report_json(report: ReconcileReport) -> dict[str, object]:
     }
 
 
-def _say(report: ReconcileReport) -> None:
+def _print_report(report: ReconcileReport) -> None:
     for side in report.sides:
         click.echo(
             f"partition {side.partition}: offsets {side.begin} to {side.end}, "
@@ -97,6 +97,6 @@ def _say(report: ReconcileReport) -> None:
         if side.beyond:
             click.echo(f"  lost by the broker: {side.beyond} records that the ledger has")
         if side.expired:
-            click.echo(f"  dropped by the broker unread: up to {side.expired} records")
+            click.echo(f"  deleted by the broker unread: up to {side.expired} records")
     if report.is_whole and not report.waiting:
         click.echo(f"{report.topic}: every record is in the ledger")

@@ -44,7 +44,7 @@ def test_fields_come_from_a_file(tmp_path: Path):
 def test_fields_on_the_command_line_are_taken_and_discouraged():
     told = check("--set", "host=h", "--set", "password=c4nary=1")
     assert told.exit_code == 0
-    assert "can be seen by others" in told.stderr
+    assert "visible to other users" in told.stderr
     assert "c4nary" not in told.output + told.stderr
 
 
@@ -83,4 +83,4 @@ def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path):
     assert file.read_text().strip() not in told.output
     again = run("new-key", "--out", str(file))
     assert isinstance(again.exception, StreamsError)
-    assert "is there already" in str(again.exception)
+    assert "exists, and credentials" in str(again.exception)
