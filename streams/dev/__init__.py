@@ -1,1 +1,1 @@
-"""For developers: benches, the demo, the simulator."""
+"""Developer tools: benchmarks, demo, simulator."""

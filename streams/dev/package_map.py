@@ -64,7 +64,7 @@ def _table(found: Sequence[Layer]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Rewrite the map in docs/architecture.md of the checkout that this file is part of."""
+    """Rewrite the map in docs/architecture.md of this checkout."""
     root = Path(__file__).resolve().parents[2]
     page = root / "docs" / "architecture.md"
     found = layers((root / "pyproject.toml").read_text("utf-8"))

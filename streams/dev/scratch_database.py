@@ -1,4 +1,4 @@
-"""A database of one's own for a while: for benches and tests, beside the real one."""
+"""Temporary databases for benches and tests."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def scratch_database(
             await migrate(own.event_store.canonical_connection.dsn("owner"))
         yield own
     finally:
-        # Postgres waits a little for connections that are about to end; it may not end them,
+        # Postgres waits briefly for connections that are closing; it may not terminate them,
         # because they can be another role's.
         await _execute(settings, f"DROP DATABASE {name}")
 
 
 async def _execute(settings: Settings, sql: str) -> None:
-    """Connect anew each time: the server may have been killed meanwhile."""
+    """Reconnect each time: the server may have been killed."""
     connection = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
     try:
         await connection.execute(sql)

@@ -1,18 +1,18 @@
-"""How fast the log takes events, beside what the machine could do at most.
+"""Benchmark of appends to the log, compared with the limits of the machine.
 
 Each round appends frame commits in batches of 100 by a few callers, then copies the same
 rows raw (one binary COPY into a table with the same columns and only its primary key), then
 lets 64 callers append one event at a time, and counts how often per second this disk can
-make 8 kB durable. It runs in a database of its own, which no mirror reads.
+make 8 kB durable. It runs in its own database, which no mirror reads.
 
-Single appends stand beside three things, because "an fsync" can mean each of them:
+Single appends are compared with three baselines, because "an fsync" can mean each of them:
 
 - `fsync_per_s`: 8 kB overwritten in a small file that has its size, and fdatasync. Postgres
   syncs a recycled WAL segment like this; `ratio_single_to_fsync` is against it.
 - `append_fsync_per_s`: 8 kB written at the end of a file, and fsync, which makes the file's
   new size durable too; `ratio_single_to_append_fsync` is against it.
 - `commits_per_fsync`: single events stored for each sync of its WAL that the server really
-  did meanwhile (pg_stat_io). Others' syncs count as well, so it is never flattering.
+  did meanwhile (pg_stat_io). Syncs of other clients count as well, so it is a lower bound.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Say = Callable[[str], None]
 async def bench_append(
     settings: Settings, folder: Path, *, events: int, rounds: int, say: Say
 ) -> BenchReport:
-    """Run the bench; `folder` lies on the disk whose speed is compared."""
+    """Run the bench; `folder` is on the disk to compare with."""
     async with scratch_database(settings) as own:
         dsn = own.event_store.canonical_connection.dsn("owner")
         found = []

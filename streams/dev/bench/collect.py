@@ -1,4 +1,4 @@
-"""Races writers against the collector: it removes every orphan and nothing live."""
+"""A race of writers against the collector: it must delete exactly the orphans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORPHANS_GONE_S = 300.0
 
 @dataclass(slots=True)
 class WriterTally:
-    """What the writers did and found."""
+    """Counts and faults of the writers."""
 
     executions: int = 0
     abandoned: int = 0
@@ -106,9 +106,9 @@ def _report(tally: WriterTally, runs: list[Collected]) -> BenchReport:
     if dangling:
         faults.append(f"a collection found {dangling} references without an object")
     if orphans:
-        faults.append(f"{orphans} orphans were left")
+        faults.append(f"{orphans} orphans remain")
     if not (restored := sum(run.restored for run in runs)):
-        faults.append("nothing was brought back from the trash: writers did not meet the collector")
+        faults.append("nothing was restored from the trash: writers did not meet the collector")
     figures: dict[str, float] = {
         "executions": tally.executions,
         "abandoned_puts": tally.abandoned,
@@ -168,7 +168,7 @@ async def _execution(
     await log.store.append([_event(root, "result.stored", meta, named)])
     await _check(store, ref, content, tally, "just named")
     await asyncio.sleep(luck.random() * 0.2)
-    await _check(store, ref, content, tally, "named a while ago")
+    await _check(store, ref, content, tally, "referenced earlier")
     await log.store.append([_event(root, "playbook.completed", {})])
     await _check(store, ref, content, tally, "just ended")
     tally.executions += 1
@@ -177,7 +177,7 @@ async def _execution(
 
 
 def _pause(luck: random.Random, grace: timedelta) -> float:
-    """Return how long a writer waits before it names what it stored; seldom, past all grace."""
+    """Return the delay before a writer references a payload; rarely longer than the grace."""
     if luck.random() < 0.05:
         return 2.5 * grace.total_seconds()
     return luck.random() * grace.total_seconds() / 10
@@ -198,7 +198,7 @@ async def _check(
 
 @lru_cache(maxsize=_SHARED)
 def _content(number: int) -> bytes:
-    """Return a content: the first are small, the last so large that they are streamed."""
+    """Return a content: the first are small, the last are large enough to be streamed."""
     if number < _SMALL:
         return f"content {number} ".encode() * (1 + number * number * 100)
     length = 300_000 if number < _SHARED - _STREAMED else BLOCK_BYTES + 100_000

@@ -1,4 +1,4 @@
-"""How often per second a disk makes 8 kB durable, in two ways."""
+"""Rate of durable 8 kB writes of a disk, measured in two ways."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REUSED_BLOCKS = 64
 
 
 def fsync_rate(folder: Path, seconds: float = 1.0) -> float:
-    """Overwrite a block of a file that has its size, then fdatasync: what a WAL segment sees."""
+    """Overwrite a block of a preallocated file, then fdatasync, like a WAL segment."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         place = file.fileno()
         os.pwrite(place, BLOCK * REUSED_BLOCKS, 0)
@@ -29,7 +29,7 @@ def fsync_rate(folder: Path, seconds: float = 1.0) -> float:
 
 
 def append_fsync_rate(folder: Path, seconds: float = 1.0) -> float:
-    """Write a block at the end of a file, then fsync: the file's new size is made durable too."""
+    """Append a block to a file, then fsync, which also makes its new size durable."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         place = file.fileno()
 

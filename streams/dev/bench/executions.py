@@ -1,4 +1,4 @@
-"""Starts executions through the trigger topic, and waits in the log until they end."""
+"""Executions started through the trigger topic and followed in the log."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Progress = Callable[[int], None]
 
 
 class ExecutionStalled(Unavailable):
-    """An execution does not start, or goes no further."""
+    """An execution does not start, or makes no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEnd:
-    """How an execution ended, and how long it took from its trigger on."""
+    """The outcome of an execution, and its duration since the trigger."""
 
     execution_id: int
     status: str
@@ -68,7 +68,7 @@ class Executions:
         return key
 
     async def find(self, key: str) -> int:
-        """Return the execution that a trigger started, once it has.
+        """Wait for the execution of a trigger and return it.
 
         Raises:
             ExecutionStalled: it does not start.
@@ -81,7 +81,7 @@ class Executions:
             await asyncio.sleep(POLL_S)
         raise ExecutionStalled(
             f"a trigger record with key {key} started nothing within {STARTED_WITHIN_S:.0f} s; "
-            "see that the trigger role runs (`streams status`) and the dead letters"
+            "check that the trigger role runs (`streams status`), and the dead letters"
         )
 
     async def run(

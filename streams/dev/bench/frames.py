@@ -1,8 +1,8 @@
-"""How many trivial frames a second the loop of planner, worker and log takes.
+"""Benchmark of trivial frames per second through planner, worker and log.
 
 One execution has a list loop with frames of one row that do nothing, with 64 in flight. The
-rate counts from the first dispatch to the last commit. Processor time is that of each part of
-the embedded stack over the same execution, its start and end included.
+rate counts from the first dispatch to the last commit. CPU time is that of each service of the
+embedded stack over the same execution, its start and end included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.settings import Settings
 PATH = "bench/trivial-frames"
 WINDOW = 64
 WARM_UP = 10_000
-"""Frames before those that count: the servers' Java is slow until it is compiled."""
+"""Warm-up frames: the servers' Java is slow until it is compiled."""
 PLAYBOOK = f"""\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 
 
 async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Say) -> BenchReport:
-    """Run a loop to warm up, then one of so many frames."""
+    """Run a warm-up loop, then a loop of `frames` frames."""
     await register(settings, PLAYBOOK)
     watch = ResourceUsage(folder)
     async with open_executions(settings) as executions:
@@ -72,7 +72,7 @@ async def bench_frames(settings: Settings, folder: Path, *, frames: int, say: Sa
         "wall_s": round(ended.wall_s, 2),
         "status": ended.status,
     }
-    faults = [f"{frames} frames asked for, {found.commits} committed"] * (found.commits != frames)
+    faults = [f"{frames} frames expected, {found.commits} committed"] * (found.commits != frames)
     if ended.status != "COMPLETED":
         faults.append(f"the execution ended {ended.status}: {ended.error}")
     return BenchReport(figures, tuple(faults))

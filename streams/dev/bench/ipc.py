@@ -1,8 +1,8 @@
-"""Tier 1.5 beside tier 3: one batch, written by this process and read by another.
+"""Benchmark of tier 1.5 against tier 3: one batch, written here and read by another process.
 
-Reading means: from the reference to the extremes of every column, so that every value was
-looked at. Both ways are taken in turn, in the same process and over the same bytes, and the
-medians count.
+A read goes from the reference to the extremes of every column, so that every value is
+touched. Both tiers are read in turn, in the same process and over the same bytes; medians
+are reported.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from streams.settings import Settings
 
 COLUMNS = 8
 ATTACHES = 2000
-"""A fifth of a second: less is over within one burst of somebody else's work."""
+"""0.2 s: a shorter measurement is sensitive to bursts of other processes."""
 Say = Callable[[str], None]
 Extremes = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IpcReadings:
-    """What the reading process measured, in seconds, and what it saw."""
+    """Timings in seconds and results of the reading process."""
 
     attach_s: tuple[float, ...]
     tier15_s: tuple[float, ...]
     tier3_s: tuple[float, ...]
     seen: frozenset[Extremes]
     tiers: frozenset[str]
-    """Which tiers served what should have come from shared memory."""
+    """Tiers that served the reads expected from shared memory."""
 
 
 async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say) -> BenchReport:
-    """Write one batch and let another process read it both ways."""
+    """Write one batch and read it from both tiers in another process."""
     data, expected = batch(megabytes)
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_tiers(settings, consumer="bench") as payloads:
@@ -68,7 +68,7 @@ async def bench_ipc(settings: Settings, *, megabytes: int, rounds: int, say: Say
 
 
 def batch(megabytes: int) -> tuple[bytes, Extremes]:
-    """Return a batch of random numbers as an Arrow stream, and what reading it must find."""
+    """Return a batch of random numbers as an Arrow stream, and its extremes."""
     count = megabytes * (1 << 20) // (4 * COLUMNS)
     columns = [
         pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(os.urandom(4 * count))])
@@ -82,13 +82,13 @@ def batch(megabytes: int) -> tuple[bytes, Extremes]:
 
 
 def extremes(table: pa.Table) -> Extremes:
-    """Look at every value; return the least and the greatest of each column."""
+    """Return the minimum and maximum of each column."""
     found = (pc.min_max(column).as_py() for column in table.columns)
     return tuple((one["min"], one["max"]) for one in found)
 
 
 def read_both(settings: Settings, ref: PayloadRef, rounds: int) -> IpcReadings:
-    """Read the batch both ways; runs in a process of its own."""
+    """Read the batch from both tiers; runs in its own process."""
     return asyncio.run(_read_both(settings, ref, rounds))
 
 
@@ -136,7 +136,7 @@ def _report(found: IpcReadings, size: int, expected: Extremes) -> BenchReport:
     }
     faults = []
     if found.seen != {expected}:
-        faults.append("what was read is not what was written")
+        faults.append("the data read differs from the data written")
     if found.tiers != {"1.5"}:
-        faults.append(f"what should come from tier 1.5 came from {', '.join(sorted(found.tiers))}")
+        faults.append(f"reads of tier 1.5 were served by {', '.join(sorted(found.tiers))}")
     return BenchReport(figures, tuple(faults))

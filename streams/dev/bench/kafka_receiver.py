@@ -1,4 +1,4 @@
-"""A consumer that only notes what came, and when."""
+"""A consumer that records arrival times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One record: the id in its header, and when it came by both clocks."""
+    """One record: the id in its header, and its arrival by both clocks."""
 
     event_id: str
     at: float
@@ -26,7 +26,7 @@ class Received:
 
 
 class Receiver:
-    """Reads committed records of some topics from their present end on."""
+    """Reads committed records of some topics from their current end."""
 
     def __init__(self, bootstrap: str, topics: list[str], *, create: bool = False) -> None:
         self._bootstrap, self._topics, self._create = bootstrap, topics, create
@@ -48,7 +48,7 @@ class Receiver:
                 future.result()
 
     def _places(self, topic: str) -> list[TopicPartition]:
-        if self._create:  # a topic made just now begins at its end
+        if self._create:  # a new topic is empty
             return [TopicPartition(topic, number, 0) for number in range(PARTITIONS)]
         partitions = self._consumer.list_topics(topic, timeout=15).topics[topic].partitions
         places = [TopicPartition(topic, number) for number in partitions]
@@ -57,9 +57,9 @@ class Receiver:
         return places
 
     async def collect(self, expected: int, *, patience_s: float) -> list[Received]:
-        """Return what comes until `expected` records are there, then what follows for 1 s.
+        """Return records until there are `expected`, then those of another second.
 
-        Gives up after `patience_s` without one: the bench then counts what is missing.
+        Stops after `patience_s` without one; the bench then reports missing records.
         """
         return await asyncio.to_thread(self._collect, expected, patience_s)
 
@@ -67,7 +67,7 @@ class Receiver:
         got: list[Received] = []
         quiet_since = time.monotonic()
         while True:
-            # `consume` alone would wait out its time-out even when a message is there.
+            # `consume` alone waits for its whole timeout even when a message is available.
             first = self._consumer.poll(0.2)
             messages = [] if first is None else [first, *self._consumer.consume(2000, timeout=0)]
             now, monotonic = time.time(), time.monotonic()

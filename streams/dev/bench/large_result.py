@@ -1,6 +1,6 @@
-"""One large result on its whole way: a worker downloads and stores it, the API hands it out.
+"""Benchmark of one large result: a worker downloads and stores it, the API serves it.
 
-Watched are the peaks of both processes, which the kernel keeps and lets us begin anew.
+It reports the peak memory of both processes (VmHWM, which can be reset).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _PIECE = 1 << 18
 
 
 async def move_result(settings: Settings, folder: Path, megabytes: int) -> dict[str, Figure]:
-    """Move one result of this size through the roles of the stack in `folder`.
+    """Send one result of this size through the roles of the stack in `folder`.
 
     Raises:
-        ValueError: it did not come out as it went in.
+        ValueError: the bytes differ.
     """
     roles = pids(folder)
     await register(settings, PLAYBOOK)
@@ -64,10 +64,10 @@ async def move_result(settings: Settings, folder: Path, megabytes: int) -> dict[
         took = time.perf_counter() - began
     peaks = {name: memory_mb(pid, "VmHWM") for name, pid in roles.items()}
     async with open_collector(settings) as ports, open_payloads(settings) as store:
-        await end_execution(ports, ended.execution_id)  # so that the log names nothing missing
+        await end_execution(ports, ended.execution_id)  # leaves no dangling references
         await store.delete(PayloadRef(**{**orjson.loads(row["payload_ref"]), "ipc": None}))
     if found != (megabytes << 20, digest.hexdigest()):
-        raise ValueError(f"{found[0]} bytes with the digest {found[1]} came out")
+        raise ValueError(f"received {found[0]} bytes with the digest {found[1]}")
     return {
         "result_put_mb_per_s": round(megabytes / ended.wall_s, 1),
         "result_get_mb_per_s": round(megabytes / took, 1),
@@ -77,24 +77,24 @@ async def move_result(settings: Settings, folder: Path, megabytes: int) -> dict[
 
 
 def memory_mb(pid: int, field: str) -> float:
-    """Return a size from a process's status: VmRSS now, VmHWM at most."""
+    """Return a size from a process's status, such as VmRSS or VmHWM."""
     lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
     (size,) = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
     return round(int(size) / 1024, 1)
 
 
 def forget_peak(pid: int) -> None:
-    """Let a process's VmHWM begin anew from what it has now."""
+    """Reset a process's VmHWM to its current size."""
     Path(f"/proc/{pid}/clear_refs").write_text("5", "ascii")
 
 
 def has_roles(folder: Path) -> bool:
-    """Say whether a stack with a worker and an API runs in `folder`."""
+    """Return whether a stack with a worker and an API runs in `folder`."""
     return set(ROLES) <= pids(folder).keys()
 
 
 def pids(folder: Path) -> dict[str, int]:
-    """Return the processes of the stack in `folder` that a result goes through."""
+    """Return the processes of the stack in `folder` that handle a result."""
     state = read_state(folder)
     return {
         role: service.pid
@@ -106,7 +106,7 @@ def pids(folder: Path) -> dict[str, int]:
 
 @asynccontextmanager
 async def _source(megabytes: int) -> AsyncIterator[tuple[str, Any]]:
-    """Serve bytes that nobody has stored, of which half can be packed; tell their digest."""
+    """Serve new, half-compressible bytes; yield their digest."""
     digest = sha256()
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -1,8 +1,8 @@
-"""How long one small execution takes on an idle stack, from its trigger record to its end on Kafka.
+"""Benchmark of the latency of one small execution on an idle stack.
 
-One-step playbooks are triggered a few times a second, each alone. The time runs from before the
-record is published until a read-committed consumer has `playbook.completed`. The hops between
-are measured by the times at which Postgres took the events in, which are whole milliseconds.
+One-step playbooks are triggered a few times a second, one at a time. The time runs from before
+the record is published until a read_committed consumer has `playbook.completed`. The hops are
+measured by the events' ingest times in Postgres, in whole milliseconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERY_S, QUIET_S, WARM_UP = 0.25, 5.0, 5
 TIMES = """
 SELECT event_type, event_id, ingest_time, status FROM noetl.event
 WHERE root_id = $1 ORDER BY seq"""
-# Each hop ends with this event's coming into the log, and begins where the one before ended.
+# Each hop ends with the ingest of this event, and begins where the previous one ended.
 HOPS = {
     "trigger_to_start": "playbook.initialized",
     "start_to_command": "command.issued",
@@ -49,14 +49,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """One execution's milliseconds: in all, and by hop."""
+    """One execution's milliseconds: total, and by hop."""
 
     total_ms: float
     hops_ms: dict[str, float]
 
 
 async def bench_latency(settings: Settings, *, executions: int, say: Say) -> BenchReport:
-    """Trigger so many executions, one after the other."""
+    """Trigger `executions` executions, one after the other."""
     await register(settings, PLAYBOOK)
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
         async with open_executions(settings) as started:
@@ -71,7 +71,7 @@ async def bench_latency(settings: Settings, *, executions: int, say: Say) -> Ben
 
 
 async def _trigger(started: Executions, times: int, say: Say) -> dict[str, float]:
-    """Publish the records at an even pace; return when each was sent, by its key."""
+    """Publish the records at a constant rate; return the send times by key."""
     sent = {}
     for number in range(times):
         at = time.time()
@@ -85,7 +85,7 @@ async def _trigger(started: Executions, times: int, say: Say) -> dict[str, float
 async def _journey(
     started: Executions, key: str, sent_at: float, arrived: dict[str, float]
 ) -> Journey | None:
-    """Tell one execution's way, or None when its end did not come."""
+    """Return one execution's hops, or None if its end did not arrive."""
     rows = await started.connection.fetch(TIMES, await started.find(key))
     times = {row["event_type"]: row["ingest_time"].replace(tzinfo=UTC) for row in rows}
     ids = {row["event_type"]: str(row["event_id"]) for row in rows}

@@ -1,4 +1,4 @@
-"""What an execution came to, counted in the log."""
+"""Counts of an execution's events, frames and rows in the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Counts:
 
 
 async def count(connection: asyncpg.Connection, execution_id: int) -> Counts:
-    """Count what the log has of an execution."""
+    """Count an execution's events, frames and rows in the log."""
     found = await connection.fetchrow(COUNT, execution_id)
     assert found is not None
     return Counts(**dict(found))

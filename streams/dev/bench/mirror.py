@@ -1,8 +1,8 @@
-"""How fast and how exactly the mirror carries the log to Kafka.
+"""Benchmark of the mirror's throughput, latency and exactness.
 
 Throughput: rows are written while the connector is stopped, and the time from the first to
-the last record that a read-committed consumer gets is measured. The limit beside it is the
-same Debezium, exactly once too, on a plain table of an id and the same bytes, as it comes: no
+the last record that a read_committed consumer gets is measured. The baseline is the same
+Debezium, exactly-once too, on a plain table of an id and the same bytes, with defaults: no
 transforms, change events in JSON without schemas.
 Latency: 500 events a second; from the time Postgres took an event in (before its commit, so
 the figure includes the commit) until the consumer has it.
@@ -40,11 +40,11 @@ Say = Callable[[str], None]
 
 
 class PlainIncomplete(Unavailable):
-    """The limit could not be measured."""
+    """The baseline could not be measured."""
 
     def __init__(self, got: int, expected: int) -> None:
         super().__init__(
-            f"Debezium brought {got} of {expected} rows of the plain table within "
+            f"Debezium mirrored {got} of {expected} rows of the plain table within "
             f"{PATIENCE_S:.0f} s; see the log of Connect"
         )
 
@@ -103,7 +103,7 @@ async def _mirror_round(
 
 
 async def _plain_round(settings: Settings, connect: ConnectClient, events: int) -> float:
-    """Return what Debezium does on a plain table with rows of the same size."""
+    """Return Debezium's rate on a plain table with rows of the same size."""
     name = f"bench_{uuid4().hex[:8]}"
     database = await asyncpg.connect(settings.event_store.canonical_connection.dsn("owner"))
     try:
@@ -117,7 +117,7 @@ async def _plain_round(settings: Settings, connect: ConnectClient, events: int) 
             await connect.apply(name, _plain_config(settings, name))
             await connect.wait_until_running(name)
             await _slot_becomes(database, name, active=True)
-            # Without a first row it would have no offset, and begin behind what comes next.
+            # Without a first row it would have no offset, and start after the next rows.
             await database.execute(f"INSERT INTO {name} VALUES (0, 'first')")  # noqa: S608
             await receiver.collect(1, patience_s=PATIENCE_S)
             await connect.stop(name)
@@ -151,7 +151,7 @@ def _plain_config(settings: Settings, name: str) -> dict[str, str]:
         "topic.prefix": name,
         "table.include.list": f"public.{name}",
         "snapshot.mode": "no_data",
-        # The mirror's heartbeats pass every slot of the database.
+        # The mirror's heartbeats reach every slot of the database.
         "message.prefix.exclude.list": ".*",
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -161,7 +161,7 @@ def _plain_config(settings: Settings, name: str) -> dict[str, str]:
 
 async def _slot_becomes(database: asyncpg.Connection, name: str, *, active: bool) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        # Postgres tells nobody when a slot changes hands.
+        # Postgres has no notification for a slot's activity.
         while bool(await database.fetchval(SLOT_ACTIVE, name)) is not active:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
@@ -201,7 +201,7 @@ def _rate(got: list[Received]) -> float:
 
 
 def _tally(sent: list[str], got: list[Received]) -> tuple[int, int]:
-    """Return how many were lost and how many came more than once."""
+    """Return the numbers of lost and of duplicate records."""
     times = Counter(one.event_id for one in got)
     return sum(1 for one in sent if one not in times), sum(
         times[one] - 1 for one in sent if one in times

@@ -1,4 +1,4 @@
-"""The PFT workload's mock server and plain script, as processes of their own."""
+"""The PFT workload's mock server and plain script, as separate processes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ READY_S, END_S = 30.0, 10.0
 
 
 class ProgramFailed(Unavailable):
-    """A program that the bench needs ended badly."""
+    """A program of the bench failed."""
 
-    def __init__(self, name: str, code: int | None, said: str) -> None:
-        super().__init__(f"{name} ended with code {code}: {said.strip() or 'it said nothing'}")
+    def __init__(self, name: str, code: int | None, output: str) -> None:
+        super().__init__(f"{name} exited with code {code}: {output.strip() or 'no output'}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class MockWorld:
     timeout_rate: float = 0.0
 
     def options(self) -> list[str]:
-        """Return these numbers as the server's options."""
+        """Return the server's command-line options."""
         return [
             word
             for name in self.__slots__
@@ -49,13 +49,13 @@ class MockWorld:
 
 @dataclass(frozen=True, slots=True)
 class Mock:
-    """A mock server that runs."""
+    """A running mock server."""
 
     url: str
     pid: int
 
     async def expected(self) -> dict[str, dict[str, int]]:
-        """Return how many requests and rows a complete run comes to, by kind."""
+        """Return the expected requests and rows of a complete run, by kind."""
         found: dict[str, dict[str, int]] = await self._get("/expected")
         return found
 
@@ -77,7 +77,7 @@ class Mock:
 
 @asynccontextmanager
 async def mock_server(world: MockWorld) -> AsyncIterator[Mock]:
-    """Run a server with a fresh ledger for the length of a block.
+    """Run a server with a fresh ledger during a block.
 
     Raises:
         ProgramFailed: it did not start.
@@ -87,8 +87,8 @@ async def mock_server(world: MockWorld) -> AsyncIterator[Mock]:
         assert server.stdout is not None
         line = await asyncio.wait_for(server.stdout.readline(), READY_S)
         if not line:
-            _, said = await server.communicate()
-            raise ProgramFailed("the mock server", server.returncode, said.decode())
+            _, output = await server.communicate()
+            raise ProgramFailed("the mock server", server.returncode, output.decode())
         yield Mock(orjson.loads(line)["url"], server.pid)
     finally:
         if server.returncode is None:
@@ -102,15 +102,15 @@ async def run_plain(
     """Run the plain script with an HTTP client against a server and return its figures.
 
     Raises:
-        ProgramFailed: it did not get through.
+        ProgramFailed: it failed.
     """
     options = ["--api-url", mock.url, "--schema", schema, "--timeout-s", str(timeout_s)]
     options += ["--client", client]
     options += ["--facilities", str(world.facilities), "--patients", str(world.patients)]
     script = await _start("pft.plain", options, {"PFT_DSN": dsn})
-    out, said = await script.communicate()
+    out, output = await script.communicate()
     if script.returncode != 0:
-        raise ProgramFailed("the plain script", script.returncode, said.decode()[-2000:])
+        raise ProgramFailed("the plain script", script.returncode, output.decode()[-2000:])
     figures: dict[str, float] = orjson.loads(out)
     return figures
 

@@ -1,4 +1,4 @@
-"""Payloads in and out, large and small, beside a raw S3 client and a raw file copy."""
+"""Benchmark of payloads, large and small, against a raw S3 client and a file copy."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ async def bench_payload(
     same: int,
     say: Callable[[str], None],
 ) -> BenchReport:
-    """Measure; every object that was made is removed again.
+    """Run the bench; created objects are removed.
 
-    Where a stack with roles runs in `folder`, a result goes through them, too.
+    If a stack with roles runs in `folder`, a result is sent through them, too.
     """
     if settings.payload_store.connection.endpoint is None:
         raise ValueError("this bench needs an S3 server with an endpoint, such as the stack's own")
-    say(f"two payloads of {megabytes} MB, one of them alike all over, in a process of their own")
+    say(f"two payloads of {megabytes} MB, one of them highly compressible, in a child process")
     moved = await asyncio.to_thread(_moved, settings, megabytes)
     raw = await asyncio.to_thread(_raw_large, settings, folder, megabytes)
     whole: dict[str, Figure] = {}
     if has_roles(folder):
-        say(f"one result of {megabytes} MB, from a worker's download to the API's answer")
+        say(f"one result of {megabytes} MB, from a worker's download to the API's response")
         whole = await move_result(settings, folder, megabytes)
     say(f"{small} payloads of {SMALL_BYTES} bytes, {AT_ONCE} at a time")
     rates = await _small(settings, small)
@@ -75,7 +75,7 @@ async def bench_payload(
     }
     faults = []
     if shared["objects_of_same"] != 1:
-        faults.append(f"{same} puts of the same bytes made {shared['objects_of_same']} objects")
+        faults.append(f"{same} puts of the same bytes created {shared['objects_of_same']} objects")
     return BenchReport(figures=figures, faults=tuple(faults))
 
 
@@ -84,13 +84,13 @@ def _moved(settings: Settings, megabytes: int) -> dict[str, float]:
     command = [sys.executable, "-m", "streams.dev.bench.payload_process"]
     done = subprocess.run(command, input=orjson.dumps(asked), capture_output=True, check=False)
     if done.returncode != 0:
-        raise ValueError(f"the mover ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+        raise ValueError(f"the child exited with {done.returncode}: {done.stderr.decode()[-500:]}")
     answer: dict[str, float] = orjson.loads(done.stdout)
     return answer
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    """Return the store's settings with their secrets, for a child's standard input."""
+    """Return the store's settings with secrets, for the child's standard input."""
     chosen = settings.payload_store.model_dump(mode="json", exclude={"connection"})
     place = settings.payload_store.connection
     connection = place.model_dump(mode="json", exclude={"access_key", "secret_key"})
@@ -172,7 +172,7 @@ def _raw_small(settings: Settings, count: int) -> dict[str, float]:
 
 
 async def _same(settings: Settings, count: int) -> dict[str, float]:
-    """Put the same bytes often, by stores that do not know of each other."""
+    """Put the same bytes repeatedly through independent stores."""
     scope, content = Scope("bench", f"same-{uuid4().hex}"), os.urandom(_SAME_BYTES)
     async with open_shelves(settings) as shelves:
         stores = [ContentStore(shelves, compression="zstd") for _ in range(4)]

@@ -1,6 +1,6 @@
-"""A process that moves payloads through the store and back, and says what memory it took.
+"""A child process that stores and fetches payloads and reports its peak memory.
 
-It is a process of its own, because the peak of a process never goes down again.
+A separate process, because a process's peak never decreases.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ SCOPE = Scope("bench", f"payload-{uuid4().hex}")
 
 
 async def half_random(megabytes: int) -> AsyncIterator[bytes]:
-    """Yield bytes that nobody has stored, of which half can be packed."""
+    """Yield new, half-compressible bytes."""
     for _ in range(megabytes * (1 << 20) // _PIECE):
         yield os.urandom(_PIECE // 2) + bytes(_PIECE // 2)
 
 
 async def alike(megabytes: int) -> AsyncIterator[bytes]:
-    """Yield bytes that pack to next to nothing, so that a piece of the object is much of it."""
+    """Yield highly compressible bytes, so that a piece of the object expands to much data."""
     piece = os.urandom(32) * (_PIECE // 32)
     for _ in range(megabytes * (1 << 20) // _PIECE):
         yield piece
 
 
 async def move(settings: Settings, megabytes: int) -> dict[str, float]:
-    """Store and fetch payloads of this size; remove them afterwards. The peak is of both."""
+    """Store and fetch payloads of this size, then remove them; the peak covers both."""
     async with open_payloads(settings) as store:
         put_s, get_s = await _moved(store, half_random(megabytes))
         await _moved(store, alike(megabytes))
@@ -56,12 +56,12 @@ async def _moved(store: PayloadStore, pieces: AsyncIterator[bytes]) -> tuple[flo
     fetched = time.perf_counter()
     await store.delete(ref)
     if length != ref.byte_length:
-        raise ValueError(f"{length} bytes came back of {ref.byte_length}")
+        raise ValueError(f"{length} of {ref.byte_length} bytes returned")
     return stored - began, fetched - stored
 
 
 def peak_bytes() -> int:
-    """Return the most memory this program had; `getrusage` would tell its parent's, too."""
+    """Return the peak memory of this program; `getrusage` would include its parent's."""
     try:
         lines = Path("/proc/self/status").read_text("ascii").splitlines()
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    """Read settings and size from the standard input, answer in JSON."""
+    """Read settings and size from standard input, print JSON."""
     asked: dict[str, Any] = orjson.loads(sys.stdin.buffer.read())
     settings = Settings.model_validate(asked["settings"])
     sys.stdout.write(orjson.dumps(asyncio.run(move(settings, asked["megabytes"]))).decode())

@@ -1,10 +1,10 @@
-"""The PFT workload on the running stack, beside a plain script and beside frames of one row.
+"""Benchmark of the PFT workload against a plain script and frames of one row.
 
-Each run has a mock server of its own, and so a ledger of its own by which its rows are
-judged. The plain script runs before and after the playbook, and its better time counts; once
-more it runs with the HTTP client that workers use, for a figure of its own. Frames of one row
-are run first, which warms the servers up, and over fewer patients: what frames add to the log
-is scaled to the same number of cursor rows, what an execution adds anyway is not.
+Each run has its own mock server, whose ledger its rows are checked against. The plain script
+runs before and after the playbook, and its better time counts; it also runs with the HTTP
+client of the workers, as a separate figure. Frames of one row are run first, as a warm-up, and
+over fewer patients: the events of frames are scaled to the same number of cursor rows, the
+fixed events of an execution are not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class PftRun:
-    """One run of the playbook: how it ended, what it cost, and how its rows were judged."""
+    """One run of the playbook: outcome, cost, and check of its rows."""
 
     ended: ExecutionEnd
     counts: Counts
@@ -47,14 +47,14 @@ class PftRun:
     watch: ResourceUsage
     cpu_s: dict[str, float]
     reads: Counter[str] = field(default_factory=Counter)
-    """Reads of frames' rows by processes that did not write them, by tier."""
+    """Reads of frames' rows by other processes than their writer, by tier."""
 
     @property
     def rows_per_s(self) -> float:
         return self.judgement.saved / self.ended.wall_s
 
     def faults(self, who: str) -> list[str]:
-        """Say what is wrong with this run."""
+        """Return the faults of this run."""
         found = self.judgement.faults(who)
         if self.ended.status != COMPLETED:
             found.append(f"{who}: the execution ended {self.ended.status}: {self.ended.error}")
@@ -113,7 +113,7 @@ class _Bench:
     say: Say
 
     async def plain(self, world: MockWorld, client: str = "aiohttp") -> tuple[float, RowCheck]:
-        """Run the plain script; return its rows a second, and how its rows were judged."""
+        """Run the plain script; return its rows per second, and the check of its rows."""
         dsn, schema = author_dsn(self.settings), "bench_pft_plain"
         async with mock_server(world) as mock:
             figures = await run_plain(
@@ -160,7 +160,7 @@ class _Bench:
         return run
 
     async def _judge(self, mock: Mock, schema: str) -> RowCheck:
-        """Compare the tables with the ledger; a row that was never asked for is missing, too."""
+        """Compare the tables with the ledger; a row never requested is missing, too."""
         rows = sum((await mock.expected())["rows"].values())
         connection = await asyncpg.connect(author_dsn(self.settings))
         try:

@@ -1,4 +1,4 @@
-"""What a bench needs as an author: a database for its tables, a place in the catalog."""
+"""Setup of a bench's playbook: database and registration."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ CREDENTIAL = "pg_local"
 
 
 class NoDatabase(Refused):
-    """There is no database for an author's tables."""
+    """No database for the playbook's tables is configured."""
 
     def __init__(self) -> None:
         super().__init__(
             f"credentials.{CREDENTIAL}.dsn is not set: the playbook needs a database for its "
-            "tables; the embedded stack brings one, else name it in the configuration"
+            "tables; use the embedded stack's, or configure one"
         )
 
 
 def author_dsn(settings: Settings) -> str:
-    """Return where the playbook's tables go.
+    """Return the DSN of the playbook's database.
 
     Raises:
-        NoDatabase: the settings name none.
+        NoDatabase: none is configured.
     """
     fields = settings.credentials.get(CREDENTIAL, {})
     if "dsn" not in fields:
@@ -33,7 +33,7 @@ def author_dsn(settings: Settings) -> str:
 
 
 async def register(settings: Settings, text: str) -> None:
-    """Put a playbook into the catalog; the same text twice is one version."""
+    """Register a playbook; unchanged text is one version."""
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_log(settings, role="bench", lanes=1) as log:
         await catalog_of(log).register(scope, text)

@@ -1,4 +1,4 @@
-"""What every bench answers with: figures, and whether its own checks held."""
+"""The report of a bench: figures and faults."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 Figure = float | int | str | Mapping[str, float]
-"""A figure, a word, or figures by process or hop."""
+"""A number, a text, or figures by process or hop."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """Figures by name, and what was found wrong; a bench with faults exits non-zero."""
+    """Figures by name, and faults; a bench with faults exits non-zero."""
 
     figures: Mapping[str, Figure]
     faults: tuple[str, ...] = field(default=())
@@ -24,7 +24,7 @@ def middle(rounds: list[dict[str, float]]) -> dict[str, float]:
 
 
 def per_second(count: int, seconds: float) -> float:
-    """Return a rate, rounded to what is meaningful."""
+    """Return a rate, rounded to significant digits."""
     return round(count / seconds, 1)
 
 

@@ -1,4 +1,4 @@
-"""Looks on while something runs: memory and processor time by process, database connections."""
+"""Monitoring of memory and CPU time by process, and of database connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 from streams.local.state import read_state
 
 CONNECTIONS_EVERY_S, MEMORY_EVERY_S = 0.1, 1.0
-# Clients have a user and a database; what kind of backend it is, only the privileged may see.
+# Client backends have a user and a database; backend_type is visible to privileged roles only.
 CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datid IS NOT NULL AND usesysid IS NOT NULL
@@ -23,22 +23,22 @@ WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 
 @dataclass(slots=True)
 class ResourceUsage:
-    """What was seen so far, and the highest of it."""
+    """Current values and peaks."""
 
     folder: Path
-    """The embedded stack's; without one only connections are seen."""
+    """The embedded stack's processes; without one only connections are counted."""
     others: dict[str, int] = field(default_factory=dict)
-    """Processes to watch that are no part of the stack, by name."""
+    """Other processes to monitor, by name."""
     peak_connections: int = 0
     peak_rss_mb: dict[str, float] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Note the memory of every process as of now."""
+        """Sample the memory of every process."""
         for name, pid in self._processes().items():
             self.peak_rss_mb[name] = max(self.peak_rss_mb.get(name, 0.0), memory_mb(pid))
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the processor time that each service has used in its life."""
+        """Return the CPU time of each service since its start."""
         return {name: cpu_s(pid) for name, pid in self._processes().items()}
 
     def _processes(self) -> dict[str, int]:
@@ -53,9 +53,9 @@ class ResourceUsage:
 async def measure_usage(
     dsn: str, folder: Path, *, not_counted: Iterable[int] = ()
 ) -> AsyncIterator[ResourceUsage]:
-    """Watch the processes of the stack in `folder` and the server behind `dsn` meanwhile.
+    """Monitor the processes of the stack in `folder` and the server of `dsn`.
 
-    The server's processes in `not_counted` serve whoever measures.
+    `not_counted` are the server's backends of the bench itself.
     """
     watch = ResourceUsage(folder)
     connection = await asyncpg.connect(dsn)
@@ -86,7 +86,7 @@ async def _look(watch: ResourceUsage) -> None:
 
 
 def memory_mb(pid: int) -> float:
-    """Return the memory of a process and its children; what they share is counted once."""
+    """Return the memory of a process and its children; shared pages count once."""
     own, shared = 0, 0
     for process in _tree(pid):
         with suppress(psutil.Error):
@@ -97,7 +97,7 @@ def memory_mb(pid: int) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process and its children, those that ended included."""
+    """Return the CPU time of a process and its children, including ended ones."""
     total = 0.0
     for process in _tree(pid):
         with suppress(psutil.Error):

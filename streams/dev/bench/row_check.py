@@ -1,4 +1,4 @@
-"""Saved rows judged by SQL against what a server says it served: none missing, none doubled."""
+"""Comparison of saved rows with a server's ledger: none missing, none doubled."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ FROM served FULL JOIN saved USING (row_key)"""
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """How the saved rows compare with those that were served."""
+    """Differences between saved and served rows."""
 
     expected: int = 0
     saved: int = 0
     missing: int = 0
     doubled: int = 0
     unasked: int = 0
-    """Rows saved that nobody served."""
+    """Rows saved but never served."""
     altered: int = 0
-    """Rows whose text is not what was served."""
+    """Rows whose text differs from the served one."""
 
     def __add__(self, other: RowCheck) -> RowCheck:
         return RowCheck(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
     def faults(self, who: str) -> list[str]:
-        """Say what is wrong with the rows that `who` saved."""
+        """Return the faults of the rows that `who` saved."""
         wrong = ("missing", "doubled", "unasked", "altered")
         return [f"{who}: {count} rows {name}" for name in wrong if (count := getattr(self, name))]
 
@@ -48,7 +48,7 @@ class RowCheck:
 async def check_rows(
     connection: asyncpg.Connection, schema: str, served: Mapping[str, Iterable[Sequence[str]]]
 ) -> RowCheck:
-    """Compare each table of `schema` with the keys and texts that were served for it."""
+    """Compare each table of `schema` with the served keys and texts."""
     total = RowCheck()
     await connection.execute(SERVED)
     for table, rows in served.items():

@@ -1,4 +1,4 @@
-"""How often rows that one process wrote were read by another from shared memory."""
+"""Counts of reads by tier, of rows that another process wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY_S, PATIENCE_S = 0.2, 30.0
 
 
 def reads_of_others(folder: Path) -> Counter[str]:
-    """Return the reads of all roles by tier: those of what others wrote, tier 1 left out."""
+    """Return the reads of all roles by tier, except tier 1, whose rows are a process's own."""
     found: Counter[str] = Counter()
     for file in layout_of(folder).roles.glob(f"*/{TIERS_FILE}"):
         for one in orjson.loads(file.read_bytes())["reads"]:
@@ -24,7 +24,7 @@ def reads_of_others(folder: Path) -> Counter[str]:
 
 
 async def reads_since(before: Counter[str], folder: Path, expected: int) -> Counter[str]:
-    """Return what was read since, once that is as much as expected or nothing more comes."""
+    """Return the reads since, once there are as many as expected or no more arrive."""
     for _ in range(int(PATIENCE_S / EVERY_S)):
         found = reads_of_others(folder) - before
         if found.total() >= expected:

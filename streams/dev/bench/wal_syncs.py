@@ -1,4 +1,4 @@
-"""How often the database server has synced its write-ahead log."""
+"""Count of the database server's WAL syncs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 
 import asyncpg
 
-# A connection adds to the server's counts once a second at most, and when it ends.
+# A backend flushes its statistics at most once a second, and when it ends.
 OPEN = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1"
 SYNCS = "SELECT sum(fsyncs)::bigint FROM pg_stat_io WHERE object = 'wal'"
 
 
 async def wal_syncs(dsn: str, *, after_all_of: str) -> int:
-    """Return the count of the whole server, once no session of that user is open here."""
+    """Return the server's count, once no session of that user is open."""
     connection = await asyncpg.connect(dsn)
     try:
         async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""The events that benches append: what a worker says when it commits a frame."""
+"""Events that benches append: frame commits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The two-minute tour: a playbook run on the real parts, and checked."""
+"""The demo: a playbook run on a real stack, and checked."""

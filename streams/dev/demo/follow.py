@@ -1,4 +1,4 @@
-"""Follows an execution through its projection until the log says that it has ended."""
+"""Progress of an execution from its projection, until its end in the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_S, STALLED_S = 0.2, 120.0
 
 
 class NoProgress(Unavailable):
-    """The execution goes no further."""
+    """The execution makes no progress."""
 
     def __init__(self, execution_id: int, seq: int, stalled_s: float) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class NoProgress(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProgress:
-    """How far one stage has come."""
+    """Progress of one stage."""
 
     step: str
     status: str
@@ -43,7 +43,7 @@ class StageProgress:
 
     @property
     def share(self) -> float:
-        """Return how much of it is done, from 0 to 1; of rows where their number is known."""
+        """Return the completed share, from 0 to 1; of rows if their number is known."""
         if self.ended_at is not None:
             return 1.0
         done, whole = self.frames_done, self.frames
@@ -54,7 +54,7 @@ class StageProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionProgress:
-    """An execution as it is seen at one moment."""
+    """A snapshot of an execution."""
 
     status: str
     error: str | None
@@ -63,7 +63,7 @@ class ExecutionProgress:
 
 
 class ExecutionReader(Protocol):
-    """What is looked at: the log's head of the execution, and its projections."""
+    """Reader of an execution's head in the log and its projections."""
 
     async def head(self, root: Root) -> Head | None: ...
     async def execution(self, execution_id: int) -> Row | None: ...
@@ -77,10 +77,10 @@ async def follow(
     *,
     stalled_s: float = STALLED_S,
 ) -> ExecutionProgress:
-    """Show how far the execution is until it has ended, and return its end.
+    """Show the progress of the execution until it has ended, and return its end.
 
     Raises:
-        NoProgress: neither log nor projection moved for `stalled_s`.
+        NoProgress: neither log nor projection changed for `stalled_s`.
     """
     moved, moved_at = (0, 0), time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""Compares what Kafka has of an execution with what the log has."""
+"""Comparison of an execution's events on Kafka with the log."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class MirrorCheck:
-    """The events of one root as the log has them, and what was found wrong with their mirror."""
+    """The events of one root in the log, and faults of their mirror."""
 
     events: tuple[Event, ...]
     verified: int
-    """Envelopes from Kafka whose checksum was computed again and is right."""
+    """Envelopes from Kafka with a verified checksum."""
     faults: tuple[str, ...]
 
 
 async def check_mirror(
     log: Log, reader: EventTopicReader, root: Root, *, within_s: float = WITHIN_S
 ) -> MirrorCheck:
-    """Read the root from the log and from `reader`, which stands before its first event."""
+    """Read the root from the log and from `reader`, positioned before its first event."""
     in_log = [event async for event in log.store.read_root(root)]
     on_kafka: list[Event] = []
     verified = 0
@@ -45,12 +45,12 @@ async def check_mirror(
 
 
 def differences(in_log: Sequence[Event], on_kafka: Sequence[Event]) -> list[str]:
-    """Say what is wrong: with the mirror, or with the places and the chain of the log itself."""
+    """Return faults of the mirror, and of the log's `seq` and chain."""
     found = []
     if len(on_kafka) != len(in_log):
         found.append(f"mirror: Kafka has {len(on_kafka)} events, the log has {len(in_log)}")
     elif list(on_kafka) != list(in_log):
-        found.append("mirror: what Kafka has is not what the log has")
+        found.append("mirror: Kafka differs from the log")
     chain = bytes(32)
     for place, event in enumerate(in_log, start=1):
         chain = hashlib.sha256(chain + bytes.fromhex(event.checksum)).digest()

@@ -1,4 +1,4 @@
-"""The page the demo ends with: the run as its events tell it."""
+"""The demo's HTML page, rendered from the events of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.dev.demo.timeline import lanes
 
 
 def write_page(outcome: DemoOutcome, path: Path) -> None:
-    """Write what the demo did as one self-contained HTML file."""
+    """Write the run as one self-contained HTML file."""
     events = outcome.mirrored.events
     whole_s = (events[-1].ingest_time - events[0].ingest_time).total_seconds()
     template = files("streams.dev.demo").joinpath("page.html").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Rows of progress for the stages of a demo run."""
+"""Progress rows of a demo run's stages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StageRows:
         self._steps = tuple(steps)
 
     def show(self, progress: ExecutionProgress) -> None:
-        """Show the stages as of now."""
+        """Show the current stages."""
         self._display.show(list(stage_rows(self._steps, progress)))
 
 

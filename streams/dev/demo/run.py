@@ -1,4 +1,4 @@
-"""The demo itself: one trigger record, a playbook of six loops, and every row checked."""
+"""The demo run: one trigger record, a playbook of six loops, and a check of every row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STARTS_WITHIN_S = 60.0
 
 
 class DemoProgress(Protocol):
-    """Where the demo's progress goes."""
+    """Output of the demo's progress."""
 
     def say(self, text: str) -> None: ...
     def plan(self, steps: Sequence[str]) -> None: ...
@@ -43,7 +43,7 @@ class DemoProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """What the demo did, and what it found when it looked."""
+    """Outcome and checks of the demo."""
 
     execution_id: int
     end: ExecutionProgress
@@ -55,14 +55,14 @@ class DemoOutcome:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Say everything that is not as it must be."""
+        """Return all faults."""
         found = [*self.judgement.faults("rows"), *self.mirrored.faults]
         if self.end.status != "COMPLETED":
             found.append(f"execution: it ended {self.end.status}: {self.end.error}")
         return tuple(found)
 
     def figures(self) -> dict[str, object]:
-        """Return what there is to tell in numbers and words."""
+        """Return the figures of the run."""
         return {
             "execution_id": str(self.execution_id),
             "status": self.end.status,
@@ -80,10 +80,10 @@ class DemoOutcome:
 
 
 async def run_demo(settings: Settings, world: MockWorld, shown: DemoProgress) -> DemoOutcome:
-    """Run the PFT workload on the stack that is up, and check what came of it.
+    """Run the PFT workload on the running stack, and check its rows and events.
 
     Raises:
-        StreamsError: it could not be run to its end.
+        StreamsError: the run did not end.
     """
     bootstrap = settings.event_store.connection.url
     async with (
@@ -104,7 +104,7 @@ async def run_demo(settings: Settings, world: MockWorld, shown: DemoProgress) ->
 
 
 async def _register(settings: Settings, log: Log, shown: DemoProgress) -> str:
-    """Put the playbook into the catalog and return its path."""
+    """Register the playbook and return its path."""
     file = folder("examples") / "pft" / "playbook.yaml"
     text = file.read_text("utf-8")
     shown.plan([step.name for step in parse(text, str(file)).steps.values() if step.loop])
@@ -144,13 +144,13 @@ async def _trigger(
 
 
 async def _judge(dsn: str, mock: Mock) -> RowCheck:
-    """Compare the tables with the ledger; a row that was never asked for is missing, too."""
+    """Compare the tables with the ledger; a row never requested is missing, too."""
     rows = sum((await mock.expected())["rows"].values())
     connection = await asyncpg.connect(dsn)
     try:
         found = await check_rows(connection, SCHEMA, await mock.served())
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        # The execution failed before it had made its tables.
+        # The execution failed before it created its tables.
         found = RowCheck()
     finally:
         await connection.close()

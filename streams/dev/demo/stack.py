@@ -1,4 +1,4 @@
-"""The demo's own stack: started with every role, and ended with the demo, however it ends."""
+"""The demo's stack: started with every role, and stopped with the demo."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ FOLDER = Path(".streams-demo")
 
 
 class RolesMissing(Refused):
-    """The stack that is up cannot run a playbook."""
+    """The running stack lacks roles."""
 
     def __init__(self, data: Path, roles: list[str]) -> None:
         names = ", ".join(roles)
         super().__init__(
-            f"the stack in {data} runs without {names}; end it with "
-            f"`streams down --data {data}` and the demo starts one of its own"
+            f"the stack in {data} runs without {names}; stop it with "
+            f"`streams down --data {data}`: the demo then starts its own"
         )
 
 
 @asynccontextmanager
 async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
-    """Run a stack for the length of a block; one that is up in `data` is used and left up.
+    """Run a stack during a block; one that is up in `data` is used and not stopped.
 
     Raises:
-        RolesMissing: it is up, but not with every role.
-        Unavailable: something it needs is missing; nothing is left running.
+        RolesMissing: the running stack lacks roles.
+        Unavailable: a dependency is missing; nothing is left running.
     """
     found = find_stack(data)
     if found is not None:
@@ -55,7 +55,7 @@ async def demo_stack(data: Path, display: Display) -> AsyncIterator[Settings]:
 
 
 def api_url(data: Path) -> str | None:
-    """Return where the API of the stack in `data` answers, or None when it is not up."""
+    """Return the URL of the API of the stack in `data`, or None when it is not up."""
     return role_address(layout_of(data), "api-0") if find_stack(data) is not None else None
 
 

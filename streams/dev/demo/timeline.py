@@ -1,4 +1,4 @@
-"""When each command and each frame of an execution waited and worked, from its events."""
+"""A timeline of an execution's commands and frames, from its events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineBar:
-    """One command or frame; times are seconds since the execution began."""
+    """One command or frame; times are seconds since the start of the execution."""
 
     step: str
     what: str
@@ -37,7 +37,7 @@ class TimelineBar:
 
 @dataclass(frozen=True, slots=True)
 class TimelineLane:
-    """A step with its bars, in the order in which they began."""
+    """A step with its bars, in the order of their start."""
 
     step: str
     bars: tuple[TimelineBar, ...]
@@ -97,7 +97,7 @@ def _begun(event: Event, at_s: float) -> TimelineBar:
 
 
 def _counted(bar: TimelineBar, event: Event) -> TimelineBar:
-    """Add what a commit brought: a frame that closed early commits more than once."""
+    """Add the rows of a commit: a frame that closed early commits more than once."""
     size = event.payload_ref.byte_length if event.payload_ref else 0
     return replace(
         bar,

@@ -1,1 +1,1 @@
-"""The whole runtime on one seeded scheduler, with ports that fail in every way they may."""
+"""Deterministic simulation of the runtime on one seeded scheduler, with faulty ports."""

@@ -1,4 +1,4 @@
-"""The author's database in a simulation, and the flaky source his rows come from."""
+"""The simulated author's database, and a flaky source of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.worker.port import Call, Config, Fence, Outcome, Saved
 
 @dataclass(slots=True)
 class Database:
-    """Rows and fences; a transaction is whatever happens without an await."""
+    """Rows and fences; code without an await is a transaction."""
 
     rows: dict[tuple[str, int], int] = field(default_factory=dict)
     """How often each (execution, row) was saved."""
@@ -23,7 +23,7 @@ class Database:
     def write(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
     ) -> dict[Fence, Saved]:
-        """Write what is not fenced yet, and its fences."""
+        """Write unfenced rows, and their fences."""
         found: dict[Fence, Saved] = {}
         for fence, configs in batches:
             if self.has_fences and fence in self.fences:
@@ -39,25 +39,25 @@ class Database:
 
 
 class FaultySaver:
-    """One process's way to the database."""
+    """One process's connection to the database."""
 
     def __init__(self, database: Database, faults: Faults, process: Process) -> None:
         self._database, self._faults, self._process = database, faults, process
 
     async def run(self, config: Config, call: Call) -> Outcome:
-        """Answer a command that saves nothing."""
+        """Return the response of a command that saves nothing."""
         self._process.check()
         return Outcome(status="success", data={"rows": []})
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing."""
 
     def target(self, config: Config) -> str:
-        """Return the name of the only database there is."""
+        """Return the name of the only database."""
         return "only"
 
     async def find(self, config: Config, fences: Sequence[Fence]) -> Mapping[Fence, Saved]:
-        """Return the fences that are there."""
+        """Return the stored fences."""
 
         async def look() -> Mapping[Fence, Saved]:
             known = self._database.fences if self._database.has_fences else {}
@@ -68,7 +68,7 @@ class FaultySaver:
     async def save(
         self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
     ) -> Mapping[Fence, Saved]:
-        """Save, unless the call or its answer is lost."""
+        """Save, unless the request or response is lost."""
 
         async def write() -> Mapping[Fence, Saved]:
             return self._database.write(batches, saved)
@@ -77,7 +77,7 @@ class FaultySaver:
 
 
 class RowSource:
-    """Where rows are fetched: some tries fail, and bad rows fail always."""
+    """The source of rows: some attempts fail, and bad rows always fail."""
 
     def __init__(self, faults: Faults, process: Process) -> None:
         self._faults, self._process = faults, process
@@ -93,4 +93,4 @@ class RowSource:
         return Outcome(status="success", data={"row": config.get("row")})
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""How a process ends: killed, asked to stop, or only taken for dead."""
+"""Ways a simulated process ends: killed, stopped, or superseded while alive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GRACE_S, _LONGEST_ZOMBIE_S = 10.0, 40.0
 
 
 async def end(process: Process, task: asyncio.Task[None], faults: Faults) -> None:
-    """End a process; a worker may also stop in order, or live on while another has its name."""
+    """End a process; a worker may also stop in order, or run on while superseded."""
     if not task.done() and faults.is_on:
         if process.name == "worker":
             luck = faults.random.random()

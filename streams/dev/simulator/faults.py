@@ -1,4 +1,4 @@
-"""What can go wrong, decided by one seed and counted by kind."""
+"""Injected faults, decided by one seed and counted by kind."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class Injected(Unavailable):
-    """A dependency that is down because the simulation says so."""
+    """A simulated outage of a dependency."""
 
 
 @dataclass(slots=True)
 class Process:
-    """Something that can be killed; what is left of it can then do nothing more.
+    """A process that can be killed; its tasks can then do nothing more.
 
-    It can also be asked to stop, or be taken for dead: then another has its name, and the
-    broker gives it nothing more, nor can it learn of the other.
+    It can also be stopped, or fenced: then another process has its name, and the broker
+    delivers nothing more to it, nor does it learn of the other.
     """
 
     name: str
@@ -32,14 +32,14 @@ class Process:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def check(self) -> None:
-        """End the caller if its process is dead: a killed process says no last words."""
+        """Cancel the caller if its process is dead."""
         if not self.is_alive:
             raise asyncio.CancelledError(f"{self.name} was killed")
 
 
 @dataclass(slots=True)
 class Faults:
-    """Chances, each of them out of 1; all of them off once the bad times are over."""
+    """Probabilities of faults; all zero after the fault phase."""
 
     random: Random
     slow: float = 0.02
@@ -53,14 +53,14 @@ class Faults:
     counts: Counter[str] = field(default_factory=Counter)
 
     def happens(self, kind: str, chance: float) -> bool:
-        """Throw the dice for one fault, and count it when it happens."""
+        """Decide randomly on one fault, and count it."""
         if self.is_on and self.random.random() < chance:
             self.counts[kind] += 1
             return True
         return False
 
     async def read(self, process: Process, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask, after a while, unless the dependency is down."""
+        """Run a query after a delay, unless the dependency is down."""
         process.check()
         await asyncio.sleep(self._delay_s())
         process.check()
@@ -69,10 +69,10 @@ class Faults:
         return await ask()
 
     async def write(self, process: Process, send: Callable[[], Awaitable[T]]) -> T:
-        """Send something that has an effect.
+        """Send a request that has an effect.
 
-        Once it is on its way nobody can call it back: it arrives even if the caller gives up
-        or dies meanwhile, and the answer may be lost.
+        Once sent it cannot be cancelled: it arrives even if the caller times out or dies, and
+        the response may be lost.
         """
         process.check()
         if self.happens("refused", self.refuse):
@@ -101,6 +101,6 @@ class Faults:
 
 
 def seen(done: asyncio.Future[Any]) -> None:
-    """Retrieve an outcome that perhaps nobody awaits any more."""
+    """Retrieve an outcome that may no longer be awaited."""
     if not done.cancelled():
         done.exception()

@@ -1,4 +1,4 @@
-"""Whoever operates the simulated deployment: suspends executions, and resumes them again."""
+"""The simulated operator, who suspends and resumes executions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUSPENDED_S = (0.5, 130.0)
 
 
 async def operate(world: World) -> None:
-    """Suspend now and then while the times are bad; resume whatever is suspended, by whomever."""
+    """Suspend occasionally during the fault phase; resume every suspended execution."""
     random = world.random
     wakes: dict[int, float] = {}
     rests_until = random.uniform(*_REST_S)
@@ -54,4 +54,4 @@ async def _steer(world: World, execution_id: int, *, suspend: bool) -> None:
     try:
         await steer(world.store, Root("execution", execution_id), next_of)
     except Refused:
-        return  # it ended, or somebody was quicker
+        return  # it ended, or was changed concurrently

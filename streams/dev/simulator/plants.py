@@ -1,4 +1,4 @@
-"""Bugs put in on purpose, to show that the simulator finds such bugs."""
+"""Planted bugs, to verify that the simulator finds them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def _swapped(module: ModuleType, name: str, planted: object) -> Iterator[None]:
 
 
 def lost_acknowledgement() -> AbstractContextManager[None]:
-    """A save whose answer was lost is simply done again: nobody looks for its fence."""
+    """A save whose response was lost is repeated without checking its fence."""
     return _swapped(streams.dev.simulator.world, "Database", lambda: Database(has_fences=False))
 
 
 def double_dispatch() -> AbstractContextManager[None]:
-    """Deciding again gives the same window another name, so it is dispatched twice."""
+    """A repeated decision gives the same window another id, so it is dispatched twice."""
     numbers = count(1)
 
     def unstable(cause: int, ordinal: int, purpose: str) -> int:
@@ -48,7 +48,7 @@ def double_dispatch() -> AbstractContextManager[None]:
 
 
 def unfenced_commit() -> AbstractContextManager[None]:
-    """A worker commits without saying which version it holds, so a stale owner gets through."""
+    """A worker commits without an expected version, so a stale owner succeeds."""
 
     def careless(item: WorkItem, event: AttemptEvent, **fields: Any) -> NewEvent:
         new = attempt_event(item, event, **fields)
@@ -59,7 +59,7 @@ def unfenced_commit() -> AbstractContextManager[None]:
 
 @contextmanager
 def deaf_to_suspension() -> Iterator[None]:
-    """The fold passes over `execution.suspended`, so planning goes on."""
+    """The fold ignores `execution.suspended`, so planning continues."""
     handlers = streams.execution.evolve._HANDLERS
     was = handlers.pop(ExecutionSuspended)
     try:

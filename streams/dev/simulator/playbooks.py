@@ -1,4 +1,4 @@
-"""The playbooks that simulations run: small, but with every kind of step."""
+"""The simulated playbooks: small, with every kind of step."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ _SHAPES = (
     {"mode": "fanout", "window": 4, "size": 1, "on_error": "fail"},
 )
 STARTED = len(_SHAPES)
-"""The first so many are started as they are."""
+"""Number of playbooks that are started directly."""
 _CALLED = {"mode": "sequential", "window": 1, "size": 1, "on_error": "fail"}
 CALLING = STARTED + 1
-"""The one whose rows each call another, which saves in its caller's name."""
+"""The playbook whose rows each call another, which saves under its caller's id."""
 
 
 @lru_cache(maxsize=1)
 def simulated() -> tuple[Playbook, ...]:
-    """Return them all, compiled once."""
+    """Return all playbooks, compiled once."""
     texts = [
         _TEMPLATE.format(index=index, execution="execution_id", **shape)
         for index, shape in enumerate(_SHAPES)
@@ -92,7 +92,7 @@ def simulated() -> tuple[Playbook, ...]:
 
 
 class SimulatedPlaybooks:
-    """Finds the simulated playbooks by their number."""
+    """Looks up simulated playbooks by number."""
 
     async def get(self, catalog_id: int, version: int) -> Playbook:
         """Return a playbook."""

@@ -1,4 +1,4 @@
-"""The runtime's ports in memory, each call at the mercy of the faults."""
+"""The runtime's ports in memory, with injected faults."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ EVENTS = "noetl.events.execution"
 
 
 class Mirror:
-    """Writes events to their partition in the order of the log, some time later."""
+    """Writes events to their partition in log order, with a delay."""
 
     def __init__(self, topics: MemoryTopics, faults: Faults) -> None:
         self._topics, self._faults = topics, faults
         self._queue: asyncio.Queue[tuple[Event, bytes]] = asyncio.Queue()
         self._stored = self._written = 0
         self.written_at: dict[tuple[int, int], float] = {}
-        """When each event, by execution and `seq`, could first be read."""
+        """When each event, by execution and `seq`, was first readable."""
 
     def accept(self, event: Event, envelope: bytes) -> None:
-        """Take an event that was just stored."""
+        """Receive a stored event."""
         self._stored += 1
         self._queue.put_nowait((event, envelope))
 
     @property
     def behind(self) -> int:
-        """How many events were stored and not mirrored."""
+        """Number of stored events that are not mirrored."""
         return self._stored - self._written
 
     async def run(self) -> None:
-        """Mirror until cancelled; sometimes it stops for a while, sometimes it repeats itself."""
+        """Mirror until cancelled; with pauses and repetitions."""
         while True:
             event, envelope = await self._queue.get()
             if self._faults.happens("mirror stopped", 0.003):
@@ -84,11 +84,11 @@ class Mirror:
 
 
 async def _nothing() -> None:
-    """Stand for a question whose answer is read elsewhere."""
+    """A placeholder query whose result is not used."""
 
 
 class FaultyStore:
-    """One process's way to the log."""
+    """One process's access to the log."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class FaultyStore:
         self._poison = poison
 
     async def append(self, batch: Sequence[NewEvent]) -> Receipt:
-        """Append, unless the call or its answer is lost, or the process dies of the events."""
+        """Append, unless the request or response is lost, or the events crash the process."""
         for event in batch:
             if event.root.id in self._poison and event.type != "execution.suspended":
                 self._faults.counts[f"{self._process.name} poisoned"] += 1
@@ -112,7 +112,7 @@ class FaultyStore:
     async def read_root(
         self, root: Root, *, after_seq: int = 0, through_seq: int | None = None
     ) -> AsyncIterator[Event]:
-        """Read, unless the call is refused."""
+        """Read, unless the request fails."""
         await self._faults.read(self._process, _nothing)
         async for event in self._store.read_root(
             root, after_seq=after_seq, through_seq=through_seq
@@ -122,7 +122,7 @@ class FaultyStore:
     async def read_stream(
         self, root: Root, stream_id: str, *, after_version: int = 0
     ) -> AsyncIterator[Event]:
-        """Read, unless the call is refused."""
+        """Read, unless the request fails."""
         await self._faults.read(self._process, _nothing)
         async for event in self._store.read_stream(root, stream_id, after_version=after_version):
             yield event
@@ -130,41 +130,41 @@ class FaultyStore:
     async def read_log(
         self, after: Frontier, *, limit: int = 1000
     ) -> tuple[Sequence[Event], Frontier]:
-        """Read, unless the call is refused."""
+        """Read, unless the request fails."""
         ask = lambda: self._store.read_log(after, limit=limit)  # noqa: E731
         return await self._faults.read(self._process, ask)
 
     def follow(self, after: Frontier) -> AsyncIterator[tuple[Event, Frontier]]:
-        """Nobody here follows the log."""
+        """Not used in simulations."""
         raise NotImplementedError
 
     async def open_roots(self, root_type: str) -> Sequence[int]:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         return await self._faults.read(self._process, lambda: self._store.open_roots(root_type))
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         ask = lambda: self._store.open_children(execution_id)  # noqa: E731
         return await self._faults.read(self._process, ask)
 
     async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         ask = lambda: self._store.endings(execution_ids)  # noqa: E731
         return await self._faults.read(self._process, ask)
 
     async def suspended_executions(self) -> Mapping[int, int]:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         return await self._faults.read(self._process, self._store.suspended_executions)
 
 
 class FaultyLives:
-    """One process's way to the lives of workers."""
+    """One process's access to worker incarnations."""
 
     def __init__(self, lives: MemoryIncarnations, faults: Faults, process: Process) -> None:
         self._lives, self._faults, self._process = lives, faults, process
 
     async def begin(self, owner: str) -> None:
-        """Begin a life, however often it must be said."""
+        """Register an incarnation, with retries."""
         while True:
             try:
                 await self._faults.write(self._process, lambda: self._lives.begin(owner))
@@ -173,20 +173,20 @@ class FaultyLives:
                 await asyncio.sleep(1.0)
 
     async def current(self) -> Mapping[str, str]:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         if self._process.is_fenced:
             raise Injected("cut off")
         return await self._faults.read(self._process, self._lives.current)
 
 
 class FencedFeed:
-    """A feed that gives nothing more to a process whose name another has, or that is dead."""
+    """A feed that delivers nothing to a fenced or dead process."""
 
     def __init__(self, feed: MemoryFeed, process: Process) -> None:
         self._feed, self._process = feed, process
 
     async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
-        """Return what is there; nothing once fenced."""
+        """Return available records; none once fenced."""
         if not self._process.is_fenced:
             batch = await self._feed.next_batch()
             if not self._process.is_fenced:
@@ -195,31 +195,31 @@ class FencedFeed:
         return {}
 
     def acknowledge(self, records: Iterable[Record]) -> None:
-        """Say that these records never need to come again, if anybody still listens."""
+        """Acknowledge records, unless fenced."""
         if self._process.is_alive and not self._process.is_fenced:
             self._feed.acknowledge(records)
 
     def standing(self) -> Standing:
-        """Return the feed's standing; one that gets nothing more is not behind."""
+        """Return the feed's standing; a fenced one has no lag."""
         return Standing(0, 0) if self._process.is_fenced else self._feed.standing()
 
     async def answers(self, *, within_s: float) -> bool:
-        """Return whether the broker answers."""
+        """Return whether the broker responds."""
         return await self._feed.answers(within_s=within_s)
 
 
 class OutlivingJournal:
-    """A journal that a dead process cannot change any more."""
+    """A journal that a dead process cannot change."""
 
     def __init__(self, storage: MemoryJournalStorage, process: Process) -> None:
         self._storage, self._process = storage, process
 
     def read(self) -> bytes:
-        """Return what was written last."""
+        """Return the last content."""
         return self._storage.read()
 
     def write(self, content: bytes) -> None:
-        """Keep it, unless the process is dead."""
+        """Store it, unless the process is dead."""
         if self._process.is_alive:
             self._storage.write(content)
 
@@ -228,7 +228,7 @@ class OutlivingJournal:
 
 
 class FaultyPayloads:
-    """One process's way to the payloads."""
+    """One process's access to payloads."""
 
     def __init__(self, store: MemoryPayloadStore, faults: Faults, process: Process) -> None:
         self._store, self._faults, self._process = store, faults, process
@@ -236,7 +236,7 @@ class FaultyPayloads:
     async def put(
         self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
-        """Store, unless the call or its answer is lost."""
+        """Store, unless the request or response is lost."""
         return await self._faults.write(
             self._process,
             lambda: self._store.put(
@@ -247,13 +247,13 @@ class FaultyPayloads:
         )
 
     async def get(self, ref: PayloadRef) -> bytes:
-        """Fetch, unless the call is refused."""
+        """Fetch, unless the request fails."""
         return await self._faults.read(self._process, lambda: self._store.get(ref))
 
     async def store(
         self, scope: Scope, chunks: AsyncIterable[bytes], **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
-        """Gather and store: nothing here is too large for that."""
+        """Buffer and store: all payloads are small."""
         return await self.put(scope, b"".join([chunk async for chunk in chunks]), **described)
 
     async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
@@ -261,22 +261,22 @@ class FaultyPayloads:
         yield await self.get(ref)
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Ask, unless the call is refused."""
+        """Query, unless the request fails."""
         return await self._faults.read(self._process, lambda: self._store.exists(ref))
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Nothing is ever deleted here."""
+        """Not used in simulations."""
         raise NotImplementedError
 
 
 class FaultyQueue:
-    """One process's way to the work topics: late, in another order, twice, or not at all."""
+    """One process's access to the work topics: delayed, reordered, duplicated or lost."""
 
     def __init__(self, write: Callable[[WorkItem], None], faults: Faults, process: Process) -> None:
         self._write, self._faults, self._process = write, faults, process
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
-        """Publish each item as luck will have it."""
+        """Publish each item, with faults."""
         await self._faults.write(self._process, lambda: self._publish(items))
 
     async def _publish(self, items: Sequence[WorkItem]) -> None:
@@ -291,36 +291,36 @@ class FaultyQueue:
 
 
 class FaultyProjections:
-    """The projector's way to its tables."""
+    """The projector's access to its tables."""
 
     def __init__(self, store: MemoryProjections, faults: Faults, process: Process) -> None:
         self._store, self._faults, self._process = store, faults, process
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
-        """Save, unless the call or its answer is lost."""
+        """Save, unless the request or response is lost."""
         await self._faults.write(self._process, lambda: self._store.save(changes, checkpoints))
 
     async def clear(self) -> None:
-        """Nothing is ever cleared here."""
+        """Not used in simulations."""
         raise NotImplementedError
 
 
 class Silence:
-    """Dead letters and replies that nobody should need in a simulation."""
+    """Dead letters and replies; a simulation should have none."""
 
     def __init__(self) -> None:
         self.received: list[tuple[object, ...]] = []
 
     async def set_aside(self, record: Record) -> None:
-        """Keep a record that ended a process too often."""
-        await self.put(record, "ended a process too often", kind="simulated")
+        """Store a record that crashed a process too often."""
+        await self.put(record, "crashed a process too often", kind="simulated")
 
     async def put(self, record: object, reason: str, *, kind: str) -> None:
-        """Keep a dead letter."""
+        """Store a dead letter."""
         self.received.append((record, reason, kind))
 
     async def send(
         self, reply_to: str, execution_id: int, body: Mapping[str, Json], **_: object
     ) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         self.received.append((reply_to, execution_id, body))

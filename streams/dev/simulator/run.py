@@ -1,4 +1,4 @@
-"""One seed: executions start, things go wrong, time passes; then everything must be right."""
+"""Simulation of one seed: executions run under faults, then all invariants are checked."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
 from streams.projector.memory import MemoryProjections
 from streams.projector.rebuild import rebuild
 
-BAD_TIMES_S = 90.0
-PATIENCE_S = 400.0
-"""How long after the bad times an execution may take to end."""
+FAULT_PHASE_S = 90.0
+END_LIMIT_S = 400.0
+"""Limit for executions to end after the fault phase."""
 _LEARNT = timedelta(seconds=1)
-"""How long a planner may take to read of a suspension."""
+"""Limit for a planner to read a suspension."""
 _ON_THEIR_WAY = 2
-"""How many appends of a planner, and of one that took over, may hang and arrive later still."""
+"""Appends of a planner and its successor that may be in flight and arrive later."""
 _POISONED = 0.08
-"""How likely an execution ends the planner until an operator has mended it."""
-SHOWN_S = 120.0
-"""How long after that the projection may take to show everything."""
+"""Probability that an execution crashes the planner until an operator fixes it."""
+PROJECTION_LIMIT_S = 120.0
+"""Limit for the projection to catch up after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What a seed showed to be wrong."""
+    """The problem of a seed."""
 
     seed: int
     problem: str
@@ -45,7 +45,7 @@ class Broken:
 
 @dataclass(slots=True)
 class Summary:
-    """What a number of seeds came to."""
+    """Totals of all seeds."""
 
     seeds: int = 0
     steps: int = 0
@@ -55,7 +55,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One execution of a simulation and what it must come to."""
+    """One simulated execution and its expected outcome."""
 
     execution_id: int
     shape: int
@@ -76,7 +76,7 @@ def simulate(
     progress: Callable[[Summary], None] = lambda _: None,
     stop_at_first: bool = False,
 ) -> Summary:
-    """Run all seeds; `plant` puts a bug in place while they run."""
+    """Run all seeds, with a planted bug if given."""
     summary = Summary()
     with plant():
         for seed in seeds:
@@ -91,7 +91,7 @@ def simulate(
 
 
 def _one(seed: int, summary: Summary) -> str | None:
-    """Run one seed and return what is wrong, if anything is."""
+    """Run one seed and return its problem, if any."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     world = build(loop, seed)
@@ -167,30 +167,30 @@ async def _start(world: World) -> _Run:
 
 
 async def _until_ended(world: World, runs: list[_Run]) -> str | None:
-    """Wait for every execution; what breaks on the way is reported at once."""
+    """Wait for every execution; return the first problem."""
     while True:
         await asyncio.sleep(1.0)
         now = world.loop.time()
-        if now > BAD_TIMES_S:
+        if now > FAULT_PHASE_S:
             world.faults.is_on = False
         if world.broken:
             error = world.broken[0]
-            return f"a process broke at {now:.1f} s: {type(error).__name__}: {error}"
+            return f"a process failed at {now:.1f} s: {type(error).__name__}: {error}"
         if world.database.doubled:
             return f"{world.database.doubled[0]} (seen at {now:.1f} s)"
         open_ids = await world.store.open_roots("execution")
         if not open_ids:
             return None
-        if now > BAD_TIMES_S + PATIENCE_S:
+        if now > FAULT_PHASE_S + END_LIMIT_S:
             return f"execution {open_ids[0]} has not ended after {now:.0f} s"
 
 
 async def _until_shown(world: World) -> str | None:
-    """Wait until mirror and projector have passed on all there is."""
-    end = world.loop.time() + SHOWN_S
+    """Wait until mirror and projector have caught up."""
+    end = world.loop.time() + PROJECTION_LIMIT_S
     while world.mirror.behind or world.topics.lag("projector", EVENTS):
         if world.loop.time() > end:
-            return f"the projector is behind {SHOWN_S:.0f} s after everything ended"
+            return f"the projector is behind {PROJECTION_LIMIT_S:.0f} s after everything ended"
         await asyncio.sleep(1.0)
     return None
 
@@ -235,7 +235,7 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
 
 
 def _wrong_in_suspensions(world: World, events: list[Event]) -> Iterator[str]:
-    """Yield suspensions that a planner had read of, and went on deciding."""
+    """Yield decisions that a planner made after it read a suspension."""
     suspended_at: datetime | None = None
     late: set[datetime] = set()
     for event in events:
@@ -276,5 +276,5 @@ async def _wrong_in_projection(world: World) -> str | None:
     for key, row in fresh.rows.items():
         live = world.projections.rows.get(key)
         if live != row:
-            return f"projection {key}: live {live} is not what a replay gives: {row}"
+            return f"projection {key}: live {live} differs from a replay: {row}"
     return None

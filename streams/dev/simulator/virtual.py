@@ -1,4 +1,4 @@
-"""An event loop whose time is a number: sleeping takes none, and nothing depends on the machine."""
+"""A deterministic event loop with virtual time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Stuck(Exception):
-    """Nothing is left that could ever happen."""
+    """All tasks are blocked: a deadlock."""
 
 
 class _Leaping(selectors.SelectSelector):
-    """Instead of waiting, moves the time on."""
+    """Advances virtual time instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Leaping(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Runs tasks in an order that only their own delays decide."""
+    """Runs tasks in an order determined by their delays only."""
 
     def __init__(self) -> None:
         self._leaping = _Leaping()
@@ -53,12 +53,12 @@ class VirtualClock:
         return EPOCH + timedelta(seconds=self._loop.time() + self._skew_s)
 
     def monotonic(self) -> float:
-        """Return seconds since the beginning."""
+        """Return seconds since the start."""
         return self._loop.time()
 
 
 def run(loop: VirtualLoop, main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end and leave no task behind."""
+    """Run `main` to its end and cancel remaining tasks."""
     try:
         return loop.run_until_complete(main)
     finally:

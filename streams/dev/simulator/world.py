@@ -1,4 +1,4 @@
-"""One simulated deployment: what is shared, and the processes that come and go in it."""
+"""A simulated deployment: shared state and its processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from streams.worker.tools.playbook import PlaybookTool
 
 WORKERS = 2
 CALLING_SEEDS = 5
-"""Every fifth seed is about playbooks that call playbooks."""
+"""Every fifth seed runs playbooks that call playbooks."""
 _PRODUCER = "noetl://tenant/sim/org/sim/cluster/sim/workers/1"
 _RULES = Rules(
     lease_margin=timedelta(seconds=1),
@@ -68,7 +68,7 @@ _RULES = Rules(
 
 @dataclass(slots=True)
 class World:
-    """Everything that outlives a process, and the dice."""
+    """State that outlives a process, and the random generator."""
 
     loop: VirtualLoop
     random: Random
@@ -85,23 +85,23 @@ class World:
     workers: MemoryIncarnations = field(default_factory=MemoryIncarnations)
     journals: dict[str, MemoryJournalStorage] = field(default_factory=dict)
     rows_call: bool = False
-    """In this world the rows of loops call playbooks."""
+    """Rows of loops call playbooks."""
     lives: Any = field(default_factory=lambda: count(1))
     poison: set[int] = field(default_factory=set)
-    """Executions whose next decision ends the planner, until somebody mends it."""
+    """Executions whose next decision crashes the planner, until the operator fixes it."""
     broken: list[BaseException] = field(default_factory=list)
-    """What ended a process that nobody killed."""
+    """Exceptions of processes that were not killed."""
 
     def clock(self) -> VirtualClock:
-        """Return a machine's clock, a little off."""
+        """Return a machine's clock, with a small skew."""
         return VirtualClock(self.loop, self.random.uniform(-0.5, 0.5))
 
     def give(self, item: WorkItem) -> None:
-        """Put an item on some worker's partition."""
+        """Write an item to some worker's partition."""
         self.topics.write(_work_topic(item.entity_id % WORKERS), [item.encode()])
 
     def _role(self, process: Process) -> RoleProcess:
-        """Return a process as production runs it, but for Faust and the watching thread."""
+        """Return a process as in production, but without Faust and the watchdog thread."""
 
         def storage(name: str) -> OutlivingJournal:
             key = f"{process.name}/{name}"
@@ -200,13 +200,13 @@ class World:
             shard_id="sim",
             topic_ids={EVENTS: "sim"},
         )
-        # A journal of its own: kills by chance would add up against innocent records.
+        # A separate journal: random kills would count against innocent records.
         role = RoleProcess(lambda _: MemoryJournalStorage(), watches_loop=False)
         role.attach(feed, projector.handle, set_aside=self.silence.set_aside)
         await role.run(process.stop, _ready)
 
     async def supervised(self, name: str, body: Callable[[Process], Awaitable[None]]) -> None:
-        """Run a process for ever: ended now and then, and started again after a while."""
+        """Run a process, ending and restarting it randomly."""
         while True:
             process = Process(name)
             task = asyncio.ensure_future(body(process))
@@ -228,7 +228,7 @@ class World:
 
 
 def build(loop: VirtualLoop, seed: int) -> World:
-    """Return the world of a seed, with nothing running yet."""
+    """Return the world of a seed, before any process runs."""
     random = Random(seed)  # noqa: S311 - a simulation must be repeatable
     faults, topics = Faults(random), MemoryTopics(partitions=2)
     codec = Codec(100001, event_schema(), MemoryRegistry())
@@ -259,7 +259,7 @@ def build(loop: VirtualLoop, seed: int) -> World:
 
 
 def _ready() -> None:
-    """Nobody waits for a simulated process to be ready."""
+    """Ignore readiness."""
 
 
 def _work_topic(number: int) -> str:
