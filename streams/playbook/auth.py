@@ -1,4 +1,4 @@
-"""The credential of a task: `auth` under all its names, and what is worth saying about it."""
+"""Checks of a task's credential: `auth` under all its names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from streams.playbook.yaml_document import Authored, Path
 
 AUTH = "auth"
 AUTH_KEYS = (AUTH, "credential", "credentialRef")
-"""The key that tools read, and what authors may call it."""
+"""The key that tools read, and its aliases."""
 
 
 def check_auth(draft: PlaybookDraft, path: Path, key: str, config: Authored) -> None:
-    """Report a credential that is said twice, and note one that the playbook does not declare."""
+    """Report a credential that is given twice, and note one that is not declared."""
     given = [one for one in AUTH_KEYS if one in config]
     if len(given) > 1 and key != given[0]:
         what = f"the credential is given twice, as {' and '.join(given)}"

@@ -1,4 +1,4 @@
-"""Where control can go: unknown, unreachable and endless ways."""
+"""Checks of the control flow: unreachable steps and endless loops."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Node = TypeVar("_Node", bound=Hashable)
 def check_steps(
     draft: PlaybookDraft, steps: Mapping[str, Step], first: str, places: Mapping[str, Path]
 ) -> None:
-    """Report steps that cannot be reached, and cycles that nothing ends."""
-    # A misspelt step is a problem of its own; what was meant is not unreachable because of it.
+    """Report unreachable steps and endless cycles."""
+    # A misspelt step is reported separately; do not also report its target as unreachable.
     edges = {
         name: {closest(arc.step, steps) or "" for arc in step.arcs} for name, step in steps.items()
     }
@@ -38,7 +38,7 @@ def check_steps(
 
 
 def _always(step: Step) -> set[str]:
-    """Return the steps that follow whatever happens."""
+    """Return the steps that follow unconditionally."""
     if step.when is not None:
         return set()
     sure = [arc.step for arc in step.arcs if arc.when is None]
@@ -60,7 +60,7 @@ def _check_arcs(draft: PlaybookDraft, step: Step, path: Path) -> None:
 
 
 def check_jumps(draft: PlaybookDraft, tasks: Sequence[Task], path: Path) -> None:
-    """Report jumps of a pipeline that have no way out."""
+    """Report endless jumps of a pipeline."""
     exits = {len(tasks)}
     edges = {place: set(_next_places(tasks, place)) for place in range(len(tasks))}
     for place in _reached(edges, [0] if tasks else []):
@@ -74,7 +74,7 @@ def check_jumps(draft: PlaybookDraft, tasks: Sequence[Task], path: Path) -> None
 
 
 def _next_places(tasks: Sequence[Task], place: int) -> Iterable[int]:
-    """Yield where a task can lead; the number of tasks is the way out."""
+    """Yield the tasks that may follow; the number of tasks means the end."""
     labels = {task.label: at for at, task in enumerate(tasks)}
     for rule in tasks[place].rules:
         if rule.do is Do.JUMP:
@@ -87,7 +87,7 @@ def _next_places(tasks: Sequence[Task], place: int) -> Iterable[int]:
             yield place
         if rule.when is None:
             return
-    yield place + 1  # what no rule speaks of goes on
+    yield place + 1  # outcomes without a rule continue
 
 
 def _reached(edges: Mapping[_Node, Iterable[_Node]], start: Iterable[_Node]) -> set[_Node]:
@@ -102,7 +102,7 @@ def _reached(edges: Mapping[_Node, Iterable[_Node]], start: Iterable[_Node]) -> 
 
 
 def _cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
-    """Return one cycle for every group of steps that lead back to themselves."""
+    """Return one cycle for every strongly connected group of steps."""
     found: list[list[str]] = []
     seen: set[str] = set()
     for name in edges:
@@ -114,7 +114,7 @@ def _cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def _cycle(edges: Mapping[str, set[str]], start: str) -> list[str]:
-    """Return a shortest way from `start` back to it."""
+    """Return a shortest cycle through `start`."""
     before: dict[str, str] = {}
     waiting = [start]
     for node in waiting:

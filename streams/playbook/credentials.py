@@ -1,4 +1,4 @@
-"""Which credentials a step may ask for: those it names, and those the playbook declares."""
+"""Credentials a step may use: those it names, and those the playbook declares."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from streams.playbook.model import Playbook, Step
 
 
 def stored_name(playbook: Playbook, name: str) -> str:
-    """Return the stored name of what a task names: the playbook's alias for it, or itself."""
+    """Return the stored name of a credential, resolving the playbook's alias."""
     return playbook.credentials.get(name, name)
 
 
 def may_use_credential(playbook: Playbook, step: str, name: str) -> bool:
-    """Return whether a task of the step names this credential, by its stored name.
+    """Return whether a task of the step uses this credential, by its stored name.
 
-    Where a template makes a name, any that the playbook declares may be meant.
+    If the name is a template, any declared credential may be used.
     """
     found = playbook.steps.get(step)
     if found is None:
@@ -37,7 +37,7 @@ def credential_name(auth: object) -> str | None:
 
 
 def _named(step: Step) -> Iterator[str | None]:
-    """Yield the names that the step's tasks and cursor give; None: it depends."""
+    """Yield the credentials of the step's tasks and cursor; None: it is a template."""
     configs: list[Template] = [
         task.config if task.sink is None else task.sink.address for task in step.tasks
     ]

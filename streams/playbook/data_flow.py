@@ -1,4 +1,4 @@
-"""Who reads what: which results templates name, so that nothing else is kept or fetched."""
+"""Data flow analysis: which results templates read, so that only those are fetched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.playbook.yaml_document import Path
 
 
 def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]:
-    """Return what the templates that a worker renders for a step read."""
+    """Return the key paths read by the templates a worker renders for a step."""
     rules = [rule for task in tasks for rule in task.rules]
     found: list[Template | None] = [task.config for task in tasks]
     sinks = [task.sink for task in tasks if task.sink is not None]
@@ -35,7 +35,7 @@ def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]
 
 
 def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[str, Step]:
-    """Return the steps, each with those of its results that templates of the playbook read."""
+    """Return the steps, marked with which of their results templates read."""
     key_paths = _key_paths([returns]).union(
         *(_inside(one) | _outside(one) for one in steps.values())
     )
@@ -58,9 +58,9 @@ def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[st
 def check_loops(
     draft: PlaybookDraft, steps: Mapping[str, Step], places: Mapping[str, Path]
 ) -> None:
-    """Report templates that name a task of a loop, which has a result for each row and no one.
+    """Report templates that read a task of a loop, which has one result per row.
 
-    A playbook that was registered before this was said runs on: there it is a warning.
+    For playbooks registered before this check it is a warning.
     """
     severity = Severity.ERROR if draft.clients else Severity.WARNING
     loops = {name: step for name, step in steps.items() if step.loop is not None}
@@ -77,7 +77,7 @@ def check_loops(
 def check_scopes(
     draft: PlaybookDraft, steps: Mapping[str, Step], places: Mapping[str, Path]
 ) -> None:
-    """Warn of templates that read a result whose life ends with its step, from another step."""
+    """Warn of templates that read a result of scope `step` from another step."""
     for path, template in draft.mentions:
         for key_path in sorted(template.key_paths):
             step = steps.get(key_path[0])
@@ -88,12 +88,12 @@ def check_scopes(
                 continue
             if wants_data(keys, {"extracted": [one.name for one in task.result.select]}):
                 what = f"the result of {step.name}.{task.label} ends with its step (scope: step)"
-                hint = "it may be gone here; say scope: execution, or select the fields needed"
+                hint = "it may have expired here; use scope: execution, or select the fields needed"
                 draft.report(path, what, hint, Severity.WARNING)
 
 
 def _task_read(step: Step, keys: KeyPath) -> tuple[Task | None, KeyPath]:
-    """Return the task whose result is read, the last where none is named, and where in it."""
+    """Return the task whose result is read (by default the last), and the keys within."""
     tasks = [task for task in step.tasks if task.sink is None]
     for task in tasks:
         if keys and task.label == keys[0]:
@@ -110,14 +110,14 @@ def _instead(step: str, label: str, last: str) -> tuple[str, str]:
 
 
 def _inside(step: Step) -> frozenset[KeyPath]:
-    """Return what a step's tasks read; a loop's name means the row's place to its own rows."""
+    """Return what a step's tasks read; within a loop its name is the row's position."""
     if step.loop is None:
         return step.key_paths
     return frozenset(key_path for key_path in step.key_paths if key_path[0] != step.name)
 
 
 def _outside(step: Step) -> frozenset[KeyPath]:
-    """Return what the templates that the planner renders for a step read."""
+    """Return the key paths read by the templates the planner renders for a step."""
     found = [step.when, step.sets, step.loop.source if step.loop is not None else None]
     for arc in step.arcs:
         found += [arc.when, arc.args]

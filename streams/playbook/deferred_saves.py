@@ -1,4 +1,4 @@
-"""Which saves nobody waits for, so that a frame may send them as one batch."""
+"""Detection of saves that a frame may defer and send as one batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | r
 
 
 def is_lone_insert(kind: str, config: Authored, rules: Sequence[Rule]) -> bool:
-    """Return whether a task is one INSERT that gives nothing back, and no rule asks how it went."""
+    """Return whether a task is one INSERT that returns nothing, with no rule on its outcome."""
     if kind != "postgres" or any(rule.do is Do.RETRY for rule in rules):
         return False
     if any("outcome" in rule_names(rule) for rule in rules):
@@ -26,10 +26,10 @@ def is_lone_insert(kind: str, config: Authored, rules: Sequence[Rule]) -> bool:
 
 
 def with_deferred(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task, ...]:
-    """Return the tasks, deferrable only where no template reads what they gave.
+    """Return the tasks, deferrable only if no template reads their result.
 
-    `outside` are the names that the step's other templates mention. With a jump, an earlier
-    task may come later again.
+    `outside` are the names that the step's other templates read. With a jump, an earlier task
+    may run again later.
     """
     jumps = any(rule.do is Do.JUMP for task in tasks for rule in task.rules)
     made = []
@@ -45,7 +45,7 @@ def with_deferred(tasks: Sequence[Task], outside: frozenset[str]) -> tuple[Task,
 
 
 def with_row_results(tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """Return the tasks of a loop whose rows are read: what a row can end with is waited for."""
+    """Return the tasks of a loop whose rows are read: possible last tasks are not deferred."""
     last = next((task for task in reversed(tasks) if task.sink is None), None)
     return tuple(
         replace(task, deferrable=False)
@@ -56,7 +56,7 @@ def with_row_results(tasks: Sequence[Task]) -> tuple[Task, ...]:
 
 
 def task_names(task: Task) -> frozenset[str]:
-    """Return the names that a task's templates mention."""
+    """Return the names that a task's templates read."""
     own = task.config.names.union(*(rule_names(rule) for rule in task.rules))
     if task.sink is None:
         return own
@@ -65,6 +65,6 @@ def task_names(task: Task) -> frozenset[str]:
 
 
 def rule_names(rule: Rule) -> frozenset[str]:
-    """Return the names that a rule's templates mention."""
+    """Return the names that a rule's templates read."""
     parts = (rule.when, rule.set_iter, rule.set_vars, rule.set_ctx)
     return frozenset().union(*(part.names for part in parts if part is not None))

@@ -22,9 +22,9 @@ from streams.playbook.yaml_document import Authored, Document, Path
 ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
 """Names that every template of a step can read."""
 IN_PIPELINES = ("outcome", "_prev", "_loop")
-"""Names that templates of a running pipeline can read beside the labels of its tasks."""
+"""Names that templates of a running pipeline can read besides the labels of its tasks."""
 IN_SINKS = frozenset({"result", "data", "this"})
-"""Names that templates of a sink can read: what it persists, twice, and its envelope."""
+"""Names that templates of a sink can read: its data (two names) and its envelope."""
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -54,13 +54,13 @@ class PlaybookDraft:
     given: dict[str, set[str]] = field(default_factory=dict)
     """Names of the arguments that arcs give to a step."""
     credentials: Mapping[str, str] = field(default_factory=dict)
-    """The playbook's own: alias to stored name."""
+    """The playbook's credentials: alias to stored name."""
     clients: bool = True
-    """Whether a package that is not installed here is a problem: a worker may have it."""
+    """Whether a package that is not installed is a problem: a worker may have it."""
 
     @property
     def new_error(self) -> Severity:
-        """The severity of an error that earlier releases accepted: registered playbooks run on."""
+        """Severity of an error that earlier releases accepted: registered playbooks still run."""
         return Severity.ERROR if self.clients else Severity.WARNING
 
     def report(
@@ -76,7 +76,7 @@ class PlaybookDraft:
         self.document.report(path, message, hint, severity, at_key=at_key)
 
     def template(self, path: Path, value: Json) -> Template:
-        """Compile a value; an invalid template is reported and stays as it is."""
+        """Compile a value; an invalid template is reported and becomes a constant."""
         if isinstance(value, dict):
             parts = {key: self.template((*path, key), item) for key, item in value.items()}
             return mapping(parts)

@@ -1,9 +1,9 @@
-"""Why a playbook is refused.
+"""Errors of playbooks.
 
 Refused
-├── BadTemplate        a text is no template: it cannot be compiled
-├── ExpressionFailed   a template cannot be rendered in this scope, or passed a limit
-├── BadSink            what a sink should persist has not the form its storage needs
+├── BadTemplate        a text is not a valid template
+├── ExpressionFailed   a template cannot be rendered in this scope, or exceeds a limit
+├── BadSink            data of a sink does not have the form its storage needs
 └── BadPlaybook        a playbook has errors; it carries every problem found
 """
 
@@ -18,7 +18,7 @@ _SHOWN = 200
 
 
 class BadTemplate(Refused):
-    """A text that cannot be compiled."""
+    """A template cannot be compiled."""
 
     def __init__(self, text: str, why: str, *, line: int = 1) -> None:
         super().__init__(f"{shorten(text)}: {why}")
@@ -26,7 +26,7 @@ class BadTemplate(Refused):
 
 
 class ExpressionFailed(Refused):
-    """A template that cannot be rendered, took too long or grew too large."""
+    """A template cannot be rendered, took too long or grew too large."""
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(f"{shorten(text)}: {why}")
@@ -34,21 +34,21 @@ class ExpressionFailed(Refused):
 
 
 class BadSink(Refused):
-    """What a sink should persist, rendered, has not the form its storage needs."""
+    """Rendered data of a sink does not have the form its storage needs."""
 
 
 class BadPlaybook(Refused):
-    """A playbook with errors; `problems` are all that was found, notes included."""
+    """A playbook has errors; `problems` are all problems, including notes."""
 
     def __init__(self, name: str, problems: Sequence[Problem]) -> None:
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         lines = "\n".join(f"  {problem}" for problem in errors)
         noun = "error" if len(errors) == 1 else "errors"
-        super().__init__(f"{name}: {len(errors)} {noun}; put them right and try again\n{lines}")
+        super().__init__(f"{name}: {len(errors)} {noun}; correct them and try again\n{lines}")
         self.problems = tuple(problems)
 
 
 def shorten(text: str) -> str:
-    """Return a template's text on one line, cut where it is long."""
+    """Return a template's text on one line, truncated."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

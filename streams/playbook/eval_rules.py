@@ -1,4 +1,4 @@
-"""The rules of `eval`: what is done about the outcome of a task."""
+"""Compiler of `eval` rules."""
 
 from __future__ import annotations
 

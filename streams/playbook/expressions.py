@@ -1,8 +1,8 @@
-"""Templates: jinja2's immutable sandbox, compiled once, types kept.
+"""Templates: jinja2's immutable sandbox, compiled once, preserving types.
 
-A text that is one `{{ expression }}` gives the value itself, with its type; white space around
-it does not count. Any other text gives a text, and no text is ever read again as something
-else: '12345', '1e5', 'None' and '' stay what they are.
+A text that is one `{{ expression }}` (apart from white space) yields the value itself, with its
+type. Any other text yields text, which is never parsed again: '12345', '1e5', 'None' and ''
+stay text.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from streams.playbook.template_values import to_plain
 class Template(Protocol):
     """A compiled value: a constant, an expression, text with expressions in it, or a structure.
 
-    What `render` returns may be shared with the scope and with other renders: read it only.
+    The result of `render` may be shared with the scope and other renders: do not modify it.
     """
 
     @property
     def names(self) -> frozenset[str]:
-        """The top-level names it mentions."""
+        """The top-level names it reads."""
         ...
 
     @property
     def key_paths(self) -> frozenset[KeyPath]:
-        """The names it mentions, each with the keys it follows from there."""
+        """The names it reads, each with the keys below it."""
         ...
 
     def render(self, scope: Mapping[str, object]) -> Json:
@@ -50,7 +50,7 @@ def compile_value(structure: object) -> Template:
     """Compile any value of a playbook: constants, text, and lists and mappings of them.
 
     Raises:
-        BadTemplate: a text in it is no template.
+        BadTemplate: a text in it is not a valid template.
     """
     if isinstance(structure, str):
         return _text(structure)
@@ -62,14 +62,14 @@ def compile_value(structure: object) -> Template:
 
 
 def mapping(templates: Mapping[str, Template]) -> Template:
-    """Return a template that renders to a mapping of what these render to."""
+    """Return a template that renders to a mapping of these."""
     if all(isinstance(template, Constant) for template in templates.values()):
         return Constant({key: template.render({}) for key, template in templates.items()})
     return _Mapping(templates)
 
 
 def sequence(templates: Sequence[Template]) -> Template:
-    """Return a template that renders to a list of what these render to."""
+    """Return a template that renders to a list of these."""
     if all(isinstance(template, Constant) for template in templates):
         return Constant([template.render({}) for template in templates])
     return _List(templates)
@@ -83,7 +83,7 @@ def is_text(template: Template) -> bool:
 
 
 def fixed_part(template: Template, key: str) -> tuple[bool, Json]:
-    """Return what the mapping it renders has at `key`, and whether that is so in any scope."""
+    """Return whether the rendered mapping has a constant at `key`, and its value."""
     if isinstance(template, Constant):
         value = template.render({})
         return True, value.get(key) if isinstance(value, dict) else None
@@ -111,7 +111,7 @@ class _Mapping:
     __slots__ = ("_fixed", "_parts", "key_paths", "names")
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
-        # Constants are put in once, as placeholders of their order.
+        # Constants are inserted once, which preserves the order of keys.
         self._fixed = {
             key: template.render({}) if isinstance(template, Constant) else None
             for key, template in templates.items()
@@ -124,7 +124,7 @@ class _Mapping:
         self.names, self.key_paths = _read(templates.values())
 
     def fixed(self, key: str) -> tuple[bool, Json]:
-        """Return a constant at `key` (None where there is nothing), and whether it is one."""
+        """Return whether there is a constant (or nothing) at `key`, and its value."""
         return all(key != part for part, _ in self._parts), self._fixed.get(key)
 
     def render(self, scope: Mapping[str, object]) -> Json:
@@ -185,7 +185,7 @@ class _Expression:
 
 
 class _Text:
-    """Text with holes in it."""
+    """Text with expressions in it."""
 
     __slots__ = ("_parts", "_text", "key_paths", "names")
 

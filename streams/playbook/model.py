@@ -1,4 +1,4 @@
-"""A playbook, read and compiled: what the planner follows and a worker runs.
+"""The compiled playbook: what the planner follows and a worker runs.
 
 Every template in it is compiled once per playbook version; nothing is parsed per row.
 """
@@ -15,7 +15,7 @@ from streams.playbook.result_policy import ResultPolicy
 
 
 class Do(StrEnum):
-    """What a rule of `eval` makes of a task's outcome."""
+    """Action of an `eval` rule on a task's outcome."""
 
     CONTINUE = "continue"
     RETRY = "retry"
@@ -26,7 +26,7 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of `eval`; the first whose `when` holds is followed. `when` None is `else`."""
+    """One rule of `eval`; the first whose `when` holds applies. `when` None is `else`."""
 
     when: Template | None
     do: Do
@@ -42,7 +42,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """When a task that a `sink:` block was compiled into runs, and what it persists.
+    """When the task of a `sink:` block runs, and what it persists.
 
     Its templates see what they persist as `result` and `data`, and the envelope as `this`.
     """
@@ -50,16 +50,16 @@ class Sink:
     of: str | None
     """The label of the task it follows; None: it follows the whole step."""
     address: Template
-    """The part of the configuration that names the database: it reads nothing of a row."""
+    """The part of the configuration that names the database, independent of the row."""
     on: str = "success"
     """success | error | always"""
     when: Template | None = None
     subject: Template | None = None
-    """Gives the envelope to persist where no task of this step does."""
+    """Renders the envelope to persist if no task of this step produces it."""
     passes: bool = False
-    """Whether the step gives what was persisted, not the reference to it."""
+    """Whether the step returns what was persisted, not the reference to it."""
     is_exact: bool = True
-    """Whether an attempt that comes again leaves what one attempt would have left."""
+    """Whether a retried attempt has the same effect as one attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ class Task:
     """One labelled call of a tool.
 
     `config` renders to the tool's configuration: everything under the label except `kind`,
-    `eval` and `spec`. `deferrable` says that nothing reads the outcome, so that a frame may
-    gather these calls and send them as one batch.
+    `eval` and `spec`. `deferrable` means that nothing reads the outcome, so that a frame may
+    collect these calls and send them as one batch.
     """
 
     label: str
@@ -77,17 +77,17 @@ class Task:
     rules: tuple[Rule, ...] = ()
     spec: Mapping[str, Json] = field(default_factory=dict)
     result: ResultPolicy | None = None
-    """What `spec.result` says; None: nothing."""
+    """`spec.result`, if given."""
     is_read: bool = False
-    """Templates of other steps name its result."""
+    """Whether templates of other steps read its result."""
     deferrable: bool = False
     sink: Sink | None = None
-    """What makes it a sink's task; None: an author's own."""
+    """Set for the task of a sink; None: an author's own."""
     line: int = 0
 
 
 class Mode(StrEnum):
-    """How a loop goes over its rows."""
+    """How a loop iterates over its rows."""
 
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"
@@ -97,7 +97,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramePolicy:
-    """The bounds of a frame as the author gave them; None: the deployment's default."""
+    """Limits of a frame; None: the deployment's default."""
 
     size: int | None = None
     duration_ms: int | None = None
@@ -105,7 +105,7 @@ class FramePolicy:
     parallelism: int | None = None
     """Frames of the stage that one worker runs at once."""
     row_concurrency: int | None = None
-    """Rows of a frame at once."""
+    """Concurrent rows of a frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,21 +124,21 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A step's loop. Exactly one of `source` (a list) and `cursor` is there."""
+    """A step's loop. Exactly one of `source` (a list) and `cursor` is set."""
 
     iterator: str
     mode: Mode
     source: Template | None = None
     cursor: Cursor | None = None
     max_in_flight: int | None = None
-    """Frames of the stage at once, over all workers; None: the deployment's default."""
+    """Concurrent frames of the stage, over all workers; None: the deployment's default."""
     policy: FramePolicy | None = FramePolicy()
-    """None is `frame_policy: null`: frames of one row, the way back to row-by-row."""
+    """None is `frame_policy: null`: frames of one row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arc:
-    """A way to a next step, taken when `when` holds (None: always)."""
+    """A transition to a next step, taken when `when` holds (None: always)."""
 
     step: str
     when: Template | None = None
@@ -147,7 +147,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: guard, pipeline, loop, ways out."""
+    """One step: guard, pipeline, loop, arcs."""
 
     name: str
     tasks: tuple[Task, ...] = ()
@@ -157,25 +157,25 @@ class Step:
     inclusive: bool = False
     """True: every arc that holds is taken; False: the first."""
     sets: Template | None = None
-    """Rendered when the step has ended well; a mapping merged into `ctx`."""
+    """Rendered when the step succeeded; a mapping merged into `ctx`."""
     on_error: str = "fail"
     """fail | continue"""
     pool: str = "default"
     persists: str | None = None
-    """The step whose result this one persists, and whose arcs it has taken over."""
+    """The step whose result this one persists, and whose arcs it has."""
     has_readers: bool = False
-    """Some template reads the rows of this loop."""
+    """Whether a template reads the rows of this loop."""
     reads: frozenset[str] = frozenset()
-    """Names that the templates a worker renders mention: earlier steps, workload, ctx, args."""
+    """Names read by the templates a worker renders: earlier steps, workload, ctx, args."""
     key_paths: frozenset[tuple[str, ...]] = frozenset()
-    """The same names with the keys that are followed from them: what of a result is read."""
+    """The same names with the keys read below them."""
     line: int = 0
 
     @property
     def is_playbook(self) -> bool:
-        """Return whether the step is nothing but one call of another playbook.
+        """Return whether the step is only one call of another playbook.
 
-        The planner makes such a call itself. Rules and options are a worker's to follow.
+        The planner makes such a call itself; rules and options need a worker.
         """
         if self.loop is not None or len(self.tasks) != 1 or self.tasks[0].kind != "playbook":
             return False
@@ -192,9 +192,9 @@ class Playbook:
     first: str
     workload: Mapping[str, Json] = field(default_factory=dict)
     returns: Template | None = None
-    """The execution's result; None: the result of the last step that ended."""
+    """The execution's result; None: that of the last step that ended."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """Alias to the name of a stored credential."""
     last: str | None = None
-    """The step of the playbook's own sink, which is entered when nothing else is left."""
+    """The step of the playbook's own sink, which runs after all others."""
     pool: str = "default"

@@ -1,4 +1,4 @@
-"""Compiles a playbook's text into the model, and collects every problem on the way."""
+"""Compiler of a playbook's text into the model; collects all problems."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from streams.playbook.yaml_document import Authored, Document, Path, as_list, as
 
 
 def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playbook:
-    """Compile a playbook; without `clients` it may name packages that are not installed here.
+    """Compile a playbook; without `clients` it may name packages that are not installed.
 
     Raises:
-        BadPlaybook: it has errors; `problems` names all of them.
+        BadPlaybook: it has errors; `problems` has all of them.
     """
     playbook, problems = check(text, clients=clients)
     if playbook is None:
@@ -31,7 +31,7 @@ def parse(text: str, name: str = "playbook", *, clients: bool = True) -> Playboo
 
 
 def check(text: str, *, clients: bool = True) -> tuple[Playbook | None, tuple[Problem, ...]]:
-    """Compile a playbook and return all its problems; None where one of them is an error."""
+    """Compile a playbook and return it with all problems; None if one is an error."""
     document = read(text)
     top = document.value
     if not document.problems and not isinstance(top, dict):

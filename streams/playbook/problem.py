@@ -1,4 +1,4 @@
-"""What is wrong with a playbook, and where."""
+"""Problems of a playbook, with their places."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing an author should look at. Lines and columns count from 1."""
+    """One problem. Lines and columns count from 1."""
 
     line: int
     column: int
     where: str
-    """A path people can follow: workflow[2].tool.url"""
+    """A readable path: workflow[2].tool.url"""
     message: str
     hint: str | None = None
     severity: Severity = Severity.ERROR

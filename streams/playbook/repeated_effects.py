@@ -1,4 +1,4 @@
-"""Which tasks may do their work a second time: `check` says "at least once" of them."""
+"""Detection of tasks whose effects may repeat: `check` notes "at least once"."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REPEATABLE = re.compile(r"\bif\s+(not\s+)?exists\b|\bor\s+replace\b|\bon\s+conf
 
 
 def may_repeat(kind: str, config: Authored) -> tuple[str, str] | None:
-    """Say which effect of a task may come twice, and what would make it happen once.
+    """Return which effect of a task may repeat, and how to make it idempotent.
 
-    None: it has none, it is fenced or keyed, or only its author can tell (code, templates).
+    None: it has none, it is fenced or keyed, or it cannot be determined (code, templates).
     """
     match kind:
         case "http":
@@ -83,13 +83,13 @@ def _writes(words: list[str]) -> bool:
 
 
 def _command(config: Authored) -> str | None:
-    """Return the statements' text; None where a template makes it."""
+    """Return the statements' text; None if it is a template."""
     text = next((config[key] for key in SQL_KEYS if key in config), None)
     return text if isinstance(text, str) and "{{" not in text and "{%" not in text else None
 
 
 def _statements(command: str) -> list[tuple[list[str], str]]:
-    """Return each statement's words in lower case, and its text without what is quoted."""
+    """Return each statement's words in lower case, and its text without quoted parts."""
     plain = _ASIDE.sub(" ", command)
     found = ((_WORD.findall(one.lower()), one) for one in plain.split(";"))
     return [(words, one) for words, one in found if words]

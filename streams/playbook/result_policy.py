@@ -1,4 +1,4 @@
-"""`spec.result`: what becomes of a task's result, read once when the playbook is."""
+"""Parsed `spec.result`: where a task's result is stored, and for how long."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PLACES = ("object", "s3", "gcs", "minio")
 SCOPES = ("step", "execution", "workflow", "permanent")
 CODECS = ("none", "gzip", "zstd", "lz4")
 LARGE = "s3"
-"""What `auto` calls the payload store for large results, where nobody says what it is."""
+"""Default kind of the payload store for `auto`."""
 INLINE_BYTES = 32 * 1024
-"""What an event carries of a result, however much more the author would allow."""
+"""Most bytes of a result in an event, whatever the author allows."""
 PREVIEW_BYTES = 1024
 MOST_PREVIEW_BYTES = 4096
-"""What an event carries of a first look, however much more the author would allow."""
+"""Most bytes of a preview in an event, whatever the author allows."""
 LONGEST_TTL = timedelta(days=365 * 1000)
-"""More would lead out of what a time can say."""
+"""More would overflow datetime."""
 KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
 _TTL = re.compile(r"([0-9]{1,6})([smhdwy])")
 _UNITS = {
@@ -49,28 +49,28 @@ _UNITS = {
 
 
 class Unselectable(Refused):
-    """A path that cannot be followed in this data."""
+    """A JSONPath cannot be evaluated on this data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One small field of a result, found by a JSONPath."""
+    """One small field of a result, selected by a JSONPath."""
 
     name: str
     query: JSONPathQuery
     is_one: bool
-    """The path can lead to one value only; otherwise all it leads to are a list."""
+    """Whether the path matches at most one value; otherwise the matches are a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultPolicy:
-    """Where a task's result goes, for how long, and which of its fields stay at hand."""
+    """Where a task's result is stored, for how long, and which fields stay inline."""
 
     kind: str = AUTO
     scope: str = "permanent"
     ttl: timedelta | None = None
     compression: Literal["gzip", "zstd", "lz4", "none"] | None = None
-    """How it is packed; None: as the payload store is set up to."""
+    """Compression; None: the payload store's default."""
     inline_max_bytes: int = INLINE_BYTES
     preview_max_bytes: int = PREVIEW_BYTES
     select: tuple[Selection, ...] = ()
@@ -78,10 +78,10 @@ class ResultPolicy:
     def store_of(
         self, byte_length: int, inline_bytes: int = INLINE_BYTES, large: str = LARGE
     ) -> str | None:
-        """Return the store for a result of this size; None: it stays in its event.
+        """Return the store for a result of this size; None: inline in its event.
 
-        `inline_bytes` is the most that this deployment leaves in events, `large` the kind of its
-        payload store. What is too large for `kv` is an object, whoever asked.
+        `inline_bytes` is the deployment's limit for inline data, `large` the kind of its payload
+        store. A result too large for `kv` becomes an object.
         """
         if self.kind == "eventlog" and byte_length <= inline_bytes:
             return None
@@ -96,19 +96,19 @@ class ResultPolicy:
         return "object" if byte_length < OBJECT_BYTES else large
 
     def place_of(self, byte_length: int, large: str = LARGE) -> str:
-        """Return the store for a payload that is in no event and has no copy anywhere."""
+        """Return the store for a payload without inline data and copies."""
         if self.kind in PLACES:
             return self.kind
         return "object" if byte_length < OBJECT_BYTES else large
 
     def outside(self) -> ResultPolicy:
-        """Return the same for a result that does not fit its event, whatever its size."""
+        """Return the policy with nothing inline."""
         if self.kind not in (AUTO, "eventlog"):
             return self
         return replace(self, kind=AUTO, inline_max_bytes=0)
 
     def extract(self, data: Json) -> dict[str, Json]:
-        """Return the selected fields; one whose path leads nowhere is left out.
+        """Return the selected fields; one whose path does not match is omitted.
 
         Raises:
             Unselectable: the data is too deep for a path.
@@ -129,11 +129,11 @@ class ResultPolicy:
 
 
 USUAL = ResultPolicy(kind="object")
-"""For a result that nobody said anything about and that is too large for its event."""
+"""Policy of a result without `spec.result` that is too large for its event."""
 
 
 def policy_of(draft: PlaybookDraft, spec: object, path: Path) -> ResultPolicy | None:
-    """Read `spec.result` of a task; None where it says nothing."""
+    """Parse `spec.result` of a task; None if absent."""
     given = spec.get("result") if isinstance(spec, dict) else None
     if not isinstance(given, dict):
         return None
@@ -174,7 +174,7 @@ def report_ignored_by_put(
     policy: ResultPolicy | None,
     path: Path,
 ) -> None:
-    """Say what an artifact that is put has no part in: its data passes nobody who could look."""
+    """Report options that do not apply to `artifact put`, whose data is streamed."""
     if policy is None or kind not in ("artifact", "result") or config.get("action") != "put":
         return
     path = (*path, "spec", "result")
@@ -190,7 +190,7 @@ def report_ignored_by_put(
 def report_hidden_by_label(
     draft: PlaybookDraft, label: str, policy: ResultPolicy | None, path: Path
 ) -> None:
-    """Say where a selected field is called like its task, whose result other steps find there."""
+    """Report a selected field with the name of its task, which hides it from other steps."""
     if policy is not None and label in [one.name for one in policy.select]:
         where = (*path, "spec", "result", "select")
         what = f"{label!r} is the label of the task, too: `STEP.{label}` is its result"
@@ -211,18 +211,18 @@ def _preview(draft: PlaybookDraft, value: object, path: Path) -> int:
 
 
 def _ttl(draft: PlaybookDraft, value: object, path: Path) -> tuple[timedelta | None, bool]:
-    """Return how long a result lives, and whether it was said to be for ever."""
+    """Return the time to live, and whether it is `permanent`."""
     if value is None or value == "permanent":
         return None, value is not None
     found = _TTL.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         hint = "write 30m, 1h, 1d, 7d, 1y or permanent"
-        draft.report(path, f"{value!r} is no time to live", hint)
+        draft.report(path, f"{value!r} is not a valid time to live", hint)
         return None, False
     ttl = int(found[1]) * _UNITS[found[2]]
     if not timedelta(0) < ttl <= LONGEST_TTL:
         hint = f"write at least 1s and at most {LONGEST_TTL // _UNITS['y']}y, or permanent"
-        draft.report(path, f"{value!r} is no time to live", hint)
+        draft.report(path, f"{value!r} is not a valid time to live", hint)
         return None, False
     return ttl, False
 
@@ -235,7 +235,7 @@ def _selections(draft: PlaybookDraft, value: object, path: Path) -> tuple[Select
         text, here = one["path"], (*path, place)
         name = str(one.get("as") or text.rpartition(".")[2])
         if not re.fullmatch(IDENTIFIER, name):
-            draft.report(here, f"{name!r} is no name for templates", "add `as` with a name")
+            draft.report(here, f"{name!r} is not a valid name in templates", "add `as` with a name")
         if name in RESERVED:
             draft.report(here, f"{name!r} means something else in templates", "choose another `as`")
         if name in made:
@@ -243,7 +243,7 @@ def _selections(draft: PlaybookDraft, value: object, path: Path) -> tuple[Select
         try:
             query = compile_path(text if text.startswith("$") else f"$.{text}")
         except (JSONPathError, ArithmeticError, RecursionError) as error:
-            draft.report((*here, "path"), f"is no JSONPath: {error}", "write $.a.b[0]")
+            draft.report((*here, "path"), f"is not a valid JSONPath: {error}", "write $.a.b[0]")
             continue
         made[name] = Selection(name, query, query.singular_query())
     return tuple(made.values())

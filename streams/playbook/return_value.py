@@ -1,4 +1,4 @@
-"""What a playbook's `return` gives, as a result."""
+"""Envelope of a playbook's `return` value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PARTS = ("status", "data", "meta", "error")
 
 
 def as_envelope(value: Json) -> dict[str, Json]:
-    """Return a value as a result envelope, which it may be already."""
+    """Wrap a value in a result envelope, unless it is one."""
     if not isinstance(value, dict) or value.get("status") not in ("success", "error"):
         return {"status": "success", "data": value}
     if "data" not in value and not value.keys() <= set(_PARTS):

@@ -28,7 +28,7 @@ def join(value: Iterable[object], d: str = "") -> str:
 
 
 def concat(parts: Sequence[object]) -> str:
-    """Return what `~` makes: the parts as one text."""
+    """Return the parts as one text, as `~` does."""
     return join(parts)
 
 
@@ -41,7 +41,7 @@ def replace(value: object, old: str, new: str, count: int = -1) -> str:
 
 
 def printf(value: str, *args: object, **kwargs: object) -> object:
-    """Return the pattern with its values put in."""
+    """Return the formatted pattern."""
     return modulo(str(value), kwargs or args)
 
 
@@ -62,14 +62,14 @@ def total(iterable: Iterable[Any], attribute: str | None = None, start: Any = 0)
 
 
 def indent(s: str, width: int = 4, first: bool = False) -> str:
-    """Return the text with its lines after the first moved to the right."""
+    """Return the text with its lines after the first indented."""
     lines = str(s).splitlines()
     text_of(len(s) + len(lines) * int(width))
     return ("\n" + " " * int(width)).join(([""] if first else []) + lines).removeprefix("\n")
 
 
 def padded(method: str, value: object, width: int, *fill: str) -> str:
-    """Call one of the methods of text that fill it up to a width."""
+    """Call a padding method of text."""
     text_of(width)
     return str(getattr(str(value), method)(width, *fill))
 
@@ -120,7 +120,7 @@ METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = {
     },
     date: {"strftime": _strftime},
 }
-"""Methods that are replaced by ones with a bound."""
+"""Methods replaced by bounded ones."""
 
 _CALENDAR = "year month day weekday isoweekday isoformat isocalendar"
 _DAYTIME = "hour minute second microsecond tzinfo isoformat"
@@ -149,4 +149,4 @@ PLAIN: Sequence[tuple[type, frozenset[str]]] = tuple(
         (UUID, "hex"),
     )
 )
-"""Attributes that templates may use as they are, by the type that has them."""
+"""Attributes that templates may use, by type."""

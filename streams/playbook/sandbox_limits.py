@@ -21,7 +21,7 @@ MAX_BITS = 4096
 """Bits of a whole number that an expression makes."""
 
 MAX_SPENT = 16 * MAX_TEXT
-"""Characters, and eighths of list items, that one rendering makes all in all."""
+"""Total characters, and eighths of list items, of one rendering."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,11 +29,11 @@ _WIDE = re.compile(r"\d{5,}|\*")
 
 
 class LimitExceeded(Exception):
-    """A value of an expression passes a size limit."""
+    """A value of an expression exceeds a size limit."""
 
 
 class _Spent(local):
-    """Size of what the current rendering made; a rendering never waits, so a thread has one."""
+    """Size of the current rendering's values; a rendering never awaits, so it is per thread."""
 
     size = 0
 
@@ -42,14 +42,14 @@ spent = _Spent()
 
 
 def text_of(length: int) -> None:
-    """Refuse a text of that length, or one text too many."""
+    """Reject a text of that length, or one that exceeds the total."""
     if length > MAX_TEXT:
         raise LimitExceeded(f"its text would have {length} characters, the limit is {MAX_TEXT}")
     _spend(length)
 
 
 def items_of(length: int) -> None:
-    """Refuse a list of that length, or one list too many."""
+    """Reject a list of that length, or one that exceeds the total."""
     if length > MAX_ITEMS:
         raise LimitExceeded(f"its list would have {length} items, the limit is {MAX_ITEMS}")
     _spend(8 * length)
@@ -64,7 +64,7 @@ def _spend(size: int) -> None:
 
 
 def counted(answer: T) -> T:
-    """Return the value that a filter or method made, after its size is counted."""
+    """Return a filter's or method's value, after counting its size."""
     if type(answer) is str and isinstance(answer, str):
         _spend(len(answer))
     elif type(answer) is list and isinstance(answer, list):
@@ -120,7 +120,7 @@ def power(left: object, right: object) -> object:
 
 
 def modulo(left: object, right: object) -> object:
-    """Return left % right; for a text that is printf's way to format."""
+    """Return left % right; of text, printf formatting."""
     if isinstance(left, str):
         check_width(left)
         text = left % right
@@ -131,7 +131,7 @@ def modulo(left: object, right: object) -> object:
 
 
 def check_width(pattern: str) -> None:
-    """Refuse a format whose width is large, or not known beforehand."""
+    """Reject a format whose width is large, or dynamic."""
     if _WIDE.search(pattern):
         raise LimitExceeded(f"the width in {pattern[:40]!r} is too large, or not known beforehand")
 

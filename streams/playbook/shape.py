@@ -1,4 +1,4 @@
-"""Shapes: one description of a document, read both as a check and as a JSON Schema."""
+"""Shapes: descriptions of documents, for both validation and JSON Schema."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping with known keys. Other keys have the shape `rest`; None: there are none."""
+    """A mapping with known keys. Other keys have the shape `rest`; None: not allowed."""
 
     name: str
     fields: Mapping[str, Shape]
@@ -74,7 +74,7 @@ class Fields:
     required: tuple[str, ...] = ()
     rest: Shape | None = None
     is_open: Callable[[Authored], bool] = field(default=lambda value: True)
-    """Says for one mapping whether `rest` applies to it."""
+    """Predicate on the mapping: whether `rest` applies to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ _NOUNS: Mapping[type, str] = {
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Return a hint with the word that was probably meant."""
+    """Return a hint with the closest word."""
     found = closest(word, words)
     return f"did you mean {found!r}?" if found else None
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that is most like `word`, if one is like it at all."""
+    """Return the word closest to `word`, if any is similar."""
     found = get_close_matches(word, [str(one) for one in words], n=1, cutoff=0.6)
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""Compiles the steps of a playbook: guard, pipeline, loop, arcs."""
+"""Compiler of steps: guard, pipeline, loop, arcs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streams.playbook.yaml_document import Authored, Path, as_list, as_mapping
 
 
 def step_of(draft: PlaybookDraft, source: WorkflowSource, name: str) -> Step:
-    """Return a step; its sink is among its tasks unless it needs a step of its own."""
+    """Return a step; its sink is among its tasks unless it needs a separate step."""
     step, path = source.steps[name], source.paths[name]
     _check_name(draft, name, path)
     if "result" in as_mapping(step.get("spec")) and not is_flat(step):
@@ -109,7 +109,7 @@ def _arcs(draft: PlaybookDraft, value: Json, path: Path) -> tuple[tuple[Arc, ...
 
 
 def _arc(draft: PlaybookDraft, name: str, arc: Authored, path: Path, at: Path) -> Arc:
-    """Return the arc to the step `name`, which is named `at`."""
+    """Return the arc to the step `name`, whose name is at path `at`."""
     if name not in draft.steps:
         hint = nearest(name, draft.steps)
         if hint is None and name == "end":
@@ -133,7 +133,7 @@ def _names(templates: Sequence[Template | None]) -> frozenset[str]:
 def names_by_step(
     draft: PlaybookDraft, steps: Mapping[str, Step], paths: Mapping[str, Path]
 ) -> dict[Path, frozenset[str]]:
-    """Return the names that templates of each step can read beside those that all can."""
+    """Return the names that templates of each step can read besides the common ones."""
     found = {}
     for name, step in steps.items():
         names = {*IN_PIPELINES, *draft.given.get(name, ()), *(task.label for task in step.tasks)}

@@ -1,4 +1,4 @@
-"""Compiles the pipeline of a step: from `tool` to tasks and their sinks."""
+"""Compiler of a step's pipeline: from `tool` to tasks and their sinks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TAKEN = RESERVED.union(ALWAYS, IN_PIPELINES)
 def tasks_of(
     draft: PlaybookDraft, step: Authored, path: Path, workbook: Mapping[str, Authored]
 ) -> tuple[Task, ...]:
-    """Return the tasks of a step, in order; none for a routing step.
+    """Return the tasks of a step, in order; empty for a routing step.
 
     A sink of a task comes after it; the step's own is not among them.
     """
@@ -65,7 +65,7 @@ def step_sink(
     subject: Template | None = None,
     passes: bool = False,
 ) -> Task:
-    """Return the task of a step's sink; a name that is taken gets a longer one."""
+    """Return the task of a step's sink, under a free label."""
     label = "sink"
     while label in labels:
         label = f"step_{label}"
@@ -74,7 +74,7 @@ def step_sink(
 
 
 def configs_of(step: Authored, workbook: Mapping[str, Authored]) -> list[Authored]:
-    """Return the configurations of a step's tasks, with the workbook's actions put in."""
+    """Return the configurations of a step's tasks, merged with the workbook's actions."""
     tool = step.get("tool")
     found: list[Authored] = []
     if is_flat(step):
@@ -105,14 +105,14 @@ class _Label:
 
 
 def _flat_task(step: Authored) -> Authored:
-    """Return the task of a step that names its tool by a word."""
+    """Return the task of a step with flat tool keys."""
     kind = step.get("tool") or step.get("type")
     config = {key: value for key, value in step.items() if key not in STEP_FIELDS}
     config |= {key: step[key] for key in ("eval", "action", "spec") if key in step}
     if kind is not None:
         config["kind"] = kind
     if kind == "python" and config.keys().isdisjoint(("args", "input")):
-        config["args"] = "{{ args }}"  # what the arc gave, as the first version has it
+        config["args"] = "{{ args }}"  # the arc's arguments, as in noetl.io/v1
     return config
 
 
@@ -161,7 +161,7 @@ def _task(
     workbook: Mapping[str, Authored],
     kind_key: str = "kind",
 ) -> tuple[Task, ...]:
-    """Return the task, and the one of its sink behind it."""
+    """Return the task, followed by that of its sink."""
     config = resolve_action(draft, config, path, workbook)
     kind, spec = _kind(draft, label.name, config, path, kind_key), config.get("spec")
     rules = rules_of(draft, config.get("eval"), (*path, "eval"), label.all)
@@ -228,7 +228,7 @@ def _config(draft: PlaybookDraft, kind: str, config: Authored, path: Path) -> Te
 
 
 def _check_code(draft: PlaybookDraft, path: Path, code: Json) -> None:
-    """Report code that is not Python, and note a result that will be wrapped."""
+    """Report code that is not valid Python, and note a result that will be wrapped."""
     if not isinstance(code, str):
         return
     try:

@@ -1,4 +1,4 @@
-"""Compiles a template's text to the function that yields its values."""
+"""Compiler of templates to functions that yield their values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NOT_OURS = (
 )
 Run = Callable[[TemplateContext], Iterator[object]]
 KeyPath = tuple[str, ...]
-"""A name and the keys that a template follows from it: `a.b["c"]` is ("a", "b", "c")."""
+"""A name and the keys a template reads below it: `a.b["c"]` is ("a", "b", "c")."""
 _PLACE = re.compile(r"\[(-?\d{1,9}|)\]", re.ASCII)
 _ONE_OF = {"first": "[0]", "last": "[-1]", "length": "[]", "count": "[]"}
 
 
 class _Guarded(NodeTransformer):
-    """Puts a guard on what jinja's own code would do without one."""
+    """Adds limits to operations that jinja does not limit."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
@@ -47,10 +47,10 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
 
 
 def parse(text: str) -> nodes.Template:
-    """Read a text.
+    """Parse a template.
 
     Raises:
-        BadTemplate: it is not a valid template, or uses what playbooks do not have.
+        BadTemplate: it is not a valid template, or uses unsupported statements.
     """
     try:
         tree = sandbox().parse(text)
@@ -62,10 +62,10 @@ def parse(text: str) -> nodes.Template:
 
 
 def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[KeyPath]]:
-    """Return the function that yields the template's values, and the ways it reads.
+    """Return the function that yields the template's values, and the key paths it reads.
 
     Raises:
-        BadTemplate: it uses a filter or test that is not there.
+        BadTemplate: it uses an unknown filter or test.
     """
     environment = sandbox()
     tree.set_environment(environment)
@@ -81,10 +81,9 @@ def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[KeyPat
 
 
 def keys_of(node: nodes.Node, *, or_got: bool = False) -> KeyPath:
-    """Return the way that a node is, or nothing where it is something else.
+    """Return the key path of a node, or nothing if it is something else.
 
-    With `or_got` keys may be followed by `.get("key")` as well, which gives something else where
-    there is no such key.
+    With `or_got`, `.get("key")` counts as a key as well, although it may return a default.
     """
     keys: list[str] = []
     while not isinstance(node, nodes.Name):
@@ -112,7 +111,7 @@ def _got(node: nodes.Node) -> str | None:
 
 
 def list_positions(key: str) -> tuple[int, ...] | None:
-    """Return the places of a list that a last key of a way stands for; None: it is a key."""
+    """Return the list positions of the last key of a path; None: it is a plain key."""
     found = _PLACE.fullmatch(key)
     if found is None:
         return None
@@ -120,7 +119,7 @@ def list_positions(key: str) -> tuple[int, ...] | None:
 
 
 def _into_list(node: nodes.Node) -> KeyPath:
-    """Return a way that ends with `[0]`, a place in a list, or with `[]`, just its length."""
+    """Return a path that ends with `[0]`, a position in a list, or `[]`, only its length."""
     if isinstance(node, nodes.Getitem):
         arg, sign = node.arg, 1
         if isinstance(arg, nodes.Neg):
@@ -136,7 +135,7 @@ def _into_list(node: nodes.Node) -> KeyPath:
 
 
 def _key_paths(node: nodes.Node) -> Iterator[KeyPath]:
-    """Yield every way in a tree, each as far as its keys are known beforehand."""
+    """Yield every key path in a tree, each up to its first dynamic key."""
     if key_path := keys_of(node, or_got=True) or _into_list(node):
         yield key_path
         yield from _defaults(node)
@@ -146,7 +145,7 @@ def _key_paths(node: nodes.Node) -> Iterator[KeyPath]:
 
 
 def _defaults(node: nodes.Node) -> Iterator[KeyPath]:
-    """Yield the ways in what `.get("key", …)` gives where there is no such key."""
+    """Yield the key paths in the defaults of `.get("key", …)`."""
     for call in (node, *node.find_all(nodes.Call)):
         if isinstance(call, nodes.Call) and _got(call) is not None:
             for default in call.args[1:]:

@@ -1,4 +1,4 @@
-"""The values that an expression may return: JSON, and the types of database rows."""
+"""Values that an expression may return: JSON, and types of database rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.events.typed_text import TypedText
 
 _AS_THEY_ARE = frozenset({str, TypedText, bool, type(None)})
 _FROM_ROWS = (Decimal, date, time, timedelta, UUID, bytes)
-"""Types of database rows; they pass through, so that they can be bound again."""
+"""Types of database rows; passed through, so that they can be bound again."""
 _LEAST, _MOST = -(2**63), 2**64
 
 

@@ -1,7 +1,7 @@
-"""The kinds of tools a playbook can name, with the keys that are usual for each.
+"""Kinds of tools, with the usual keys of each.
 
-A tool reads its own configuration, so an unusual key is no error; one that is nearly a usual
-key is most likely misspelt.
+A tool validates its own configuration, so an unusual key is not an error; one that resembles a
+usual key is probably misspelt.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 
 TOOLS = "streams.tools"
-"""Entry-point group of further tools: the kind -> what makes the tool."""
+"""Entry-point group of further tools: kind -> factory."""
 
 SQL_KEYS = ("command", "query", "sql", "statement")
 _SQL = (*SQL_KEYS, "params", "rows", "auth", "dsn", "timeout")
@@ -34,7 +34,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "python": ("code", "args", "timeout", "memory_bytes", "module", "function"),
 }
 RAW: Mapping[str, frozenset[str]] = {"python": frozenset({"code"})}
-"""Keys whose text is never a template: Python has braces of its own."""
+"""Keys whose text is never a template: Python uses braces, too."""
 CURSORS: Mapping[str, tuple[str, ...]] = {
     "postgres": ("query", "key", "claim", "auth", "dsn", "params"),
     "kafka": ("topic", "auth", "bootstrap_servers", "from", "to"),
@@ -43,5 +43,5 @@ CURSORS: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache
 def kinds() -> tuple[str, ...]:
-    """Return every kind there is, with those that plug-ins bring."""
+    """Return every kind, including those of plug-ins."""
     return tuple(sorted({*USUAL, *(entry.name for entry in entry_points(group=TOOLS))}))

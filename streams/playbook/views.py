@@ -1,4 +1,4 @@
-"""How templates see a result, between steps and inside them alike."""
+"""Template views of results, between steps and within them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 COUNTS = ("total", "completed", "failed", "frames")
 """Counts in a loop's result."""
 IN_EVENT: Mapping[str, object] = {"_ref": None, "_store": "eventlog", "_meta": {}, "_preview": None}
-"""The names of the reference of a result with `spec.result` that is in its event."""
+"""Reference names of an inline result with `spec.result`."""
 _OF_REFERENCE = {"_ref": "ref", "_store": "store", "_meta": "meta", "_preview": "preview"}
 _INSIDE = frozenset(("ref", "_ref", "tasks"))
-"""Fields of an envelope that no template sees."""
+"""Fields of an envelope hidden from templates."""
 _OF_LOOP = frozenset(("status", "meta", "error", "counts", *_OF_REFERENCE))
 METHODS = frozenset(("get", "items", "values", "keys", "copy", "pop"))
-"""Methods of a mapping: the key that a template means is not known from its path."""
+"""Methods of a mapping: the key a template reads is not known from its path."""
 RESERVED = _OF_LOOP | {"extracted", "data", "result"}
-"""What no selected field and no task may be called: templates would find something else."""
+"""Reserved names for selected fields and tasks: templates would read something else."""
 
 ASKED_BYTES = 16 * 2**20
-"""In data of up to this size a key is looked for that is usually the name of something else."""
+"""Data up to this size is searched for keys that usually name something else."""
 
 
 class _Named(dict[str, object]):
-    """A view that also answers to the names of its reference, which are none of its keys."""
+    """A view that also resolves the names of its reference, which are not its keys."""
 
     __slots__ = ("_names",)
 
@@ -36,12 +36,12 @@ class _Named(dict[str, object]):
 
 
 def result_view(envelope: Mapping[str, Any]) -> dict[str, object]:
-    """Return what a template sees under the name of a step or a task, whatever its size.
+    """Return the view of a step's or task's result, whatever its size.
 
     `status`, `data` and `meta` are the envelope's, `result` is the envelope itself (of a loop:
-    its rows), and the keys of a data mapping can be named directly where they are none of
-    these. So can selected fields, a loop's counts, and the tasks of the step by their labels.
-    The names of the reference are for those who asked for one, by `spec.result` or with a loop.
+    its rows), and other keys of a data mapping can be read directly. So can selected fields, a
+    loop's counts, and the tasks of the step by label. The names of the reference exist only
+    with `spec.result` or a loop.
     """
     data = envelope.get("data")
     view: dict[str, object]
@@ -65,18 +65,18 @@ def result_view(envelope: Mapping[str, Any]) -> dict[str, object]:
 
 
 def reference_view(ref: Mapping[str, object] | None) -> dict[str, object]:
-    """Return what templates see of a result reference; of a result without one, nothing."""
+    """Return the view of a result reference; empty without one."""
     if ref is None:
         return {}
     return {view: ref.get(name) for view, name in _OF_REFERENCE.items()}
 
 
 def wants_data(keys: Sequence[str], envelope: Mapping[str, Any]) -> bool:
-    """Whether following `keys` from a result's view leads into its data.
+    """Return whether `keys` of a result's view read its data.
 
-    Where it has no name of its own for a key, only the data shows whether it is there. For
-    names that other results have, as `error`, it is asked up to a size: a question whether
-    something failed must not fail because it went well and gave much.
+    If the view has no such key, only the data shows whether it exists. For names that other
+    results have, such as `error`, data is read only up to a size: a check for failure must not
+    fail because the task succeeded with much data.
     """
     if not keys or keys[0] == "data":
         return True
@@ -105,9 +105,9 @@ def _is_asked(envelope: Mapping[str, object]) -> bool:
 
 
 def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> bool:
-    """Whether following `keys` from a step's view leads into the data of a task of it.
+    """Return whether `keys` of a step's view read the data of its task `label`.
 
-    Whoever takes the step as a whole takes its tasks with it.
+    Reading the whole step includes its tasks.
     """
     if not keys or keys[0] in METHODS:
         return True
@@ -115,15 +115,15 @@ def wants_task(keys: Sequence[str], label: str, envelope: Mapping[str, Any]) -> 
 
 
 def reads_rows(way: Sequence[str], step: str) -> bool:
-    """Whether a template that goes this way reads the rows of the loop `step`."""
+    """Return whether this key path reads the rows of the loop `step`."""
     return way[0] == step and wants_data(way[1:], {"counts": COUNTS})
 
 
 def reads_task(way: Sequence[str], step: str, label: str) -> bool:
-    """Whether a template that goes this way reads the result of a task of `step`."""
+    """Return whether this key path reads the result of a task of `step`."""
     return len(way) > 1 and way[0] == step and way[1] == label
 
 
 def reads_loops_task(label: str) -> bool:
-    """Whether a loop's result has nothing of its own that is called like its task."""
+    """Return whether the name is not one of a loop's own result fields."""
     return label not in (*_OF_LOOP, *COUNTS, "data", "result")

@@ -35,7 +35,7 @@ def workbook_of(draft: PlaybookDraft, value: Json) -> dict[str, Authored]:
 def resolve_action(
     draft: PlaybookDraft, config: Authored, path: Path, workbook: Mapping[str, Authored]
 ) -> Authored:
-    """Return a task with the action it names; an unknown one is reported."""
+    """Return a task merged with the action it names; an unknown one is reported."""
     if (found := with_action(config, workbook)) is not None:
         return found
     name = _action_name(config)
@@ -45,7 +45,7 @@ def resolve_action(
 
 
 def with_action(config: Authored, workbook: Mapping[str, Authored]) -> Authored | None:
-    """Return a task with the action it names, if any; its own keys win. None: no such action."""
+    """Return a task merged with the action it names, if any; its own keys win. None: unknown."""
     named = config.get("kind") == "workbook" or ("action" in config and "kind" not in config)
     if not named:
         return config

@@ -1,4 +1,4 @@
-"""YAML with the place of every node, read by the rules of YAML 1.2.
+"""YAML 1.2 parser that records the place of every node.
 
 Only what looks like a number is one: `on`, `yes`, `2026-01-01`, `12:30` and `007` are text.
 """
@@ -16,11 +16,11 @@ from streams.events.model import Json
 from streams.playbook.problem import Problem, Severity
 
 Path = tuple[str | int, ...]
-"""The keys and list positions that lead to a value of the document."""
+"""Keys and list positions of a value in the document."""
 Authored: TypeAlias = Mapping[str, Json]
-"""A mapping as its author wrote it, not yet read."""
+"""An unparsed mapping as its author wrote it."""
 MAX_NODES = 100_000
-"""Nodes of a playbook, with every alias written out."""
+"""Most nodes of a playbook, with aliases expanded."""
 MAX_DEPTH = 60
 
 _TAG = "tag:yaml.org,2002:"
@@ -43,7 +43,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Document:
-    """A YAML text as plain values, with the place of each."""
+    """A YAML document as plain values, with the place of each."""
 
     value: Json = None
     marks: dict[Path, Mark] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Document:
         at_key: bool = False,
         lines_below: int = 0,
     ) -> None:
-        """Add a problem at a node, or at the nearest one around it."""
+        """Add a problem at a node, or at its nearest parent."""
         mark = (self.keys.get(path) if at_key else None) or self._nearest(path)
         where = Mark(mark.line + lines_below, mark.column if not lines_below else 1)
         problem = Problem(where.line, where.column, format_path(path), message, hint, severity)
@@ -70,7 +70,7 @@ class Document:
             self.problems.append(problem)
 
     def line(self, path: Path) -> int:
-        """Return the line of a key, else of its value; 0 where the document has neither."""
+        """Return the line of a key, else of its value; 0 if neither exists."""
         mark = self.keys.get(path) or self.marks.get(path)
         return mark.line if mark else 0
 
@@ -81,7 +81,7 @@ class Document:
 
 
 def format_path(path: Path) -> str:
-    """Return a path as people write it: workflow[2].tool.url"""
+    """Return a readable path: workflow[2].tool.url"""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
@@ -95,7 +95,7 @@ for _name, (_pattern, _first) in _SCALARS.items():
 
 
 def read(text: str) -> Document:
-    """Read a YAML text; what cannot be read is a problem of the document."""
+    """Parse a YAML text; syntax errors become problems of the document."""
     document = Document()
     try:
         node = _Loader(text).get_single_node()
@@ -117,17 +117,17 @@ def read(text: str) -> Document:
 
 
 def as_mapping(value: Json) -> dict[str, Json]:
-    """Return a mapping that an author wrote; an empty one where it is something else."""
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Json) -> list[Json]:
-    """Return a list that an author wrote; an empty one where it is something else."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 class _TooMuch(Exception):
-    """A document that grows beyond measure when its aliases are written out."""
+    """A document is too large with its aliases expanded."""
 
 
 class _Reader:

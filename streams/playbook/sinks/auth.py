@@ -1,6 +1,6 @@
-"""The default credential of a sink: that of its tasks, else the playbook's only one.
+"""Default credential of a sink: that of its tasks, else the playbook's only one.
 
-Where more than one could be meant, the author has to name it.
+If it is ambiguous, the author has to name it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from streams.playbook.sinks.sink_block import SinkBlock
 from streams.playbook.yaml_document import Authored, Path
 
 _AFTERWARDS = frozenset({"workload", "ctx", "args", "execution_id", "path"})
-"""Names that mean in a step what they meant in the one before it; those of steps do, too."""
+"""Names with the same meaning in consecutive steps, besides the steps' own."""
 _MACHINE = ("s3", "gcs", "bigquery")
-"""Storages whose clients ask the machine for its identity where there is no credential."""
+"""Storages whose clients use the machine's identity if there is no credential."""
 _KEYS = ("access_key", "access_key_id", "aws_access_key_id", "service_account_key")
 """Keys of `spec` that hold a login."""
 
@@ -33,10 +33,10 @@ def with_auth(
     *,
     is_later: bool = False,
 ) -> Authored:
-    """Return a sink's block with the credential of the tasks before it, if it names none.
+    """Return a sink's block with the credential of the tasks before it, if it has none.
 
-    Only of those that use the same kind of database, and only where they agree. One that
-    `is_later` is a step of its own and cannot read what its tasks' templates could.
+    Only of tasks with the same kind of database, and only if they agree. One that `is_later` is
+    a separate step and cannot read what its tasks' templates can.
     """
     sink = SinkBlock.read(block)
     if _has_address(sink):
@@ -61,7 +61,7 @@ def with_auth(
 def with_default_credential(draft: PlaybookDraft, block: Authored) -> Authored:
     """Return a sink's block with the playbook's only credential, if it needs one.
 
-    Not for files of databases: the credential of a server would be taken for the name of one.
+    Not for database files: the credential of a server would be taken for a file name.
     """
     sink = SinkBlock.read(block)
     is_file = sink.storage == "duckdb" or sink.driver == "ladybug"
@@ -72,7 +72,7 @@ def with_default_credential(draft: PlaybookDraft, block: Authored) -> Authored:
 
 
 def warn_machine_identity(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
-    """Warn of a sink that uses the machine's identity in a playbook that has a credential."""
+    """Warn of a sink that uses the machine's identity although there is a credential."""
     if sink.storage not in _MACHINE or not sink.is_builtin or len(draft.credentials) != 1:
         return
     unsigned = ("endpoint",) if sink.storage == "bigquery" else ()  # its own takes no login
@@ -96,7 +96,7 @@ def _task_kinds(sink: SinkBlock) -> tuple[str, ...]:
 def _is_readable_later(draft: PlaybookDraft, name: str) -> bool:
     try:
         return compile_value(name).names <= _AFTERWARDS.union(draft.steps)
-    except BadTemplate:  # reported where it stands
+    except BadTemplate:  # reported at its own place
         return True
 
 

@@ -1,4 +1,4 @@
-"""Compiles `sink:` blocks: each becomes a task that persists a result and returns a reference."""
+"""Compiler of `sink:` blocks to tasks that persist a result and return a reference."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def sink_task(
 
 
 def _is_deferrable(sink: SinkBlock, rules: tuple[Rule, ...]) -> bool:
-    """Return whether a frame may gather these saves: those that only insert.
+    """Return whether a frame may defer these saves: those that only insert.
 
-    A save for a failed row must not wait: the saves gathered for such a row are dropped.
+    A save for a failed row must not be deferred: deferred saves of such a row are dropped.
     """
     if sink.written.get("on", "success") != "success":
         return False
@@ -126,7 +126,7 @@ def _config(
 
 
 def _data(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> dict[str, Template]:
-    """Return what is persisted, and in which table."""
+    """Return the data and the table."""
     named = next((key for key in ("data", "args") if key in sink.written), None)
     data = compile_value(_RESULT)
     if named is not None:

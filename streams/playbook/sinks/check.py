@@ -1,4 +1,4 @@
-"""Problems of a `sink:` block that can be found before it runs."""
+"""Static checks of `sink:` blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.playbook.sinks.storages import DIALECTS, MODES, STORAGES, missing, 
 from streams.playbook.yaml_document import Path, as_list, as_mapping
 
 _NAMED = {"file": ("path",), "s3": ("key", "path"), "gcs": ("key", "path")}
-"""Keys of `spec` that name what is written to; the first that is there counts."""
+"""Keys of `spec` that name the target; the first one present counts."""
 _ONE_OF = (("storage", "tool"), ("data", "args"))
 
 
@@ -52,7 +52,7 @@ def check_rules(draft: PlaybookDraft, rules: Json, path: Path) -> None:
 
 
 def _check_effect(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
-    """Warn of options without effect; refuse those whose data would differ from what is meant."""
+    """Warn of options without effect; report errors for those that would write wrong data."""
     harmless = [*without_effect(sink)]
     if sink.is_builtin:
         harmless += ignored_by_builtin(sink)
@@ -64,7 +64,7 @@ def _check_effect(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
 
 
 def _check_dialect(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
-    """Report a language that the driver does not speak; one of another package may."""
+    """Report a dialect that the driver does not support; one of another package may."""
     known, dialect, driver = sink.known, sink.spec.get("dialect"), str(sink.spec.get("driver"))
     if dialect is None or not known.dialects or f"{sink.storage}.{driver}" in plugged():
         return
@@ -147,7 +147,7 @@ def _key_problems(sink: SinkBlock) -> Iterator[OptionProblem]:
 
 
 def _check_spec(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
-    """Check what the storage needs to know of itself: keys of `spec`, driver, address."""
+    """Check the storage's options: keys of `spec`, driver, address."""
     spec, known = sink.spec, sink.known
     for key in spec:
         if key not in (*known.spec, "driver", "timeout") and known.spec:
@@ -176,7 +176,7 @@ def _check_parameters(draft: PlaybookDraft, sink: SinkBlock, statement: str, pat
 
 
 def _check_row_name(draft: PlaybookDraft, sink: SinkBlock, path: Path) -> None:
-    """Warn of a name that all rows of a loop share."""
+    """Warn of an object name that all rows of a loop share."""
     key = next((one for one in _NAMED[sink.storage] if one in sink.spec), "")
     name = sink.spec.get(key)
     if isinstance(name, str) and "{{" not in name:

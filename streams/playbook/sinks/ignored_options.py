@@ -22,7 +22,7 @@ _INSTEAD = {
     "kv": "leave it out; key and value are in `data`",
 }
 _ALONE = {"kv": ("url", "dsn"), "duckdb": ("database", "path")}
-"""Keys of `spec` that give all that a credential could."""
+"""Keys of `spec` that replace a credential."""
 _SAME = {
     "s3": (("key", "path", "prefix"),),
     "gcs": (("key", "path", "prefix"),),
@@ -30,11 +30,11 @@ _SAME = {
     "graph.ladybug": (("path", "database"),),
     "kv.redis": (("url", "dsn"),),
 }
-"""Keys of `spec` with the same meaning; the first that is there counts."""
+"""Synonymous keys of `spec`; the first one present counts."""
 
 
 def without_effect(sink: SinkBlock) -> Iterator[OptionProblem]:
-    """Yield options that have no effect, and do no harm."""
+    """Yield options that have no effect and are harmless."""
     storage, mode, block = sink.storage, sink.mode, sink.written
     for key, storages in _USED_BY.items():
         if key in block and storage not in storages:
@@ -80,7 +80,7 @@ def ignored_by_builtin(sink: SinkBlock) -> Iterator[OptionProblem]:
 
 
 def misleading(sink: SinkBlock) -> Iterator[OptionProblem]:
-    """Yield ignored options that the author must believe to work: data would be wrong."""
+    """Yield ignored options whose neglect would write wrong data."""
     storage, block, spec = sink.storage, sink.written, sink.spec
     if _tables_differ(sink):
         what = f"{spec['table']!r} is not written to: `table` is {block['table']!r}"

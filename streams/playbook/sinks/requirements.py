@@ -1,4 +1,4 @@
-"""Options that a storage cannot do without: an address, a name, the form of its data."""
+"""Required options of storages: address, name, form of the data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NEEDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "bigquery.bigquery": ("a project", ("project",)),
     "snowflake.snowflake": ("an account", ("account",)),
 }
-"""What built-in storages need, and the keys of `spec` that give it where no credential does."""
+"""Required fields of built-in storages, and the keys of `spec` for them."""
 _PAIR = ("key", "value", "ttl")
 
 
 def needs(sink: SinkBlock) -> Iterator[OptionProblem]:
-    """Yield what is missing, or would certainly be refused when the sink runs."""
+    """Yield options that are missing, or would be rejected when the sink runs."""
     block = sink.written
     if (lacking := lacks(sink)) is not None:
         yield lacking
@@ -39,7 +39,7 @@ def needs(sink: SinkBlock) -> Iterator[OptionProblem]:
 
 
 def lacks(sink: SinkBlock) -> OptionProblem | None:
-    """Return what neither `spec` gives nor a credential could."""
+    """Return the required field that neither `spec` nor a credential can have."""
     what, keys = _NEEDS.get(sink.full_name, ("", ()))
     if not what or any(key in sink.spec for key in keys) or sink.has_credential:
         return None

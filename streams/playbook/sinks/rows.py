@@ -1,6 +1,6 @@
-"""Rows of a sink as statements with bound values, for the tool that writes to Postgres.
+"""Rows of a sink as statements with bound values, for the postgres tool.
 
-The author's words become names in the statement, quoted; what is persisted is only ever bound.
+The author's table and columns are quoted in the statement; data is always bound.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from streams.playbook.yaml_document import as_mapping
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUOTED = re.compile(r'"(?:[^"]|"")+"')
-"""A name that is meant as it stands, not folded."""
+"""A quoted name, which is not folded."""
 _NAME = re.compile(rf'{QUOTED.pattern}|[^".]+')
 _NAMES = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
 Row = Mapping[str, Json]
 MOST_TEXT = 80
-"""How much of a key's text a reference holds."""
+"""Most characters of a key in a reference."""
 
 
 class RowsToPostgres:
@@ -84,18 +84,18 @@ class ReferenceTo:
 
 
 def rendered(block: Template, scope: Mapping[str, object]) -> dict[str, Json]:
-    """Return what a template that makes a mapping renders to."""
+    """Render a template that yields a mapping."""
     return as_mapping(block.render(scope))
 
 
 def outer(block: Template) -> tuple[frozenset[str], frozenset[KeyPath]]:
-    """Return what a sink's templates read, beside the result that it persists."""
+    """Return what a sink's templates read besides the persisted result."""
     key_paths = frozenset(key_path for key_path in block.key_paths if key_path[0] not in IN_SINKS)
     return frozenset(key_path[0] for key_path in key_paths), key_paths
 
 
 def rows_of(data: Json) -> list[Row]:
-    """Return what is persisted as rows.
+    """Return the persisted data as rows.
 
     Raises:
         BadSink: it is neither a mapping nor a list of mappings, or has no columns.
@@ -111,7 +111,7 @@ def rows_of(data: Json) -> list[Row]:
 
 
 def range_of(rows: Sequence[Row], key: Sequence[str]) -> str:
-    """Return which rows were written: by the first column of their key, or how many."""
+    """Return the range of the rows: by the first column of their key, or their count."""
     values = [row.get(key[0]) for row in rows] if key else []
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if isinstance(value, int)]
@@ -128,12 +128,12 @@ def range_of(rows: Sequence[Row], key: Sequence[str]) -> str:
 
 
 def group_by_columns(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]:
-    """Return rows in groups of the same columns, since a column that a row lacks is left alone.
+    """Group rows by equal columns, since a column that a row lacks is not changed.
 
-    Where a key is in two groups, its rows must follow each other: then groups are of neighbours.
+    If a key is in two groups, the order of its rows matters: then only adjacent rows are grouped.
 
     Raises:
-        BadSink: a row has no value for its key.
+        BadSink: a row has no value for the key.
     """
     groups: dict[frozenset[str], list[Row]] = {}
     for row in rows:
@@ -147,7 +147,7 @@ def group_by_columns(rows: Sequence[Row], key: Sequence[str]) -> list[list[Row]]
 
 
 def quote_table(name: str) -> str:
-    """Return a name as SQL reads it; a plain one is folded to lower case, as Postgres does.
+    """Return a quoted name; a plain one is folded to lower case, as in Postgres.
 
     Raises:
         BadSink: it is not a valid name.
@@ -168,13 +168,13 @@ def _quote(name: str) -> str:
 
 
 def _limit(spec: Json) -> dict[str, Json]:
-    """Return how long the write may take, where the author limits it."""
+    """Return the timeout of the write, if given."""
     return {"timeout": spec["timeout"]} if isinstance(spec, dict) and "timeout" in spec else {}
 
 
 def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Json]:
     """Return the statements of a save with their rows, and the reference to them."""
-    # Only the database knows how many rows an update finds.
+    # Only the database knows how many rows an update matches.
     span = "" if mode == "update" and rows else range_of(rows, key)
     reference: dict[str, Json] = {"store": "db", "key": table, "range": span}
     if not rows:
@@ -195,7 +195,7 @@ def _part(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> d
 
 
 def placeholders(columns: Sequence[str]) -> list[str]:
-    """Return a parameter name for each column: its position, as a column's name may be anything."""
+    """Return a parameter name for each column: its position, as column names are arbitrary."""
     return [f"c{place}" for place in range(len(columns))]
 
 
@@ -223,7 +223,7 @@ def statement(table: str, mode: str, key: tuple[str, ...], columns: tuple[str, .
 
 
 def column(name: str) -> str:
-    """Return a column's name as SQL reads it; one in quotes is meant as it stands."""
+    """Return a column's quoted name; one already in quotes is not folded."""
     if QUOTED.fullmatch(name):
         return name
     return _quote(name.lower() if _PLAIN.fullmatch(name) else name)

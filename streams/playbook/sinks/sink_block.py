@@ -1,4 +1,4 @@
-"""A `sink:` block, read: its storage, driver, mode, statement and options."""
+"""Parsed `sink:` block: storage, driver, mode, statement and options."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streams.playbook.yaml_document import Authored, as_mapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkBlock:
-    """What a block asks for, with the defaults of its storage filled in."""
+    """A block with the defaults of its storage."""
 
     written: Authored
     """The block as its author wrote it."""
     storage: str
-    """The event log where the block names no storage that is known."""
+    """The event log if the block names no known storage."""
     driver: str
     mode: str
     statement: str | None
@@ -26,7 +26,7 @@ class SinkBlock:
 
     @classmethod
     def read(cls, written: Authored) -> SinkBlock:
-        """Read a block."""
+        """Parse a block."""
         named = written.get("storage") or written.get("tool")
         storage = named if isinstance(named, str) and named in STORAGES else "event_log"
         spec, statement = as_mapping(written.get("spec")), written.get("statement")
@@ -47,20 +47,20 @@ class SinkBlock:
 
     @property
     def full_name(self) -> str:
-        """The storage with its driver, such as `kv.redis`; the storage where it has none."""
+        """The storage with its driver, such as `kv.redis`, or without if it has none."""
         return f"{self.storage}.{self.driver}" if self.driver else self.storage
 
     @property
     def is_builtin(self) -> bool:
-        """Whether the driver's options are known here; those of other packages may differ."""
+        """Whether the driver is built in; options of others are unknown."""
         return not self.driver or self.driver in self.known.drivers
 
     @property
     def has_credential(self) -> bool:
-        """Whether the author names a credential."""
+        """Whether the block names a credential."""
         return not self.written.keys().isdisjoint(AUTH_KEYS)
 
     @property
     def has_table(self) -> bool:
-        """Whether the author names a table."""
+        """Whether the block names a table."""
         return "table" in self.written or "table" in self.spec

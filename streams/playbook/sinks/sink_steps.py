@@ -1,7 +1,7 @@
-"""Sinks that become steps: those of a loop, of a called playbook and of the whole playbook.
+"""Steps of sinks: those of a loop, of a called playbook and of the whole playbook.
 
-No worker has such a result at hand. The step of a loop's or a call's sink follows it and takes
-over its arcs; the author never sees it. The playbook's own runs when nothing else is left.
+No single worker has such a result. The step of a loop's or a call's sink is inserted after it
+and takes over its arcs. The playbook's own runs after all others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 
 def needs_own_step(loop: Loop | None, tasks: Sequence[Task]) -> bool:
-    """Return whether a step's sink needs a step of its own."""
+    """Return whether a step's sink needs a separate step."""
     return loop is not None or any(task.kind == "playbook" for task in tasks)
 
 
@@ -33,7 +33,7 @@ def with_sinks(
     steps: Mapping[str, Step],
     returns: Template | None,
 ) -> tuple[dict[str, Step], str | None]:
-    """Return all steps, those of sinks included, and the one of the playbook's own sink."""
+    """Return all steps, including those of sinks, and that of the playbook's own sink."""
     made: dict[str, Step] = {}
     for name, step in steps.items():
         written = source.steps[name]
@@ -149,7 +149,7 @@ class _WithSinkStatus:
 
 
 class _Both:
-    """Holds where both conditions do."""
+    """Conjunction of two conditions."""
 
     def __init__(self, first: Template, second: Template) -> None:
         self._first, self._second = first, second
@@ -170,7 +170,7 @@ class _Result:
 
 
 class _Last:
-    """The result of the step that ended last, which the planner names."""
+    """The result of the step that ended last, as the planner names it."""
 
     def __init__(self, steps: frozenset[str]) -> None:
         self.names, self.key_paths = steps, frozenset((name,) for name in steps)
@@ -183,7 +183,7 @@ class _Last:
 
 
 class _Returned:
-    """What the playbook returns, as a result."""
+    """The playbook's return value, as a result."""
 
     def __init__(self, returns: Template) -> None:
         self._returns, self.names, self.key_paths = returns, returns.names, returns.key_paths

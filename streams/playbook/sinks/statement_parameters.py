@@ -1,4 +1,4 @@
-"""The parameters that a sink's statement names, by the language it is written in."""
+"""Parameters of a sink's statement, by its dialect."""
 
 from __future__ import annotations
 

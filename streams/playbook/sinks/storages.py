@@ -1,4 +1,4 @@
-"""The storages a sink can name: their modes, options, drivers and guarantees."""
+"""Storages of sinks: modes, options, drivers and guarantees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 DRIVERS = "streams.sinks"
-"""Entry-point group of further drivers: `<storage>.<driver>` -> what makes it."""
+"""Entry-point group of further drivers: `<storage>.<driver>` -> factory."""
 ON = ("success", "error", "always")
 MODES = ("append", "overwrite", "update", "upsert")
 FORMATS = ("json", "csv", "parquet")
@@ -27,11 +27,11 @@ class ClientPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """What one storage takes; the first of `modes` is the default."""
+    """Capabilities of a storage; the first of `modes` is the default."""
 
     modes: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
-    """Languages of its statements; none: it takes no statement."""
+    """Dialects of its statements; empty: it takes no statement."""
     is_table: bool = False
     has_format: bool = False
     spec: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def default_driver(storage: str, dialect: str) -> str:
 
 
 def missing(storage: str, driver: str) -> str | None:
-    """Return why a driver cannot be used here, and what to do; None: it can."""
+    """Return why a driver is not available, and what to do; None: it is."""
     known = STORAGES[storage].drivers
     if not driver or f"{storage}.{driver}" in plugged():
         return None
@@ -136,7 +136,7 @@ def missing(storage: str, driver: str) -> str | None:
 
 
 def exactly_once_hint(storage: str) -> str:
-    """Return what an author can do so that a repeated attempt changes nothing."""
+    """Return advice on how to make a repeated attempt idempotent."""
     known = STORAGES[storage]
     if not known.modes:
         return "write MERGE instead of CREATE, where that matters"
@@ -161,7 +161,7 @@ def is_exact(storage: str, mode: str, statement: str | None) -> bool:
 
 @lru_cache
 def plugged() -> frozenset[str]:
-    """Return the drivers that packages bring, as `<storage>.<driver>`."""
+    """Return the drivers of installed packages, as `<storage>.<driver>`."""
     return frozenset(entry.name for entry in entry_points(group=DRIVERS))
 
 

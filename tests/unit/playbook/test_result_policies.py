@@ -117,16 +117,19 @@ def test_selected_fields_are_found_by_their_paths() -> None:
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        ({"store": {"kind": "auto", "ttl": "soon"}}, "'soon' is no time to live"),
+        ({"store": {"kind": "auto", "ttl": "soon"}}, "'soon' is not a valid time to live"),
         ({"store": {"kind": "tape"}}, "tape"),
         ({"store": {"kind": "kv", "ttl": "1h", "scope": "permanent"}}, "says an end"),
         ({"store": {"kind": "kv", "scope": "week"}}, "week"),
-        ({"select": [{"path": "$.a[", "as": "a"}]}, "is no JSONPath"),
-        ({"select": [{"path": "$.a", "as": "no name"}]}, "is no name for templates"),
+        ({"select": [{"path": "$.a[", "as": "a"}]}, "is not a valid JSONPath"),
+        ({"select": [{"path": "$.a", "as": "no name"}]}, "is not a valid name in templates"),
         ({"select": [{"path": "$.a"}, {"path": "$.b.a"}]}, "selected twice"),
-        ({"select": [{"path": "$[?@.a==1e400]", "as": "a"}]}, "is no JSONPath"),
-        ({"select": [{"path": f"$[?{'!' * 3_000}@.a]", "as": "a"}]}, "is no JSONPath"),
-        ({"store": {"kind": "kv", "ttl": "\N{ARABIC-INDIC DIGIT THREE}h"}}, "no time to live"),
+        ({"select": [{"path": "$[?@.a==1e400]", "as": "a"}]}, "is not a valid JSONPath"),
+        ({"select": [{"path": f"$[?{'!' * 3_000}@.a]", "as": "a"}]}, "is not a valid JSONPath"),
+        (
+            {"store": {"kind": "kv", "ttl": "\N{ARABIC-INDIC DIGIT THREE}h"}},
+            "not a valid time to live",
+        ),
         ({"selekt": []}, "selekt"),
     ],
 )
