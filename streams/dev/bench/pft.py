@@ -93,6 +93,21 @@ async def bench_pft(
     return BenchReport(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
 
 
+async def run_pft(
+    settings: Settings,
+    folder: Path,
+    *,
+    world: MockWorld,
+    frame_size: int,
+    timeout_s: float,
+    say: Say,
+) -> PftRun:
+    """Run the workload in frames and nothing to compare it with."""
+    bench = _Bench(settings, folder, timeout_s, say)
+    async with open_executions(settings) as executions:
+        return await bench.playbook(executions, world, frame_size)
+
+
 def vary(text: str, *, path: str, frame_size: int | None) -> str:
     """Return the playbook under another path with frames of another size; None: `null`."""
     playbook = yaml.safe_load(text)

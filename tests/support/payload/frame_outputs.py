@@ -8,7 +8,6 @@ import time
 import asyncpg
 
 from streams.app import open_log, open_pool
-from streams.dev.bench.report import BenchReport
 from streams.events.model import PayloadRef, Root
 from streams.payload.objects.open import open_payloads
 from streams.settings import Settings
@@ -21,11 +20,9 @@ FROM noetl.frame f LEFT JOIN noetl.frame_output o USING (frame_id)
 WHERE f.execution_id = $1 AND f.output_ref IS NOT NULL"""
 
 
-async def assert_frames_are_kept(settings: Settings, report: BenchReport) -> None:
+async def assert_frames_are_kept(settings: Settings, execution_id: int, commits: int) -> None:
     """Hold that every commit's rows are in tier 3, whole, and that projectors have read them."""
-    execution_id, commits = int(str(report.figures["execution_id"])), report.figures["commits"]
     refs = await _committed(settings, execution_id)
-    assert isinstance(commits, int)
     assert len(refs) == commits > 0
     async with open_payloads(settings) as store:  # no tier is before this one
         for ref in refs:
