@@ -89,7 +89,7 @@ async def test_an_execution_is_suspended_with_its_reason_and_resumed(
     assert "(API is down)" in (await run("list", "--path", "examples/paused")).output
     assert (await run("list", "--status", "SUSPENDED")).output.count(going_id) == 1
 
-    assert (await run("resume", going_id, "--by", "ana")).output == f"{going_id} goes on\n"
+    assert (await run("resume", going_id, "--by", "ana")).output == f"{going_id} is resumed\n"
     await stand.project()
     shown = orjson.loads((await run("show", going_id, "--json")).output)
     assert (shown["status"], shown["error"]) == ("RUNNING", None)

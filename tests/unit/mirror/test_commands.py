@@ -75,7 +75,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_no_secret() -> None:
 def test_a_connector_without_template_is_refused_with_those_there_are() -> None:
     outcome = run("connectors", "apply", "no-such", "--dry-run")
     assert isinstance(outcome.exception, StreamsError)
-    assert "no-such; there are: noetl-mirror" in str(outcome.exception)
+    assert "no-such; available: noetl-mirror" in str(outcome.exception)
 
 
 def test_a_missing_folder_of_secrets_is_told_before_anything_is_sent() -> None:

@@ -70,7 +70,7 @@ async def test_a_role_is_ready_only_by_the_word_of_a_living_process(tmp_path: Pa
 def test_up_refuses_a_role_that_is_not_there(tmp_path: Path):
     run = CliRunner().invoke(cli, ["up", "--roles", "baker", "--data", str(tmp_path)])
     assert run.exit_code == 2
-    assert "'baker' is no role" in run.output
+    assert "'baker' is not a role" in run.output
 
 
 @pytest.mark.parametrize("number", ["²", "65536", "-1", "", "9" * 5000])
