@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from streams.events.model import Json, PayloadRef
 from streams.events.types import (
@@ -37,6 +37,25 @@ class FrameReport:
     payload_ref: PayloadRef | None = None
 
 
+class _FrameFields(TypedDict):
+    """Fields that every event of a frame's attempt has."""
+
+    node_name: str
+    frame_id: int
+    stage_id: int
+    attempt: int
+    worker: str
+
+
+class _CommandFields(TypedDict):
+    """Fields that every event of a command's attempt has."""
+
+    node_name: str
+    command_id: int
+    attempt: int
+    worker: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameAttempt:
     """One attempt of one worker at a frame."""
@@ -52,11 +71,7 @@ class FrameAttempt:
     def claimed(self, lease_seconds: int) -> FrameClaimed:
         """Return the event that claims the frame."""
         return FrameClaimed(
-            node_name=self.step,
-            frame_id=self.frame_id,
-            stage_id=self.stage_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
             lease_seconds=lease_seconds,
         )
 
@@ -68,11 +83,7 @@ class FrameAttempt:
     ) -> FrameHeartbeat:
         """Return the event that renews the lease; a cursor requires durable output."""
         return FrameHeartbeat(
-            node_name=self.step,
-            frame_id=self.frame_id,
-            stage_id=self.stage_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
             lease_seconds=lease_seconds,
             cursor=cursor,
             payload_ref=payload_ref,
@@ -81,23 +92,15 @@ class FrameAttempt:
     def released(self) -> FrameReleased:
         """Return the event that releases the frame."""
         return FrameReleased(
-            node_name=self.step,
-            frame_id=self.frame_id,
-            stage_id=self.stage_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
         )
 
     def committed(self, report: FrameReport, *, continues: bool) -> FrameCommitted:
         """Return the event that ends the frame."""
         return FrameCommitted(
-            node_name=self.step,
+            **self._fields(),
             status="partial" if report.failed_rows else "success",
-            frame_id=self.frame_id,
-            stage_id=self.stage_id,
             loop_id=self.loop_id,
-            attempt=self.attempt,
-            worker=self.worker,
             rows=report.rows,
             failed_rows=report.failed_rows,
             continues=continues,
@@ -115,14 +118,10 @@ class FrameAttempt:
     def failed(self, error: str, report: FrameReport) -> FrameFailed:
         """Return the event that ends the attempt without a commit."""
         return FrameFailed(
-            node_name=self.step,
+            **self._fields(),
             status="error",
             error=error,
-            frame_id=self.frame_id,
-            stage_id=self.stage_id,
             loop_id=self.loop_id,
-            attempt=self.attempt,
-            worker=self.worker,
             rows=report.rows,
             failed_rows=report.failed_rows,
             shard_id=self.shard_id,
@@ -132,6 +131,15 @@ class FrameAttempt:
             ctx=report.ctx,
             payload_ref=report.payload_ref,
         )
+
+    def _fields(self) -> _FrameFields:
+        return {
+            "node_name": self.step,
+            "frame_id": self.frame_id,
+            "stage_id": self.stage_id,
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,30 +155,21 @@ class CommandAttempt:
     def claimed(self, lease_seconds: int) -> CommandClaimed:
         """Return the event that claims the command."""
         return CommandClaimed(
-            node_name=self.step,
-            command_id=self.command_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
             lease_seconds=lease_seconds,
         )
 
     def heartbeat(self, lease_seconds: int) -> CommandHeartbeat:
         """Return the event that renews the lease."""
         return CommandHeartbeat(
-            node_name=self.step,
-            command_id=self.command_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
             lease_seconds=lease_seconds,
         )
 
     def released(self) -> CommandReleased:
         """Return the event that releases the command."""
         return CommandReleased(
-            node_name=self.step,
-            command_id=self.command_id,
-            attempt=self.attempt,
-            worker=self.worker,
+            **self._fields(),
         )
 
     def completed(
@@ -178,11 +177,8 @@ class CommandAttempt:
     ) -> CommandCompleted:
         """Return the event that completes the command."""
         return CommandCompleted(
-            node_name=self.step,
+            **self._fields(),
             status="success",
-            command_id=self.command_id,
-            attempt=self.attempt,
-            worker=self.worker,
             loop_id=self.loop_id,
             result=result,
             payload_ref=payload_ref,
@@ -196,16 +192,21 @@ class CommandAttempt:
     ) -> CommandFailed:
         """Return the event that fails the command."""
         return CommandFailed(
-            node_name=self.step,
+            **self._fields(),
             status="error",
             error=error,
-            command_id=self.command_id,
-            attempt=self.attempt,
-            worker=self.worker,
             loop_id=self.loop_id,
             result=result,
             payload_ref=payload_ref,
         )
+
+    def _fields(self) -> _CommandFields:
+        return {
+            "node_name": self.step,
+            "command_id": self.command_id,
+            "attempt": self.attempt,
+            "worker": self.worker,
+        }
 
 
 AttemptEvent: TypeAlias = (

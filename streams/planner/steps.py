@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from streams.events.model import Json, NewEvent
+from streams.events.model import Json
 from streams.events.text import shortened
 from streams.events.types import CommandIssued, PlaybookInitialized, StepEnter, StepExit
 from streams.execution.command import Command, CommandStatus
+from streams.execution.initialization import child_event
 from streams.execution.plan import Activation, Plan
 from streams.ids import derive_id, derive_root_id
-from streams.planner.draft import Draft, execution_root, split_values
+from streams.payload.port import Scope
+from streams.planner.draft import Draft, split_values
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
@@ -117,17 +119,14 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
         payload_ref=ref,
     )
     draft.emit_child(
-        NewEvent(
-            root=execution_root(child),
-            tenant_id=plan.tenant_id,
-            organization_id=plan.organization_id,
-            idempotency_key=f"playbook.initialized/{child}",
-            event_time=moment.now,
-            correlation_id=str(plan.execution_id),
+        child_event(
+            event,
+            execution_id=child,
             parent_execution_id=plan.execution_id,
+            scope=Scope(plan.tenant_id, plan.organization_id),
             catalog_id=found[0],
-            expected_version=0,
-            **event.columns(),
+            key=f"playbook.initialized/{child}",
+            now=moment.now,
         )
     )
 

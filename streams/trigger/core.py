@@ -10,7 +10,9 @@ import orjson
 from streams.events.model import NewEvent, PayloadRef, Root
 from streams.events.text import storable
 from streams.events.types import PlaybookInitialized, TriggerRejected
+from streams.execution.initialization import first_event
 from streams.kafka.feed.port import Record
+from streams.payload.port import Scope
 from streams.trigger.port import Origin, PlaybookVersion
 from streams.trigger.record import Request
 
@@ -32,15 +34,14 @@ def initialized(
         reply_to=request.reply_to,
         workload=dict(request.workload),
     )
-    return NewEvent(
-        root=Root("execution", execution_id),
-        tenant_id=request.tenant,
-        organization_id=request.organization,
-        idempotency_key=f"trigger/{origin}",
-        event_time=now,
-        correlation_id=request.correlation_id,
+    return first_event(
+        event,
+        execution_id=execution_id,
+        scope=Scope(request.tenant, request.organization),
         catalog_id=playbook.catalog_id,
-        **event.columns(),
+        key=f"trigger/{origin}",
+        now=now,
+        correlation_id=request.correlation_id,
     )
 
 

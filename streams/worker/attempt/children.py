@@ -11,9 +11,10 @@ from blake3 import blake3
 
 from streams.clock import Clock
 from streams.errors import Refused
-from streams.events.model import Event, Json, NewEvent, Root
+from streams.events.model import Event, Json, Root
 from streams.events.types import PlaybookInitialized
 from streams.execution.cancellation import orphaned
+from streams.execution.initialization import child_event
 from streams.ids import derive_root_id
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 from streams.log.errors import ForeignRoot, IdempotencyConflict, RootEnded, VersionConflict
@@ -122,17 +123,14 @@ class Children:
             parent_step=call.step,
             workload=orjson.loads(workload)["workload"],
         )
-        event = NewEvent(
-            root=child,
-            tenant_id=call.tenant_id,
-            organization_id=call.organization_id,
-            idempotency_key=key,
-            event_time=self._clock.now(),
-            correlation_id=str(call.execution_id),
+        event = child_event(
+            started,
+            execution_id=child.id,
             parent_execution_id=call.execution_id,
+            scope=Scope(call.tenant_id, call.organization_id),
             catalog_id=catalog_id,
-            expected_version=0,
-            **started.columns(),
+            key=key,
+            now=self._clock.now(),
         )
         event = await spill_event(self._payloads, event, self._inline_bytes)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import nullcontext
 
@@ -11,11 +10,11 @@ from streams.events.reading import int_of, shape_of
 from streams.events.types import CommandCompleted, CommandFailed, ResultEnvelope
 from streams.execution.attempts import CommandAttempt
 from streams.kafka.work.item import BadWorkItem, WorkItem
+from streams.worker.attempt.claimed import run_claimed
 from streams.worker.attempt.completion import CommandOutcome, completed, failed, failure
 from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.row import PipelineRow, RowOutcome
-from streams.worker.attempt.secrets import holding
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import ReleasedSlot
 from streams.worker.rows.cursors import plan
@@ -34,18 +33,9 @@ class CommandRunner:
 
         When cancelled, it hands the command back.
         """
-        lease = AttemptLease(item, self._ports, self._options)
-        if not await lease.claim():
-            return
-        try:
-            async with lease:
-                with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease, released_slot)
-        except LeaseLost as lost:
-            _log.info("command %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
-        except asyncio.CancelledError:
-            await lease.hand_back()
-            raise
+        await run_claimed(
+            item, self._ports, self._options, lambda lease: self._attempt(lease, released_slot)
+        )
 
     async def _attempt(self, lease: AttemptLease, released_slot: ReleasedSlot) -> None:
         try:

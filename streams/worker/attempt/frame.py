@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import nullcontext
 
@@ -10,6 +9,7 @@ from streams.errors import Refused, StreamsError
 from streams.execution.attempts import FrameAttempt, FrameReport
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.adoption import find_saved
+from streams.worker.attempt.claimed import run_claimed
 from streams.worker.attempt.commit import Commit, adopt
 from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.ctx_changes import serialize_ctx_changes
@@ -17,7 +17,7 @@ from streams.worker.attempt.deferred import Deferral, RowsRefused
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.output import store_rows
-from streams.worker.attempt.secrets import concealed, holding
+from streams.worker.attempt.secrets import concealed
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import Fence, ReleasedSlot
 from streams.worker.rows.cursors import read_rows
@@ -37,18 +37,9 @@ class FrameRunner:
 
         When cancelled, it hands the frame back.
         """
-        lease = AttemptLease(item, self._ports, self._options)
-        if not await lease.claim():
-            return
-        try:
-            async with lease:
-                with holding(item, self._options.name, lambda: lease.expires_at):
-                    await self._attempt(lease, released_slot)
-        except LeaseLost as lost:
-            _log.info("frame %s: attempt %s dropped: %s", item.entity_id, item.attempt, lost)
-        except asyncio.CancelledError:
-            await lease.hand_back()
-            raise
+        await run_claimed(
+            item, self._ports, self._options, lambda lease: self._attempt(lease, released_slot)
+        )
 
     async def _attempt(self, lease: AttemptLease, released_slot: ReleasedSlot) -> None:
         """Commit the frame, or append why the attempt failed."""
