@@ -72,7 +72,7 @@ CEILINGS: dict[str, tuple[Callable[[], list[str]], int]] = {
     "functions over 60 lines": (lambda: functions_longer_than(60), 0),
     "functions over 40 lines": (lambda: functions_longer_than(40), 13),
     "files over 400 lines": (lambda: files_longer_than(400), 0),
-    "files over 250 lines": (lambda: files_longer_than(250), 21),
+    "files over 250 lines": (lambda: files_longer_than(250), 18),
     "uses of the name `told`": (names_told, 0),
 }
 
