@@ -33,6 +33,8 @@ class Unavailable(StreamsError):
     """A dependency is down: hold the request and retry."""
 
     exit_code = 4
+    dependency = "a dependency"
+    """What is down, as reports name it."""
 
 
 class Refused(StreamsError):

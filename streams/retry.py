@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from streams.clock import Clock
 from streams.errors import Unavailable
+from streams.holds import Holds, Waiter
 
 T = TypeVar("T")
 FIRST_PAUSE_S = 0.1
@@ -38,21 +39,45 @@ async def retry(
     *,
     give_up: GiveUp = _never,
     on_failure: OnFailure = _unreported,
+    holds: Holds | None = None,
     longest_pause_s: float = LONGEST_PAUSE_S,
 ) -> T:
     """Return what `attempt` returns, retrying with back-off while it raises `Unavailable`.
 
+    `holds` reports what is away.
+
     Raises:
         Unavailable: `give_up` accepted the error.
     """
+    if holds is None:
+        return await _retry(attempt, give_up, on_failure, None, longest_pause_s)
+    with holds.waiter() as waiter:
+        return await _retry(attempt, give_up, on_failure, waiter, longest_pause_s)
+
+
+async def _retry(
+    attempt: Callable[[], Awaitable[T]],
+    give_up: GiveUp,
+    on_failure: OnFailure,
+    waiter: Waiter | None,
+    longest_pause_s: float,
+) -> T:
     pause_s = min(FIRST_PAUSE_S, longest_pause_s)
+    loop = asyncio.get_running_loop()
     while True:
+        asked_at = loop.time()
         try:
-            return await attempt()
+            result = await attempt()
         except Unavailable as error:
             if give_up(error, pause_s):
                 raise
             on_failure(error, pause_s)
+            if waiter is not None:
+                waiter.failed(error, asked_at)
+        else:
+            if waiter is not None:
+                waiter.answered()
+            return result
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, longest_pause_s)
 

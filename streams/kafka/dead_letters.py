@@ -23,6 +23,8 @@ Headers = list[tuple[str, bytes]]
 class DeadLettersUnavailable(Unavailable):
     """The broker does not accept the dead letter; retrying is safe."""
 
+    dependency = "Kafka"
+
 
 class DeadLetters(Protocol):
     """Publishes records that cannot be processed, at least once each."""

@@ -8,9 +8,13 @@ from streams.errors import Inconsistent, Unavailable
 class BrokerUnavailable(Unavailable):
     """The broker does not respond in time."""
 
+    dependency = "Kafka"
+
 
 class FeedUnavailable(Unavailable):
     """The broker cannot be read, or lost the group's position."""
+
+    dependency = "Kafka"
 
 
 class Stalled(Inconsistent):

@@ -47,6 +47,8 @@ class ReplyRefused(Refused):
 class ReplyUnavailable(Unavailable):
     """The broker does not accept the reply now; retrying is safe."""
 
+    dependency = "Kafka"
+
 
 class Replies(Protocol):
     """Publishes outcomes of executions, effectively once each."""

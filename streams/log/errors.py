@@ -58,3 +58,5 @@ class BadBatch(Refused):
 
 class LogUnavailable(Unavailable):
     """Postgres cannot be reached, or not in time."""
+
+    dependency = "Postgres"

@@ -50,6 +50,8 @@ class PayloadBomb(PayloadCorrupt):
 class PayloadUnavailable(Unavailable):
     """The store is down, or does not let us in; asking again is safe."""
 
+    dependency = "the payload store"
+
 
 class PayloadForeign(Refused):
     """A reference of another tenant or organization."""

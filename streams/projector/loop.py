@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from streams.errors import PoisonRecord
 from streams.events.codec import Codec
 from streams.events.model import Event
-from streams.kafka.feed.consumption import consume
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.records import event_of_record
 from streams.log.port import EventStore
@@ -41,10 +39,6 @@ class Projector:
         self._views = Views(log)
         self._shard_id, self._topic_ids = shard_id, topic_ids
         self._set_aside, self._outputs = set_aside, outputs
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Project until `stop` without a process around it, as tests and benches do."""
-        await consume(self._feed, self.handle, stop, name="projector")
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Project one batch: decode, fold, save, remember, acknowledge, in that order.

@@ -16,6 +16,8 @@ from streams.projector.rows import Changes
 class ProjectionsUnavailable(Unavailable):
     """The database of the projections cannot be reached or written."""
 
+    dependency = "Postgres"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from streams.trigger.catalog import CatalogPlaybooks
 from streams.trigger.kafka import GROUP, KafkaTopicIds
 from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.publish import TOPIC
-
-_log = logging.getLogger(__name__)
 
 
 async def run(
@@ -52,7 +49,6 @@ async def run(
             tenant=runtime.tenant_id,
             organization=runtime.organization_id,
             inline_bytes=settings.payload_store.threshold_bytes,
-            report=_log.warning,
         )
 
         async def set_aside(record: Record) -> None:

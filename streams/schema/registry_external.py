@@ -25,6 +25,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
 class RegistryUnavailable(Unavailable):
     """The registry cannot be reached, or reports an internal error."""
 
+    dependency = "the schema registry"
+
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"schema registry {url}: {why}; check that it runs at this address")
 

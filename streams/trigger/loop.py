@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from streams.clock import Clock
-from streams.errors import PoisonRecord, Refused, Unavailable
+from streams.errors import PoisonRecord, Refused
 from streams.events.catalogue import catalogue
 from streams.events.errors import BadEvent
 from streams.events.model import Json
@@ -19,7 +18,6 @@ from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.payload.port import JSON, PayloadStore, Scope
 from streams.results.oversized_events import spill_event
-from streams.retry import retry
 from streams.trigger.core import initialized, record_bytes, rejected
 from streams.trigger.port import (
     Entered,
@@ -75,31 +73,11 @@ class Trigger:
         tenant: str,
         organization: str,
         inline_bytes: int = INLINE_MAX_BYTES,
-        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Use the given tenant and organization for records without their own."""
         self._ports, self._default = ports, Scope(tenant, organization)
         self._inline_bytes = inline_bytes
-        self._report = report
         self._reached: dict[TopicPartition, int] = {}
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Handle batches until stopped."""
-        while not stop.is_set():
-            await self.step()
-
-    async def step(self) -> int:
-        """Handle one batch of the feed, retrying while a dependency is down; return its size.
-
-        Raises:
-            Exception: a bug; records not acknowledged are redelivered.
-        """
-        batch = await self._ports.feed.next_batch()
-        await retry(lambda: self.take(batch), on_failure=self._held)
-        return sum(map(len, batch.values()))
-
-    def _held(self, error: Unavailable, _: float) -> None:
-        self._report(f"triggers are waiting: {error}")
 
     async def take(self, batch: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Handle a batch of the feed and acknowledge it, a transaction at a time.

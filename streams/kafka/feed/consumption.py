@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from streams.errors import Unavailable
+from streams.holds import Holds
 from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.port import Feed, Record, Watched
 from streams.kafka.feed.record_suspects import Batch, BatchStep, RecordSuspects
@@ -24,14 +24,6 @@ class WatchedFeed(Feed, Watched, Protocol):
     """A feed with a standing."""
 
 
-async def consume(feed: Feed, handle: Handle, stop: asyncio.Event, *, name: str) -> None:
-    """Handle batches until `stop`, without a role process; for tests and benchmarks."""
-    report = _reporter(name)
-    while not stop.is_set():
-        if batch := await feed.next_batch():
-            await retry(lambda batch=batch: handle(batch), on_failure=report)  # type: ignore[misc]
-
-
 class Consumption:
     """One feed of a process with the handler of its batches.
 
@@ -46,12 +38,11 @@ class Consumption:
         set_aside: SetAside,
         suspects: RecordSuspects,
         *,
-        name: str,
+        holds: Holds,
         beat: Callable[[], None],
     ) -> None:
         self._feed, self._handle, self._set_aside = feed, handle, set_aside
-        self._suspects, self._beat = suspects, beat
-        self._report = _reporter(name)
+        self._suspects, self._holds, self._beat = suspects, holds, beat
 
     async def next_batch(self) -> Batch:
         """Return the feed's next batch; empty after the idle timeout."""
@@ -59,12 +50,17 @@ class Consumption:
             self._feed.next_batch,
             give_up=lambda error, _: isinstance(error, FeedUnavailable),
             on_failure=self._on_failure,
+            holds=self._holds,
         )
 
     async def take(self, batch: Batch) -> None:
         """Handle a batch: whole, or its suspects one at a time."""
         for step in self._suspects.steps(batch):
-            await retry(lambda step=step: self._attempt(step), on_failure=self._hold)  # type: ignore[misc]
+            await retry(
+                lambda step=step: self._attempt(step),  # type: ignore[misc]
+                on_failure=self._hold,
+                holds=self._holds,
+            )
             self._suspects.end(step.batch)
 
     async def _attempt(self, step: BatchStep) -> None:
@@ -81,13 +77,5 @@ class Consumption:
         self._suspects.pause()
         self._on_failure(error, pause_s)
 
-    def _on_failure(self, error: Unavailable, pause_s: float) -> None:
+    def _on_failure(self, _: Unavailable, __: float) -> None:
         self._beat()
-        self._report(error, pause_s)
-
-
-def _reporter(name: str) -> Callable[[Unavailable, float], None]:
-    def report(error: Unavailable, pause_s: float) -> None:
-        _log.warning("%s: %s; retrying in %.1f s", name, error, pause_s)
-
-    return report

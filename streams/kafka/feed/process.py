@@ -6,18 +6,17 @@ The Faust shell (agent.py) and the simulator share this code.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from streams.errors import Unavailable
+from streams.holds import Holds
 from streams.kafka.feed.consumption import Consumption, Handle, SetAside, WatchedFeed
 from streams.kafka.feed.crash_journal import CrashJournal, JournalStorage
 from streams.kafka.feed.record_suspects import Batch, RecordSuspects
 from streams.kafka.feed.watchdog import LIMIT_S, Watchdog
 
-_log = logging.getLogger(__name__)
 _DRAIN_S = 10.0
 Work = Callable[[], Coroutine[object, object, None]]
 OpenStorage = Callable[[str], JournalStorage]
@@ -33,6 +32,7 @@ class RoleProcess:
 
     def __init__(self, open_storage: OpenStorage, *, watches_loop: bool = True) -> None:
         self._open_storage, self._watches_loop = open_storage, watches_loop
+        self.holds = Holds()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._attached: list[Attached] = []
         self._work: list[Work] = []
@@ -58,9 +58,11 @@ class RoleProcess:
         A handler that works for longer than `stall_s` without acknowledging must call the
         watchdog's `beat`.
         """
-        watchdog = Watchdog(feed, limit_s=stall_s, thread=self._watches_loop)
+        watchdog = Watchdog(feed, self.holds, limit_s=stall_s, thread=self._watches_loop)
         suspects = RecordSuspects(self.journal(name))
-        consumption = Consumption(feed, handle, set_aside, suspects, name=name, beat=watchdog.beat)
+        consumption = Consumption(
+            feed, handle, set_aside, suspects, holds=self.holds, beat=watchdog.beat
+        )
         attached = Attached(consumption)
         self._attached.append(attached)
         self._start(name, attached)
@@ -71,12 +73,17 @@ class RoleProcess:
         """Call `tick` periodically, also after it raised `Unavailable`."""
 
         async def repeat() -> None:
-            while True:
-                await asyncio.sleep(seconds)
-                try:
-                    await tick()
-                except Unavailable as error:
-                    _log.warning("%s; retrying in %s s", error, seconds)
+            loop = asyncio.get_running_loop()
+            with self.holds.waiter() as waiter:
+                while True:
+                    await asyncio.sleep(seconds)
+                    asked_at = loop.time()
+                    try:
+                        await tick()
+                    except Unavailable as error:
+                        waiter.failed(error, asked_at)
+                    else:
+                        waiter.answered()
 
         self._start_timer(repeat)
 

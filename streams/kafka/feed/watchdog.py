@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 
-from streams.kafka.errors import Stalled
+from streams.holds import Holds, Waiter
+from streams.kafka.errors import FeedUnavailable, Stalled
 from streams.kafka.feed.port import Standing, Watched
 
 LIMIT_S = 60.0
@@ -44,11 +45,14 @@ class Watchdog:
     """Watches one feed from its event loop, and the event loop from a thread.
 
     An unavailable dependency is not a stall: a role that holds a batch calls `beat` at each
-    attempt, and the feed checks whether its broker responds.
+    attempt, and each check asks the feed whether its broker responds.
     """
 
-    def __init__(self, feed: Watched, *, limit_s: float = LIMIT_S, thread: bool = True) -> None:
-        self._feed, self._limit_s, self._has_thread = feed, limit_s, thread
+    def __init__(
+        self, feed: Watched, holds: Holds, *, limit_s: float = LIMIT_S, thread: bool = True
+    ) -> None:
+        self._feed, self._holds = feed, holds
+        self._limit_s, self._has_thread = limit_s, thread
         self._loop = asyncio.get_running_loop()
         self._timer = StallTimer(limit_s, self._loop.time())
         self._checked_at = time.monotonic()
@@ -68,19 +72,23 @@ class Watchdog:
         if self._has_thread:
             threading.Thread(target=self._watch_loop, args=(pause,), daemon=True).start()
         try:
-            while True:
-                await asyncio.sleep(pause)
-                self._checked_at = time.monotonic()
-                await self._check(pause)
+            with self._holds.waiter() as waiter:
+                while True:
+                    await asyncio.sleep(pause)
+                    self._checked_at = time.monotonic()
+                    await self._check(pause, waiter)
         finally:
             self._over.set()
 
-    async def _check(self, pause: float) -> None:
-        standing = self._feed.standing()
-        if self._timer.has_progressed(standing, self._loop.time()):
-            return
+    async def _check(self, pause: float, waiter: Waiter) -> None:
+        standing, asked_at = self._feed.standing(), self._loop.time()
+        has_progressed = self._timer.has_progressed(standing, asked_at)
         if not await self._feed.answers(within_s=pause):
             self.beat()
+            waiter.failed(FeedUnavailable(f"no answer within {pause:g} s"), asked_at)
+            return
+        waiter.answered()
+        if has_progressed:
             return
         if stalled := self._timer.stalled_for(self._loop.time()):
             for task in asyncio.all_tasks():

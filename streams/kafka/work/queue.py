@@ -22,6 +22,8 @@ _TEMPLATE_TOPIC = work_topic("default")
 class WorkUnavailable(Unavailable):
     """Work may not have been published; retrying is safe."""
 
+    dependency = "Kafka"
+
 
 class KafkaWorkQueue:
     """Publishes batches and returns when they are durable; an async context manager."""

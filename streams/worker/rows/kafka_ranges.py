@@ -21,6 +21,8 @@ _FETCH_WAIT_MS = 50
 class TopicUnavailable(Unavailable):
     """A topic that a loop reads cannot be reached."""
 
+    dependency = "Kafka"
+
 
 class NoSuchTopic(Refused):
     """A loop reads a topic that does not exist."""

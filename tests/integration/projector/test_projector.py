@@ -23,6 +23,7 @@ from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.projector.loop import Projector
 from streams.projector.postgres import PostgresProjections
+from streams.retry import retry
 from streams.settings import Settings
 from streams.worker.rows.kafka_ranges import KafkaPartitions
 from tests.support.log.databases import dsn
@@ -49,15 +50,16 @@ async def running(settings: Settings, log: Log, pool: asyncpg.Pool) -> Running:
     @asynccontextmanager
     async def start(through: Through = lambda feed: feed) -> AsyncIterator[None]:
         async with KafkaFeed(bootstrap, TOPICS, group=group, instance="p-0", idle_s=0.1) as feed:
+            seen = through(feed)
             projector = Projector(
-                through(feed),
+                seen,
                 log.store,
                 PostgresProjections(pool),
                 log.codec,
                 shard_id=group,
                 topic_ids=dict.fromkeys(TOPICS, "t-1"),
             )
-            task = asyncio.create_task(projector.run(asyncio.Event()))
+            task = asyncio.create_task(project(seen, projector))
             try:
                 yield
             finally:
@@ -66,6 +68,13 @@ async def running(settings: Settings, log: Log, pool: asyncpg.Pool) -> Running:
                     await task
 
     return start
+
+
+async def project(feed: Feed, projector: Projector) -> None:
+    """Project until cancelled."""
+    while True:
+        if batch := await feed.next_batch():
+            await retry(lambda batch=batch: projector.handle(batch))  # type: ignore[misc]
 
 
 async def from_now_on(bootstrap: str, group: str) -> None:

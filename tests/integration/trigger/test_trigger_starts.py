@@ -11,7 +11,17 @@ import pytest
 
 from streams.kafka.feed.port import Record, TopicPartition
 from streams.trigger.postgres import PostgresTriggerLedger
-from tests.support.trigger.process import House, Value, check, drain, feeding, hello, read_all, send
+from tests.support.trigger.process import (
+    House,
+    Value,
+    check,
+    drain,
+    feeding,
+    hello,
+    read_all,
+    send,
+    step,
+)
 from tests.support.trigger.records import HELLO
 
 pytestmark = pytest.mark.stack
@@ -43,12 +53,12 @@ async def test_triggers_sent_twice_with_a_kill_between_start_one_execution_each(
     await send(bootstrap, topic, wanted[::-1])
     async with feeding(bootstrap, topic, max_records=40) as feed:
         with pytest.raises(Killed):
-            await drain(house.trigger(feed, DyingLedger(house.ledger, 4)), 400)
+            await drain(house.trigger(feed, DyingLedger(house.ledger, 4)), feed, 400)
     async with feeding(bootstrap, topic) as feed:
         trigger = house.trigger(feed)
         async with asyncio.timeout(60):
             while (await check(bootstrap, topic, house)).waiting:
-                await trigger.step()
+                await step(trigger, feed)
     starts = await house.starts(topic)
     assert len(starts) == 200
     assert {orjson.loads(row["context"])["workload"]["n"] for row in starts} == set(range(200))
@@ -70,7 +80,7 @@ async def test_a_first_event_says_all_that_was_asked(
     body = hello(version=2, workload=big, tenant="globex", reply_to="answers", correlation_id="c7")
     await send(bootstrap, topic, [(None, body)])
     async with feeding(bootstrap, topic) as feed:
-        await drain(house.trigger(feed), 1)
+        await drain(house.trigger(feed), feed, 1)
     (row,) = await house.starts(topic)
     assert (row["tenant_id"], row["organization_id"]) == ("globex", "care")
     assert (row["catalog_id"], row["correlation_id"]) == (HELLO.catalog_id, "c7")
@@ -95,7 +105,7 @@ async def test_bad_records_reach_the_dead_letters_and_the_partition_moves_on(
     await send(bootstrap, topic, values, partition=1)
     await send(bootstrap, topic, [(None, hello())], partition=0)
     async with feeding(bootstrap, topic) as feed:
-        await drain(house.trigger(feed), 11)
+        await drain(house.trigger(feed), feed, 11)
     letters = await read_all(bootstrap, house.others["dead_letters"]._topic)
     assert [(one.key, one.value) for one in letters] == bad
     told = [{name: value.decode() for name, value in one.headers} for one in letters]

@@ -39,7 +39,7 @@ async def test_reconciling_names_a_planted_gap_and_no_transaction_marker(
                 await sender.send_and_wait(topic, hello(), partition=0)
             await (sender.commit_transaction() if ends_well else sender.abort_transaction())
     async with feeding(bootstrap, topic) as feed:
-        await drain(house.trigger(feed), 8)
+        await drain(house.trigger(feed), feed, 8)
     assert (await check(bootstrap, topic, house)).missing == 0
     async with open_pool(dsn(database)) as owner:
         await owner.execute(
@@ -113,7 +113,7 @@ async def test_whoever_waits_is_told_how_the_execution_ended(
         follower = Follower(LedgerReader(house.pool), log.store, SystemClock(), timeout_s=20)
         waiting = asyncio.create_task(follower.execution(origin))
         async with feeding(bootstrap, topic) as feed:
-            await drain(house.trigger(feed), 1)
+            await drain(house.trigger(feed), feed, 1)
         execution_id = await waiting
         fields = {"meta": {}, "result": None, "error": None, "payload_ref": None, **columns}
         await log.store.append([replace(event(execution_id, ending), tenant_id="acme", **fields)])
@@ -137,7 +137,7 @@ async def test_whoever_waits_is_told_that_it_was_rejected_or_never_judged(
         with pytest.raises(NotYet, match="was not processed within"):
             await follow(offset)
         async with feeding(bootstrap, topic) as feed:
-            await drain(house.trigger(feed), 1)
+            await drain(house.trigger(feed), feed, 1)
         with pytest.raises(RejectedTrigger, match="no playbook examples/unknown is registered"):
             await follow(offset)
 

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams.clock import SystemClock
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.payload.objects.memory import MemoryPayloadStore
+from streams.retry import retry
 from streams.trigger.broker import TriggerTopic
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.loop import Trigger, TriggerPorts
@@ -83,11 +84,18 @@ async def feeding(bootstrap: str, topic: str, **options: Any) -> AsyncIterator[K
         yield feed
 
 
-async def drain(trigger: Trigger, count: int) -> None:
-    """Let a trigger handle records until there were `count` of them."""
+async def step(trigger: Trigger, feed: KafkaFeed) -> int:
+    """Let a trigger take one batch; return how many records it had."""
+    batch = await feed.next_batch()
+    await retry(lambda: trigger.take(batch))
+    return sum(map(len, batch.values()))
+
+
+async def drain(trigger: Trigger, feed: KafkaFeed, count: int) -> None:
+    """Let a trigger take records until there were `count` of them."""
     async with asyncio.timeout(60):
         while count > 0:
-            count -= await trigger.step()
+            count -= await step(trigger, feed)
     assert count == 0
 
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from streams.holds import Holds
 from streams.kafka.errors import Stalled
 from streams.kafka.feed.port import Standing
 from streams.kafka.feed.watchdog import StallTimer, Watchdog
@@ -61,7 +62,7 @@ class StuckFeed:
 
 async def test_a_reader_whose_broker_is_away_does_not_stall_until_it_is_back():
     feed = StuckFeed(is_answered=False)
-    watching = asyncio.create_task(Watchdog(feed, limit_s=0.2, thread=False).watch())
+    watching = asyncio.create_task(Watchdog(feed, Holds(), limit_s=0.2, thread=False).watch())
     await asyncio.sleep(0.6)
     assert not watching.done()
     feed.is_answered = True
@@ -70,7 +71,7 @@ async def test_a_reader_whose_broker_is_away_does_not_stall_until_it_is_back():
 
 
 async def test_a_reader_that_holds_a_batch_does_not_stall():
-    watchdog = Watchdog(StuckFeed(is_answered=True), limit_s=0.2, thread=False)
+    watchdog = Watchdog(StuckFeed(is_answered=True), Holds(), limit_s=0.2, thread=False)
     watching = asyncio.create_task(watchdog.watch())
     for _ in range(6):
         await asyncio.sleep(0.1)

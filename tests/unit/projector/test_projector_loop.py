@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Sequence
 
@@ -20,7 +19,6 @@ from streams.projector.rebuild import rebuild
 from streams.projector.rows import Changes, ExecutionRow, FrameRow
 from tests.support.events.examples import codec, sealed
 from tests.support.projector.executions import Story, memory_log, told
-from tests.support.waiting import until
 
 TOPIC = "noetl.events.execution"
 
@@ -207,17 +205,3 @@ async def test_a_batch_that_the_tables_did_not_take_is_not_lost_when_it_is_handl
 
     assert len(stand.store.of(FrameRow)) == 2
     assert stand.topics.lag("projector", TOPIC) == 0
-
-
-async def test_without_a_shell_a_batch_is_held_until_the_tables_take_it() -> None:
-    stand = Stand(Stumbling(1))
-    new = Story(1000).whole()
-    stand.mirror(await stand.append(*new), new)
-    stop = asyncio.Event()
-
-    running = asyncio.create_task(stand.projector.run(stop))
-    await until(lambda: not stand.topics.lag("projector", TOPIC), within_s=5)
-    stop.set()
-    await running
-
-    assert len(stand.store.of(FrameRow)) == 2

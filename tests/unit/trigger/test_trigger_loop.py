@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from streams.clock import SettableClock
-from streams.errors import Refused, Unavailable
+from streams.errors import Refused
 from streams.events.model import Event
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.kafka.dead_letters import MemoryDeadLetters
@@ -57,6 +57,12 @@ class House:
         ports = TriggerPorts(**{**self.ports, **others})
         return Trigger(ports, tenant="acme", organization="care")
 
+    async def step(self, **others: Any) -> int:
+        """Take one batch; return how many records it had."""
+        batch = await self.ports["feed"].next_batch()
+        await self.trigger(**others).take(batch)
+        return sum(map(len, batch.values()))
+
     def write(self, *bodies: Any, **where: Any) -> None:
         self.topics.write(TOPIC, [orjson.dumps(body) for body in bodies], **where)
 
@@ -76,7 +82,7 @@ def hello(**more: Any) -> dict[str, Any]:
 async def test_a_batch_of_records_becomes_executions_and_is_acknowledged(house: House) -> None:
     house.write(hello(workload={"n": 1}), hello(workload={"n": 2}))
     house.write(hello(workload={"n": 3}), partition=1)
-    assert await house.trigger().step() == 3
+    assert await house.step() == 3
     events = await house.events()
     assert [event.context for event in events] == [{"workload": {"n": n}} for n in (1, 2, 3)]
     assert house.topics.lag("t", TOPIC) == 0
@@ -92,10 +98,10 @@ async def test_a_record_delivered_again_after_a_crash_starts_nothing_new(house: 
 
     house.write(hello(), {"no": "path"}, hello())
     with pytest.raises(Crash):
-        await house.trigger(dead_letters=DyingDeadLetters()).step()
+        await house.step(dead_letters=DyingDeadLetters())
     assert house.topics.lag("t", TOPIC) == 3
     house.ports["feed"] = MemoryFeed(house.topics, [TOPIC], group="t")
-    await house.trigger().step()
+    await house.step()
     assert [event.type for event in await house.events()] == [
         "playbook.initialized", "trigger.rejected", "playbook.initialized",
     ]  # fmt: skip
@@ -113,7 +119,7 @@ async def test_a_record_whose_owner_can_own_nothing_is_set_aside_and_the_next_on
     house.ports["payloads"] = ContentStore(LocalObjects(tmp_path))
     house.write({"path": path, field: name}, hello())
     async with asyncio.timeout(5):
-        assert await house.trigger().step() == 2
+        assert await house.step() == 2
     rejected, started = await house.events()
     assert (rejected.type, rejected.tenant_id) == ("trigger.rejected", "acme")
     assert field in (rejected.error or "")
@@ -121,27 +127,6 @@ async def test_a_record_whose_owner_can_own_nothing_is_set_aside_and_the_next_on
     (letter,) = house.ports["dead_letters"].letters
     assert field in letter.reason
     assert house.topics.lag("t", TOPIC) == 0
-
-
-async def test_records_are_held_while_something_is_down(
-    house: House,
-) -> None:
-    class Sleepy:
-        left = 3
-
-        async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
-            self.left -= 1
-            if self.left:
-                raise Unavailable("not now")
-            found: Sequence[Entered] = await house.ports["ledger"].enter(entries)
-            return found
-
-    said: list[str] = []
-    house.write(hello())
-    ports = TriggerPorts(**{**house.ports, "ledger": Sleepy()})
-    await Trigger(ports, tenant="acme", organization="care", report=said.append).step()
-    assert said == ["triggers are waiting: not now"] * 2
-    assert len(await house.events()) == 1
 
 
 async def test_what_the_database_refuses_is_rejected_alone(house: House) -> None:
@@ -153,7 +138,7 @@ async def test_what_the_database_refuses_is_rejected_alone(house: House) -> None
             return found
 
     house.write(*[hello(workload={"n": n}) for n in (1, 2, 3)])
-    await house.trigger(ledger=Picky()).step()
+    await house.step(ledger=Picky())
     assert [event.type for event in await house.events()] == [
         "playbook.initialized", "trigger.rejected", "playbook.initialized",
     ]  # fmt: skip
@@ -183,9 +168,10 @@ async def test_offsets_that_go_back_make_it_ask_for_the_topics_id_again(house: H
         def acknowledge(self, records: Sequence[Record]) -> None:
             pass
 
-    trigger = house.trigger(feed=Again(), topic_ids=Renewed())
+    again = Again()
+    trigger = house.trigger(feed=again, topic_ids=Renewed())
     for _ in range(3):
-        await trigger.step()
+        await trigger.take(await again.next_batch())
     assert len(await house.events()) == 2
 
 
@@ -199,13 +185,3 @@ async def test_a_record_that_is_set_aside_is_rejected_with_the_reason(house: Hou
     assert letter.reason == "ended the process too often"
     await house.trigger().handle(records)
     assert len(await house.events()) == 1
-
-
-async def test_it_stops_when_told(house: House) -> None:
-    stop = asyncio.Event()
-    house.write(hello())
-    running = asyncio.create_task(house.trigger().run(stop))
-    async for _ in house.log.follow(Frontier()):
-        break
-    stop.set()
-    await asyncio.wait_for(running, 5)
