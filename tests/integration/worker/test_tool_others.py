@@ -15,6 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.clock import SystemClock
 from streams.errors import Refused
+from streams.kafka.errors import BrokerUnavailable
 from streams.log.memory import MemoryEventStore
 from streams.payload.arrow.rows import encode_rows
 from streams.payload.objects.memory import MemoryPayloadStore
@@ -22,7 +23,7 @@ from streams.payload.port import ARROW, Scope
 from streams.settings import Settings
 from streams.worker.attempt.children import Children
 from streams.worker.await_executions import Endings
-from streams.worker.errors import BadConfig, TargetUnavailable, UnknownTool
+from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Config, Outcome, Tool
 from streams.worker.tools.artifact import ArtifactTool
 from streams.worker.tools.credentials import ConfiguredCredentials
@@ -187,7 +188,7 @@ async def test_topics_of_the_system_are_refused() -> None:
 
 
 async def test_a_broker_that_is_down_is_unavailable() -> None:
-    with pytest.raises(TargetUnavailable):
+    with pytest.raises(BrokerUnavailable):
         await run(KafkaTool("127.0.0.1:9"), topic="t", value=1)
 
 
