@@ -54,6 +54,8 @@ class ClockSkew(Refused):
 class WorkerIdLost(Unavailable):
     """The lease of the worker id expired; another process may hold the id now."""
 
+    dependency = "Postgres"
+
     def __init__(self, worker_id: int) -> None:
         super().__init__(
             f"the lease of worker id {worker_id} expired, so no ids can be generated; "

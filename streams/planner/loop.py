@@ -25,6 +25,7 @@ from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import holds_of_earlier_lives
 from streams.planner.limits import Rules
+from streams.planner.log_outages import LogOutages
 from streams.planner.port import PlannerPorts
 from streams.planner.quarantine import Quarantine, all_as, last_events
 from streams.planner.work_sender import Sender
@@ -51,6 +52,7 @@ class Planner:
         self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: FIFOCache[int, int] = FIFOCache(_ENDED_REMEMBERED)
         self._deciding = Decider(ports, rules)
+        self._outages = LogOutages(ports.clock, rules.lease_margin)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
         """Fold events of executions, in the order of the log, and do what follows.
@@ -91,7 +93,7 @@ class Planner:
 
         Those that are `suspended`, each since a `seq`, are left alone until an event wakes them.
         """
-        self._lives = await self._ports.lives.current()
+        await self._read_lives()
         kept = self._ports.tables.load()
         new = [key for key in execution_ids if key not in self.plans]
         left = {key: seq for key, seq in (suspended or {}).items() if key in new}
@@ -126,7 +128,7 @@ class Planner:
 
     async def tick(self) -> None:
         """Do what the passing of time alone brings about."""
-        self._lives = await self._ports.lives.current()
+        await self._read_lives()
         now = self._ports.clock.now()
         due = [key for key in self.plans if self._is_due(key, now)]
 
@@ -205,8 +207,9 @@ class Planner:
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and the work it calls for."""
         for _ in range(_TRIES):
-            floor = self._floors.get(plan.execution_id, plan.started_at)
-            decision = await self._deciding.decision(plan, floor, await self._lives_for(plan))
+            lives = await self._lives_for(plan)
+            floor = self._outages.floor(self._floors.get(plan.execution_id, plan.started_at))
+            decision = await self._deciding.decision(plan, floor, lives)
             await self._store(plan, decision.payloads)
             settled, refused = await self._tried(decision)
             if isinstance(refused, BadEvent):
@@ -227,11 +230,15 @@ class Planner:
         """Return the lives by which a plan's leases are judged.
 
         A lease of a life that is not known may be an earlier one's or that of one which began
-        since lives were last read; only what was read after the claim decides.
+        since lives were last read; only what was read after the claim decides. A log that
+        did not answer last is asked first: no lease runs out while it is away.
         """
-        if holds_of_earlier_lives(plan, self._lives):
-            self._lives = await self._ports.lives.current()
+        if self._outages.is_away or holds_of_earlier_lives(plan, self._lives):
+            await self._read_lives()
         return self._lives
+
+    async def _read_lives(self) -> None:
+        self._lives = await self._outages.ask(self._ports.lives.current)
 
     async def _tried(self, decision: Decision) -> tuple[Plan | None, Refused | None]:
         """Append a decision; return the plan with it in the log, or why there is none."""
@@ -244,7 +251,7 @@ class Planner:
         """Append a decision; None when somebody else holds a claim it wanted."""
         if not decision.events:
             return decision.plan
-        receipt = await self._ports.store.append(decision.events)
+        receipt = await self._outages.ask(lambda: self._ports.store.append(decision.events))
         if not receipt.won:
             return None
         root = decision.plan.root

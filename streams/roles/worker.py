@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -62,12 +63,12 @@ async def run(
             instance=settings.runtime.shard_id,
         ) as feed,
     ):
-        worker = Worker(feed, ports, _options(settings, name))
+        shell = Shell("worker", folder)
+        worker = Worker(feed, replace(ports, holds=shell.holds), _options(settings, name))
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
-        shell = Shell("worker", folder)
         attach_worker(
             shell,
             feed,

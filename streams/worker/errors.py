@@ -8,7 +8,8 @@ Refused
 ├── UnknownTool          a task names a kind of tool that is not installed
 └── BadConfig            a task's configuration cannot be used
 Unavailable
-└── TargetUnavailable    the database that a task writes to cannot be reached
+└── TaskUnavailable      what one task needs, and not the system, cannot be reached
+    └── TargetUnavailable    such as the database that it writes to
 """
 
 from __future__ import annotations
@@ -86,5 +87,11 @@ class ValueTooLarge(Refused):
         )
 
 
-class TargetUnavailable(Unavailable):
+class TaskUnavailable(Unavailable):
+    """What one task needs is down. It may be named wrongly, so that it is not waited for long."""
+
+
+class TargetUnavailable(TaskUnavailable):
     """A database that a task reads or writes cannot be reached."""
+
+    dependency = "the target of a task"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from streams.catalog.port import Playbooks
 from streams.clock import Clock
+from streams.holds import Holds
 from streams.kafka.dead_letters import DeadLetters
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore
@@ -61,3 +62,5 @@ class WorkerPorts:
     """None: this deployment has no broker."""
     copies: Copies = field(default_factory=Copies)
     """Tiers with copies of results."""
+    holds: Holds = field(default_factory=Holds)
+    """Reports which dependency is away."""

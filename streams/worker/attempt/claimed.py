@@ -33,6 +33,7 @@ async def run_claimed(
                 await attempt(lease)
     except LeaseLost as lost:
         _log.info("%s %s: attempt %s dropped: %s", item.kind, item.entity_id, item.attempt, lost)
+        await lease.return_expired()
     except asyncio.CancelledError:
         await lease.hand_back()
         raise

@@ -46,6 +46,8 @@ class CommandRunner:
         except Unavailable as error:
             # Not the command's fault: its lease expires, and it is retried.
             _log.warning("command %s: attempt abandoned: %s", lease.item.entity_id, error)
+            if lease.is_unconfirmed:
+                await lease.hand_back()
         except StreamsError as error:
             await lease.end(_ending(lease, failure("refused", str(error))))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt

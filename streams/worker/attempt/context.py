@@ -7,16 +7,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from streams.errors import Unavailable
 from streams.events.model import Json
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
-from streams.retry import retry_until
+from streams.retry import retry
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.lease import AttemptLease
 from streams.worker.attempt.pipeline import Pipeline
 from streams.worker.attempt.result_writer import ResultWriter
 from streams.worker.attempt.secrets import name_credentials
 from streams.worker.attempt.task_call import Caller
+from streams.worker.errors import TaskUnavailable
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.port import ReleasedSlot
 
@@ -57,7 +59,7 @@ class Attempt:
 
     async def retry(self, call: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `call`, retrying while a dependency is down and the lease lasts."""
-        return await retry_until(call, clock=self.ports.clock, deadline=self.lease.last_moment)
+        return await _while_leased(call, self.lease, self.ports)
 
     def pipeline(self, deferral: Deferral | None = None) -> Pipeline:
         """Return the step's pipeline for this attempt."""
@@ -71,6 +73,7 @@ class Attempt:
             attempt=item.attempt,
             stage_id=item.stage_id,
             released_slot=self.released_slot,
+            holds=self.ports.holds,
         )
         return Pipeline(
             self.step.tasks,
@@ -105,7 +108,24 @@ async def begin(
         scope = await documents.scope(item, document, step.key_paths)
         return Attempt(lease, ports, options, step, document, scope, released_slot)
 
-    return await retry_until(read, clock=ports.clock, deadline=lease.last_moment)
+    return await _while_leased(read, lease, ports)
+
+
+async def _while_leased(
+    call: Callable[[], Awaitable[T]], lease: AttemptLease, ports: WorkerPorts
+) -> T:
+    """Return the result of `call`, retrying while a dependency is down.
+
+    The system's own dependencies are retried as long as heartbeats renew the lease, so that an
+    outage costs no attempt; those of a task until the lease as it is now expires.
+    """
+    task_until = lease.last_moment
+
+    def give_up(error: Unavailable, pause_s: float) -> bool:
+        until = task_until if isinstance(error, TaskUnavailable) else lease.last_moment
+        return ports.clock.monotonic() + pause_s >= until
+
+    return await retry(call, give_up=give_up, holds=ports.holds)
 
 
 def _step(playbook: Playbook, item: WorkItem) -> Step:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 
-from streams.errors import Refused, StreamsError
+from streams.errors import Refused, StreamsError, Unavailable
 from streams.execution.attempts import FrameAttempt, FrameReport
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.worker.attempt.adoption import find_saved
@@ -49,6 +49,9 @@ class FrameRunner:
             await lease.end(attempt.committed(commit.report, continues=commit.continues))
         except LeaseLost:
             raise
+        except Unavailable as error:
+            # While the log was away as well, nothing says that the frame's target is to blame.
+            await (lease.hand_back() if lease.is_unconfirmed else _fail(lease, str(error)))
         except StreamsError as error:
             await _fail(lease, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt

@@ -13,15 +13,18 @@ from streams.execution.attempts import AttemptEvent
 from streams.kafka.work.item import WorkItem
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import AppendOutcome
-from streams.retry import retry_until
+from streams.retry import GiveUp, retry
 from streams.worker.attempt.events import attempt_event, attempt_of
 from streams.worker.options import Options, WorkerPorts
 
 _log = logging.getLogger(__name__)
 _LOST = (VersionConflict, RootEnded, IdempotencyConflict)
 _RETRY_S = 1.0
-_FOREVER = float("inf")
 _turns = count(1)
+
+
+def _never(_: Unavailable, __: float) -> bool:
+    return False
 
 
 class LeaseLost(StreamsError):
@@ -32,11 +35,13 @@ class AttemptLease:
     """One attempt's ownership. As a context manager, it cancels its body when the lease is lost.
 
     Times are monotonic and start before the request to the log, so the lease ends for its
-    owner before it ends for the log.
+    owner before it ends for the log. The event that ends the attempt is appended however late:
+    the log refuses its version if another worker took over.
     """
 
     def __init__(self, item: WorkItem, ports: WorkerPorts, options: Options) -> None:
         self.item, self._log, self._clock, self._options = item, ports.log, ports.clock, options
+        self._holds = ports.holds
         self.attempt = attempt_of(item, options.name)
         self.version = item.version
         # An item redelivered to this process is another turn, and loses to the first.
@@ -46,28 +51,47 @@ class AttemptLease:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._beating: asyncio.Task[None] | None = None
         self._lost: str | None = None
+        self._beat_at = 0.0
+        self._is_unanswered = self._is_over = False
         self._is_held = False
 
     async def claim(self) -> bool:
         """Claim the item; False: another worker holds it, or it has ended."""
+        try:
+            await self._confirm(self.attempt.claimed(self._options.lease_s))
+            while self._clock.monotonic() >= self.last_moment:
+                # The log was away for longer than the lease: renew it before the work begins.
+                await self._confirm(self.attempt.heartbeat(self._options.lease_s))
+        except LeaseLost:
+            return False
+        self._claimed_at = self.expires_at - self._options.lease_s
+        return True
+
+    async def _confirm(self, event: AttemptEvent) -> None:
+        """Append an event that starts the lease's time, retrying while the log is away."""
         sent: list[float] = []
 
         async def ask() -> AppendOutcome:
             sent.append(self._clock.monotonic())
-            return await self._append(self.attempt.claimed(self._options.lease_s))
+            return await self._append(event)
 
         try:
-            outcome = await retry_until(ask, clock=self._clock, deadline=_FOREVER)
-        except _LOST:
-            return False
+            outcome = await retry(ask, holds=self._holds)
+        except _LOST as error:
+            raise LeaseLost(str(error)) from error
         # A duplicate was stored by our earlier try, and the lease began with that.
         began = sent[0] if outcome is AppendOutcome.DUPLICATE else sent[-1]
-        self._claimed_at, self.expires_at = began, began + self._options.lease_s
-        return self._clock.monotonic() < self.last_moment
+        self.expires_at = began + self._options.lease_s
 
     @property
     def last_moment(self) -> float:
         return self.expires_at - self._options.margin_s
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the log has not confirmed the lease for longer than a heartbeat takes."""
+        confirmed_at = self.expires_at - self._options.lease_s
+        return self._clock.monotonic() - confirmed_at > self._options.beat_s + _RETRY_S
 
     async def __aenter__(self) -> AttemptLease:
         self._owner, self._is_held = asyncio.current_task(), True
@@ -86,31 +110,46 @@ class AttemptLease:
             raise LeaseLost(self._lost) from error
 
     async def end(self, event: AttemptEvent) -> None:
-        """Append the event that ends the attempt.
+        """Append the event that ends the attempt, waiting for the log if it is away.
 
         Raises:
-            LeaseLost: another worker holds it, or the log stayed down until the lease expired.
+            LeaseLost: another worker holds it.
         """
         await self._rest()
         if self._lost is not None:
             raise LeaseLost(self._lost)
-        try:
-            await retry_until(
-                lambda: self._append(event),
-                clock=self._clock,
-                deadline=self.last_moment,
-            )
-        except _LOST as error:
-            raise LeaseLost(str(error)) from error
-        except Unavailable as error:
-            raise LeaseLost(f"the log stayed down until the lease expired: {error}") from error
+        await self._append_last(event)
 
     async def hand_back(self) -> None:
         """Release the lease early; if that fails, it expires."""
+        await self._rest()
+        if self._lost is None:
+            await self._release(lambda _, pause_s: self._is_last(pause_s))
+
+    async def return_expired(self) -> None:
+        """Release a lease that could not be renewed because the log was away, once it responds.
+
+        The heartbeat without a response may have been stored: it is sent again, which yields
+        the version. If the lease was ended meanwhile, the log refuses both.
+        """
+        if self._is_over:
+            await self._release(_never, self.attempt.heartbeat(self._options.lease_s))
+
+    async def _release(self, give_up: GiveUp, *before: AttemptEvent) -> None:
         try:
-            await self.end(self.attempt.released())
-        except LeaseLost as lost:
+            for event in (*before, self.attempt.released()):
+                await self._append_last(event, give_up)
+        except (LeaseLost, Unavailable) as lost:
             _log.info("%s %s: not handed back: %s", self.item.kind, self.item.entity_id, lost)
+
+    def _is_last(self, pause_s: float) -> bool:
+        return self._clock.monotonic() + pause_s >= self.last_moment
+
+    async def _append_last(self, event: AttemptEvent, give_up: GiveUp = _never) -> None:
+        try:
+            await retry(lambda: self._append(event), give_up=give_up, holds=self._holds)
+        except _LOST as error:
+            raise LeaseLost(str(error)) from error
 
     async def _append(self, event: AttemptEvent) -> AppendOutcome:
         now = self._clock.now()
@@ -133,7 +172,7 @@ class AttemptLease:
         self._beating = asyncio.get_running_loop().create_task(self._renew())
 
     async def _renew(self) -> None:
-        sent = self._clock.monotonic()
+        sent = self._beat_at = self._clock.monotonic()
         if sent - self._claimed_at >= self._options.longest_s:
             self._lose(f"not done within {self._options.longest_s:.0f} s, assumed hung")
             return
@@ -143,12 +182,18 @@ class AttemptLease:
             self._lose(str(error))
         except Unavailable as error:
             _log.warning("%s %s: no heartbeat: %s", self.item.kind, self.item.entity_id, error)
+            self._is_unanswered = True
             self._at("beat", _RETRY_S, self._beat)
         else:
+            self._is_unanswered = False
             self.expires_at = sent + self._options.lease_s
             self._arm()
 
     def _expire(self) -> None:
+        waited_s = self._clock.monotonic() - self._beat_at
+        is_waiting = self._beating is not None and not self._beating.done()
+        if self._is_unanswered or (is_waiting and waited_s >= self._options.margin_s):
+            self._is_over = self._lost is None
         self._lose("the lease expired and could not be renewed")
 
     def _lose(self, why: str) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 
 import aiohttp
 
-from streams.errors import Unavailable
 from streams.events.model import Json
 from streams.events.reading import fields_of
 from streams.worker.attempt.secrets import AttemptSecrets
-from streams.worker.errors import CredentialRefused, UnknownCredential
+from streams.worker.errors import CredentialRefused, TaskUnavailable, UnknownCredential
 
 TIMEOUT_S = 20.0
 # Not held: the lease has just ended, which it reports itself; the task is not at fault.
@@ -18,8 +17,10 @@ _PASSING = frozenset((409, 429, 500, 502, 503, 504))
 ROUTE = "/api/credentials/resolve"
 
 
-class SecretsUnavailable(Unavailable):
+class SecretsUnavailable(TaskUnavailable):
     """The API cannot be reached."""
+
+    dependency = "the API"
 
 
 class ApiSecrets:

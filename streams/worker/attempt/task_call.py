@@ -10,15 +10,16 @@ from typing import Protocol, TypeGuard
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.events.model import Json, PayloadRef
+from streams.holds import Holds
 from streams.playbook.model import Task
 from streams.results.reference import ResultRef
-from streams.retry import retry_until
+from streams.retry import retry
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.row import PipelineRow
 from streams.worker.attempt.secrets import concealed, concealed_error, concealed_value
 from streams.worker.attempt.sink_scope import reference_in
 from streams.worker.attempt.views import Placement
-from streams.worker.errors import UnknownTool
+from streams.worker.errors import TaskUnavailable, UnknownTool
 from streams.worker.port import Call, Config, Outcome, ReleasedSlot, Saver, Tool
 
 DEFERRED = Outcome(status="success", meta={"deferred": True})
@@ -36,6 +37,7 @@ class Caller:
     attempt: int
     stage_id: int | None = None
     released_slot: ReleasedSlot = nullcontext
+    holds: Holds | None = None
 
 
 class TaskResults(Protocol):
@@ -115,13 +117,18 @@ class TaskCalls:
         return _concealed(outcome, config)
 
     async def _run(self, tool: Tool, config: Config, call: Call) -> Outcome:
-        """Run a tool, retrying for a while if its dependency is down."""
-        try:
-            return await tool.run(config, call)
-        except Unavailable:
-            pass
-        until = self._clock.monotonic() + self._patience_s
-        return await retry_until(lambda: tool.run(config, call), clock=self._clock, deadline=until)
+        """Run a tool, retrying while its dependency is down: the task's own for a while."""
+        until: float | None = None
+
+        def give_up(error: Unavailable, pause_s: float) -> bool:
+            nonlocal until
+            now = self._clock.monotonic()
+            until = now + self._patience_s if until is None else until
+            return isinstance(error, TaskUnavailable) and now + pause_s >= until
+
+        return await retry(
+            lambda: tool.run(config, call), give_up=give_up, holds=self._caller.holds
+        )
 
     def _name(self, task: Task, partition: str, tries: int) -> Call:
         caller, timeout = self._caller, task.spec.get("timeout_s")

@@ -25,11 +25,11 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from streams.errors import Refused, StreamsError, Unavailable
+from streams.errors import Refused, StreamsError
 from streams.events.model import Json
 from streams.events.reading import fields_of, objects_of
 from streams.kafka.work.item import WorkItem
-from streams.worker.errors import UnknownTool
+from streams.worker.errors import TaskUnavailable, UnknownTool
 from streams.worker.options import WorkerPorts
 from streams.worker.port import Call, Config
 
@@ -46,8 +46,10 @@ class CursorFailed(Refused):
     """The database rejects the statement of a cursor."""
 
 
-class CursorUnavailable(Unavailable):
+class CursorUnavailable(TaskUnavailable):
     """The database cannot serve a cursor now: connections, resources or conflicts."""
+
+    dependency = "the database of a cursor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streams.errors import Unavailable
 from streams.execution.plan import COMPLETED, FAILED
 from streams.kafka.work.item import WorkItem
 from streams.log.errors import VersionConflict
@@ -146,3 +147,62 @@ async def test_handing_back_is_no_failure_but_falling_silent_is() -> None:
     plan = await world.plan()
     assert plan.status == FAILED
     assert "fell silent 2 times" in (plan.error or "")
+
+
+async def test_a_lease_does_not_run_out_while_the_log_is_away() -> None:
+    world = framed()
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item)
+    await world.after(1)
+    current = world.lives.current
+
+    async def away() -> dict[str, str]:
+        raise Unavailable("Postgres does not answer")
+
+    world.lives.current = away  # type: ignore[method-assign]
+    for _ in range(10):
+        world.clock.advance(60)
+        with pytest.raises(Unavailable):
+            await world.planner.tick()
+    world.lives.current = current  # type: ignore[method-assign]
+
+    await world.after(1)
+    assert "frame.lease_expired" not in await world.types()
+    await world.after(40)
+    assert "frame.lease_expired" not in await world.types()
+    await world.after(40)
+    assert "frame.lease_expired" in await world.types(), "its owner did not come back either"
+
+
+async def test_a_lease_that_no_tick_saw_run_out_is_not_ended_by_the_batch_after_an_outage() -> None:
+    world = framed()
+    await world.start()
+    (item,) = world.take()
+    await world.claim(item)
+    await world.after(1)
+    current = world.lives.current
+
+    async def away() -> dict[str, str]:
+        raise Unavailable("Postgres does not answer")
+
+    world.lives.current = away  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await world.planner.tick()
+    world.clock.advance(600)
+    world.lives.current = current  # type: ignore[method-assign]
+    await world.append(
+        "frame.heartbeat",
+        node_name=item.step,
+        meta={
+            "frame_id": str(item.entity_id),
+            "stage_id": str(item.stage_id),
+            "attempt": 1,
+            "worker": "w1",
+            "lease_seconds": 1,
+        },
+        expected_version=item.version + 1,
+    )
+    world.clock.advance(30)
+    await world.pump()
+    assert "frame.lease_expired" not in await world.types()

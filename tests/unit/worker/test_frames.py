@@ -9,6 +9,7 @@ import pytest
 from streams.errors import Unavailable
 from streams.events.model import PayloadRef
 from streams.payload.arrow.rows import decode_rows
+from streams.payload.errors import PayloadUnavailable
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.port import Outcome
 from tests.support.waiting import until
@@ -303,22 +304,70 @@ async def test_a_heartbeat_that_is_refused_ends_the_work() -> None:
     assert await here.events("frame.committed") == []
 
 
-async def test_an_owner_that_cannot_renew_its_lease_stops_before_it_is_over() -> None:
+async def test_a_frame_that_could_not_be_renewed_is_handed_back_once_the_log_answers() -> None:
     tool = FakeTool()
     tool.gate = asyncio.Event()
     here = world(ECHO, t=tool)
     item = await here.frame(["a"])
-    append = here.log.append
+    append, is_away, tried = here.log.append, True, []
 
     async def takes_the_claim_only(batch: Any) -> Any:
-        if batch[0].type != "frame.claimed":
+        tried.append(batch[0].type)
+        if is_away and batch[0].type != "frame.claimed":
             raise Unavailable("the log is down")
         return await append(batch)
 
     here.log.append = takes_the_claim_only  # type: ignore[method-assign]
     options = here.options(lease_s=1, margin_s=0.95, beat_s=0.01)
-    await asyncio.wait_for(FrameRunner(here.ports, options).run(item), 30)
+    running = asyncio.create_task(FrameRunner(here.ports, options).run(item))
+    await asyncio.sleep(0.3)
     assert (await here.last()).type == "frame.claimed"
+    assert here.ports.holds.away
+    is_away = False
+    await asyncio.wait_for(running, 30)
+    assert (await here.last()).type == "frame.released", "it costs the frame no attempt"
+    assert "frame.failed" not in tried
+    assert not here.ports.holds.away
+
+
+async def test_a_lease_that_ended_while_the_log_was_away_is_left_to_its_new_owner() -> None:
+    tool = FakeTool()
+    tool.gate = asyncio.Event()
+    here = world(ECHO, t=tool)
+    item = await here.frame(["a"])
+    append, is_away = here.log.append, True
+
+    async def takes_the_claim_only(batch: Any) -> Any:
+        if is_away and batch[0].type != "frame.claimed":
+            raise Unavailable("the log is down")
+        return await append(batch)
+
+    here.log.append = takes_the_claim_only  # type: ignore[method-assign]
+    options = here.options(lease_s=1, margin_s=0.95, beat_s=0.01)
+    running = asyncio.create_task(FrameRunner(here.ports, options).run(item))
+    await asyncio.sleep(0.3)
+    is_away = False
+    await here.expire(item)
+    await asyncio.wait_for(running, 30)
+    assert (await here.last()).type == "frame.dispatched"
+
+
+async def test_a_payload_store_that_is_away_costs_a_frame_no_attempt() -> None:
+    here = world(ECHO)
+    item = await here.frame(["a"])
+    put, failures = here.ports.payloads.put, 5
+
+    async def away(*arguments: Any, **options: Any) -> Any:
+        nonlocal failures
+        failures -= 1
+        here.clock.advance(40)
+        if failures:
+            raise PayloadUnavailable("the store is paused")
+        return await put(*arguments, **options)
+
+    here.ports.payloads.put = away  # type: ignore[method-assign]
+    await FrameRunner(here.ports, here.options(beat_s=0.01)).run(item)
+    assert (await here.last()).type == "frame.committed"
 
 
 async def test_an_unexpected_error_fails_the_attempt_with_its_text() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 import pytest
 
-from streams.errors import Unavailable
 from streams.payload.content import reference_json
 from streams.payload.port import JSON, Scope
 from streams.playbook.data_flow import key_paths_of
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, Loop, Mode, Step
 from streams.worker.attempt.command import CommandRunner
+from streams.worker.errors import TargetUnavailable
 from streams.worker.port import Call, Config, Outcome
 from tests.support.worker.memory import FakeTool, World, http_error, ok, rule, task
 
@@ -132,9 +132,9 @@ async def test_a_bug_fails_the_command_with_its_text() -> None:
     assert last.error == "ZeroDivisionError: a bug"
 
 
-async def test_a_dependency_that_stays_down_leaves_the_command_to_somebody_else() -> None:
+async def test_a_target_that_stays_down_leaves_the_command_to_somebody_else() -> None:
     def down(config: Any, call: Any) -> Outcome:
-        raise Unavailable("no database")
+        raise TargetUnavailable("no database")
 
     here = world(task("a", "t"), t=FakeTool(down))
     command = await here.command()
