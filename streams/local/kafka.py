@@ -47,6 +47,9 @@ def server_settings(layout: Layout, port: int, controller_port: int) -> dict[str
         "broker.session.timeout.ms": 4000,
         "broker.heartbeat.interval.ms": 500,
         "log.cleaner.dedupe.buffer.size": 32 * 2**20,
+        # Clients connect anew while the broker is paused. With the default of 50 their last
+        # attempt would be dropped by the kernel, and repeated only up to 16 s after its return.
+        "socket.listen.backlog.size": 4096,
     }
 
 
