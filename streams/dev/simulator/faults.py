@@ -43,7 +43,7 @@ class Faults:
 
     random: Random
     slow: float = 0.02
-    hang: float = 0.003
+    hang: float = 0.01
     refuse: float = 0.01
     lose_answer: float = 0.01
     drop: float = 0.02

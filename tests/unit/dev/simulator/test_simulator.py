@@ -10,10 +10,10 @@ from streams.dev.simulator.run import simulate
 # Where each planted bug shows first, and some room, because any change moves the dice: if one
 # of these no longer finds its bug, look for new seeds with `streams simulate --plant`.
 SHOWS = {
-    "lost-acknowledgement": range(5, 35),
-    "double-dispatch": range(15, 45),
+    "lost-acknowledgement": range(30),
+    "double-dispatch": range(10, 40),
     "unfenced-commit": range(50, 90),
-    "deaf-to-suspension": range(15, 60),
+    "deaf-to-suspension": range(30),
 }
 
 
