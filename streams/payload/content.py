@@ -1,4 +1,4 @@
-"""Names by content: the reference of some bytes, the key they are stored under, their check."""
+"""Content addressing: references, keys and verification of payloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.payload.port import PayloadDescription, Scope
 
 
 def describe(scope: Scope, data: bytes, **described: Unpack[PayloadDescription]) -> PayloadRef:
-    """Return the reference of `data`: the same bytes in the same scope, the same reference."""
+    """Return the reference of `data`; equal for equal bytes in the same scope."""
     return name(scope, sha256(data).hexdigest(), len(data), **described)
 
 
@@ -25,10 +25,10 @@ def name(
     byte_length: int,
     **described: Unpack[PayloadDescription],
 ) -> PayloadRef:
-    """Return the reference of bytes that were hashed before.
+    """Return the reference of already hashed bytes.
 
     Raises:
-        BadLocator: no payload can be named by this tenant and organization.
+        BadLocator: tenant or organization is not valid in a payload name.
     """
     uri = str(Locator.payload(scope.tenant_id, scope.organization_id, digest))
     _, tenant, _, organization, *_ = uri.removeprefix(SCHEME).split("/")
@@ -52,8 +52,8 @@ def check_owner(scope: Scope, ref: PayloadRef) -> PayloadRef:
     """Return `ref` if it belongs to this tenant and organization.
 
     Raises:
-        BadLocator: it names no payload, or another than its digest.
-        PayloadForeign: it is somebody else's.
+        BadLocator: it is not a payload, or does not match its digest.
+        PayloadForeign: it belongs to another tenant or organization.
     """
     if ref.uri == str(Locator.payload(scope.tenant_id, scope.organization_id, ref.sha256)):
         return ref
@@ -66,23 +66,23 @@ def check_owner(scope: Scope, ref: PayloadRef) -> PayloadRef:
 
 
 def reference_json(ref: PayloadRef) -> dict[str, Any]:
-    """Return a reference as JSON carries it, without its hint, which does not last."""
+    """Return a reference as JSON, without its hint, which is short-lived."""
     return {k: v for k, v in asdict(ref).items() if v is not None and k != "ipc"}
 
 
 def reference_from(fields: Mapping[str, Any]) -> PayloadRef:
-    """Read a reference back from JSON."""
+    """Parse a reference from JSON."""
     return PayloadRef(**{**fields, "ipc": None})
 
 
 def key_of(ref: PayloadRef) -> str:
     """Return the object's key, `<tenant>/<org>/sha256/<digest>`.
 
-    Names keep the locator's percent-encoding, so no tenant can reach into another's folder.
+    Names retain the locator's percent-encoding, so that tenants cannot leave their folder.
 
     Raises:
-        BadLocator: the reference names no payload.
-        PayloadMissing: its digest and its name disagree, so nothing can be behind it.
+        BadLocator: the reference is not one of a payload.
+        PayloadMissing: its digest and its name disagree, so it cannot exist.
     """
     place = parse(ref.uri)
     if not isinstance(place, Locator) or place.kind != "payloads" or place.id[1] != ref.sha256:
@@ -92,7 +92,7 @@ def key_of(ref: PayloadRef) -> str:
 
 
 def scope_of(ref: PayloadRef) -> Scope:
-    """Return whose payload a reference names; `key_of` has found it good."""
+    """Return the owner of a reference that `key_of` has validated."""
     place = parse(ref.uri)
     assert isinstance(place, Locator)
     assert place.org is not None
@@ -100,12 +100,12 @@ def scope_of(ref: PayloadRef) -> Scope:
 
 
 def trash_key(key: str) -> str:
-    """Return where an object waits that nothing refers to, until it is deleted for good."""
+    """Return the key of an unreferenced object in the trash."""
     return _in_folder(key, "trash")
 
 
 def live_key(key: str) -> str:
-    """Return the place of an object that lies in the trash."""
+    """Return the original key of an object in the trash."""
     return _in_folder(key, "sha256")
 
 
@@ -116,10 +116,10 @@ def _in_folder(key: str, folder: str) -> str:
 
 
 def check(ref: PayloadRef, data: bytes) -> bytes:
-    """Return `data` if it is what `ref` names.
+    """Return `data` if it matches `ref`.
 
     Raises:
-        PayloadCorrupt: its length or digest is another.
+        PayloadCorrupt: its length or digest differs.
     """
     if len(data) != ref.byte_length:
         raise PayloadCorrupt(

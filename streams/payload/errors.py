@@ -1,9 +1,9 @@
-"""Why a payload cannot be had.
+"""Errors of payloads.
 
 PoisonRecord
-├── PayloadMissing       there is no such object
+├── PayloadMissing       the object does not exist
 └── PayloadCorrupt       the bytes are not those that were stored
-    └── PayloadBomb      they unpack to more than the reference says
+    └── PayloadBomb      they decompress to more than the reference says
 Unavailable
 └── PayloadUnavailable   the store is down
 Refused
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PayloadMissing(PoisonRecord):
-    """There is no such object."""
+    """The object does not exist."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(
@@ -44,11 +44,11 @@ class PayloadCorrupt(PoisonRecord):
 
 
 class PayloadBomb(PayloadCorrupt):
-    """The object unpacks to more than its reference says; unpacking was stopped there."""
+    """The object decompresses to more than its reference says; it was stopped there."""
 
 
 class PayloadUnavailable(Unavailable):
-    """The store is down, or does not let us in; asking again is safe."""
+    """The store is down, or denies access; retrying is safe."""
 
     dependency = "the payload store"
 

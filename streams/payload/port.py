@@ -1,4 +1,4 @@
-"""What the rest of the program needs from a payload store."""
+"""Port of payload stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Compression: TypeAlias = Literal["zstd", "lz4", "gzip", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose payload it is; nothing is shared across scopes."""
+    """Owner of a payload; nothing is shared across scopes."""
 
     tenant_id: str
     organization_id: str
@@ -33,12 +33,11 @@ class PayloadDescription(TypedDict, total=False):
 
 
 class PayloadStore(Protocol):
-    """Keeps payload bytes under the hash of their content.
+    """Stores payload bytes under the hash of their content.
 
     Storing the same bytes twice is harmless and yields the same reference, so a
-    redelivered record never writes a second object. How an object is packed is the object's
-    own affair: a reference's `compression` tells what its writer asked for, and no reader
-    depends on it.
+    redelivered record never writes a second object. Objects describe their own packing: a
+    reference's `compression` is only what its writer requested.
     """
 
     async def put(
@@ -47,7 +46,7 @@ class PayloadStore(Protocol):
         """Store `data` and return its reference once it is durable.
 
         Raises:
-            PayloadUnavailable: the store is down; asking again is safe.
+            PayloadUnavailable: the store is down; retrying is safe.
         """
         ...
 
@@ -55,7 +54,7 @@ class PayloadStore(Protocol):
         """Return the bytes behind `ref`, checked against its digest and length.
 
         Raises:
-            PayloadMissing: there is no such object.
+            PayloadMissing: the object does not exist.
             PayloadCorrupt: the bytes are not those that were stored.
             PayloadUnavailable: the store is down.
         """
@@ -67,21 +66,20 @@ class PayloadStore(Protocol):
         chunks: AsyncIterable[bytes],
         **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
-        """Store what `chunks` yields, of any size, in little memory; otherwise as `put`."""
+        """Store the stream `chunks`, of any size, in constant memory; otherwise like `put`."""
         ...
 
     def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
-        """Yield the bytes behind `ref` in pieces, in little memory; otherwise as `get`.
+        """Yield the bytes behind `ref` in pieces, in constant memory; otherwise like `get`.
 
-        The digest is known at the end: whoever gets PayloadCorrupt there must drop what came
-        before it.
+        The digest is verified at the end: on PayloadCorrupt, discard all earlier pieces.
         """
         ...
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Return whether the object is there."""
+        """Return whether the object exists."""
         ...
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Remove the object; harmless when it is gone."""
+        """Remove the object, if it exists."""
         ...

@@ -37,7 +37,7 @@ async def spool_blocks(
 
 
 def take_blocks(blocks: Iterator[bytes], digest: Hash) -> list[bytes]:
-    """Take no more than a block's worth: one small piece may hold thousands of blocks."""
+    """Return at most a block's worth: one small piece may hold thousands of blocks."""
     some, length = [], 0
     for block in blocks:
         digest.update(block)
@@ -49,7 +49,7 @@ def take_blocks(blocks: Iterator[bytes], digest: Hash) -> list[bytes]:
 
 
 async def in_packer_thread(call: Callable[..., _T], *arguments: object) -> _T:
-    """Hash and pack in threads of their own: each thread keeps memory that it once used."""
+    """Hash and pack in a separate thread pool: threads retain memory they once used."""
     return await asyncio.get_running_loop().run_in_executor(_PACKERS, call, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""The payload store: names by content, packs, keeps, and checks what it reads."""
+"""Content-addressed payload store: packs objects and verifies what it reads."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from streams.payload.port import Compression, PayloadDescription, Scope
 from streams.payload.spool import in_blocks, in_packer_thread, spool_blocks, take_blocks
 
 PACKED_FROM_BYTES = 4096
-"""Smaller payloads are stored as they are: packing them would save no disk block."""
+"""Smaller payloads are not packed: that would save no disk block."""
 KNOWN_S = 600.0
-"""How long a store believes that what it put is still there; the collector's grace is longer."""
+"""How long a store assumes that an object it put exists; the collector's grace is longer."""
 _KNOWN = 10_000
 _ASK_FROM_BYTES = 256 * 1024
 _IN_A_THREAD_FROM_BYTES = 256 * 1024
@@ -42,11 +42,11 @@ _READ_AGAIN_S = 0.05
 
 
 class ContentStore:
-    """Keeps payloads in a place for objects, one object for each content of an organization.
+    """Stores payloads in an object store, one object per content and organization.
 
-    A small payload is written without asking whether it is there: replacing an object by the
-    same content changes nothing, and asking costs as much as writing. A large one is asked for
-    first. What was put lately is not put again.
+    A small payload is written without checking whether it exists: overwriting with the same
+    content is harmless, and a check costs as much as a write. For a large one it checks first.
+    Recently written objects are not written again.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class ContentStore:
     async def get(self, ref: PayloadRef) -> bytes:
         """Return the bytes behind `ref`, checked against its digest and length.
 
-        What does not fit is read a second time: a server that writes in place may have shown
-        an object that was just being replaced by the same content.
+        On a mismatch it reads a second time: a server that writes in place may have returned an
+        object that was just being overwritten with the same content.
         """
         try:
             return await self._get(ref)
@@ -103,9 +103,9 @@ class ContentStore:
         chunks: AsyncIterable[bytes],
         **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
-        """Store what `chunks` yields, in little memory.
+        """Store the stream `chunks`, in constant memory.
 
-        The name is known when the last byte is hashed, so the bytes go through a file.
+        The name is known only after the last byte, so the bytes are spooled to a file.
         """
         blocks = in_blocks(chunks)
         first = await anext(blocks, b"")
@@ -127,7 +127,7 @@ class ContentStore:
         return ref
 
     async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
-        """Yield the bytes behind `ref` in pieces; the digest is checked at the end."""
+        """Yield the bytes behind `ref` in pieces; the digest is verified at the end."""
         key = key_of(ref)
         unpacker = Unpacker(scope_of(ref), ref.byte_length, self._cipher)
         digest, length = sha256(), 0
@@ -154,14 +154,14 @@ class ContentStore:
             raise PayloadCorrupt(ref.uri, f"the stored payload has the digest {found}")
 
     async def exists(self, ref: PayloadRef) -> bool:
-        """Return whether the object is there."""
+        """Return whether the object exists."""
         for place in _places(key_of(ref)):
             if await self._objects.stat(place) is not None:
                 return True
         return False
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Remove the object; harmless when it is gone."""
+        """Remove the object, if it exists."""
         key = key_of(ref)
         self._known.pop(key, None)
         await self._objects.remove(key)
@@ -210,13 +210,13 @@ class ContentStore:
         return codec if byte_length >= PACKED_FROM_BYTES else "none"
 
     async def _has(self, key: str, byte_length: int) -> bool:
-        """Return whether an object of this length is there; another length may be half of one."""
+        """Return whether an object of this length exists; another length may be incomplete."""
         found = await self._objects.stat(key)
         return found is not None and found.byte_length == byte_length
 
 
 def _places(key: str) -> tuple[str, ...]:
-    """Return where to look for an object: the collector may be moving it, to the trash or back."""
+    """Return the possible keys of an object: the collector may move it to or from the trash."""
     return key, trash_key(key), key
 
 

@@ -1,7 +1,7 @@
 """The plan's next events: a pure function of the plan, the playbook and the time.
 
-It is asked again after every batch of events and answers with everything that is missing,
-so it does not matter which event brought it about, or how often it is asked.
+It is called after every batch of events and returns everything that is missing, so it does not
+matter which event caused the call, or how often it is called.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ _INSIDE = ("_ref", "tasks", "tasks_elsewhere")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What follows: events to append as one batch, payloads to store before them."""
+    """Events to append as one batch, and payloads to store before them."""
 
     plan: Plan
     """The plan with the events in it."""
     events: tuple[NewEvent, ...] = ()
     payloads: tuple[tuple[PayloadRef, bytes], ...] = ()
     for_parent: tuple[NewEvent, ...] = ()
-    """Events for the calling execution, each appended on its own; a refusal is ignored."""
+    """Events for the calling execution, each appended separately; a refusal is ignored."""
     wake_at: datetime | None = None
-    """When to ask again even if nothing happens."""
+    """When to decide again even without new events."""
 
 
 def decide(plan: Plan, moment: Moment) -> Decision:
-    """Say what follows from `plan`.
+    """Return the next events of `plan`.
 
     Ids and idempotency keys come from the entities' names, so deciding twice appends once.
 
     Raises:
-        NeedsPayload, NeedsPlaybook: find it, and ask again with it in `moment.known`.
+        NeedsPayload, NeedsPlaybook: load it, and call again with it in `moment.known`.
     """
     draft = Draft(plan, moment)
     for _ in range(_ROUNDS):
@@ -85,26 +85,28 @@ def decide(plan: Plan, moment: Moment) -> Decision:
 
 
 def decide_ended(plan: Plan, now: datetime) -> Decision:
-    """Say what follows from a plan that has ended: the events for its caller."""
+    """Return the events of an ended plan for its caller."""
     return Decision(plan=plan, for_parent=_parent_events(plan, now))
 
 
 def fail_unreadable(plan: Plan, rules: Rules, now: datetime, why: str) -> Decision:
-    """Say what follows when the playbook itself cannot be had: the execution fails."""
+    """Return the failure of an execution whose playbook cannot be loaded."""
     return _failed_at(plan, rules, now, "start", f"playbook {plan.path}: {why}")
 
 
 def fail_refused(
     plan: Plan, rules: Rules, now: datetime, events: Sequence[NewEvent], refused: BadEvent
 ) -> Decision:
-    """Say what follows when no log could take what followed: the execution fails.
+    """Return the failure of an execution whose next events the log refuses.
 
-    Deciding again would come to the same, for the author's own values made it so.
+    Deciding again would give the same, because the author's values are the cause.
     """
     named = (event.node_name for event in events if event.type == refused.event_type)
     step = next(named, None) or "return"
     why = f"{refused}; pass a part of it on, or the step's result itself"
-    return _failed_at(plan, rules, now, step, f"step {step}: what follows cannot be stored: {why}")
+    return _failed_at(
+        plan, rules, now, step, f"step {step}: its next events cannot be stored: {why}"
+    )
 
 
 def _failed_at(plan: Plan, rules: Rules, now: datetime, step: str, why: str) -> Decision:
@@ -128,7 +130,7 @@ def _advance(draft: Draft) -> bool:
         if stage.status == "OPEN":
             advance_stage(draft, stage.stage_id)
     for command in list(draft.plan.commands.values()):
-        _look_after(draft, command)
+        _check_command(draft, command)
     if len(draft.events) == before:
         _finish(draft)
     return len(draft.events) > before
@@ -156,7 +158,7 @@ def _advance_step(draft: Draft, activation: Activation) -> None:
             start(draft, activation)
 
 
-def _look_after(draft: Draft, command: Command) -> None:
+def _check_command(draft: Draft, command: Command) -> None:
     """Draft the end of a command's lease that is over, and of the command after too many."""
     if command.status is not CommandStatus.CLAIMED or command.lease is None:
         return
@@ -223,14 +225,14 @@ def _finish(draft: Draft) -> None:
 
 
 def _last_step(draft: Draft) -> str:
-    """Return the step whose result is the execution's: a sink behind it changes nothing."""
+    """Return the step whose result is the execution's, ignoring a sink after it."""
     name = draft.plan.last_step or ""
     step = draft.playbook.steps.get(name)
     return name if step is None else step.persists or name
 
 
 def _outcome(draft: Draft) -> tuple[dict[str, Json], PayloadRef | None]:
-    """Return the execution's result envelope, and where its data is if that is elsewhere."""
+    """Return the execution's result envelope, and the payload of its data, if any."""
     plan, returns = draft.plan, draft.playbook.returns
     if returns is not None:
         given = as_envelope(render(returns, plan, draft.moment))
@@ -249,7 +251,7 @@ def _outcome(draft: Draft) -> tuple[dict[str, Json], PayloadRef | None]:
 
 
 def _check_small(draft: Draft, given: dict[str, Json], name: str) -> None:
-    """Refuse what an event cannot carry beside its data."""
+    """Raise if an event cannot carry the fields besides its data."""
     if not is_inline(data := encode(given.get(name)), draft.room):
         why = f"has {len(data)} bytes, and without NUL characters {draft.room} are carried"
         raise ExpressionFailed(name, f"{why}; put it under `data`, which may have any size")
@@ -274,10 +276,10 @@ def _fail(draft: Draft, failure: JsonObject) -> None:
 
 
 def _returned_error(value: dict[str, Json]) -> JsonObject:
-    """Return the failure of a playbook that returned an error; data too large is left out."""
+    """Return the failure of a playbook that returned an error, without data that is too large."""
     error = value.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
-    why = f"the playbook returned an error: {said or 'it gave no reason under `error`'}"
+    message = error.get("message") if isinstance(error, dict) else error
+    why = f"the playbook returned an error: {message or 'no reason under `error`'}"
     failure: JsonObject = {"step": "return", "error": why}
     if "data" in value:
         failure["data"] = value["data"]
@@ -319,7 +321,7 @@ def _parent_events(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
 
 
 def _with_data(result: ResultEnvelope, outcome: ResultEnvelope) -> ResultEnvelope:
-    """Return a result with the data of an execution's outcome, or where it is."""
+    """Return a result with the data of an execution's outcome, or its reference."""
     if "data" in outcome:
         result["data"] = outcome["data"]
     if "ref" in outcome:
@@ -330,7 +332,7 @@ def _with_data(result: ResultEnvelope, outcome: ResultEnvelope) -> ResultEnvelop
 
 
 def _wake_at(plan: Plan, moment: Moment) -> datetime | None:
-    """Return the next moment at which time alone changes what follows."""
+    """Return the next time at which the decision changes without new events."""
     if plan.has_ended or plan.is_suspended:
         return None
     rules, times = moment.rules, []

@@ -1,4 +1,4 @@
-"""Calls the pure core, and loads the inputs it needs."""
+"""Decision loop: calls the pure core, and loads the inputs it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.planner.port import PlannerPorts
 
 
 class Decider:
-    """Makes decisions; those after one another share the inputs that were loaded."""
+    """Makes decisions; consecutive ones share loaded inputs."""
 
     def __init__(self, ports: PlannerPorts, rules: Rules) -> None:
         self._ports, self._rules = ports, rules

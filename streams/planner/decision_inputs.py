@@ -1,7 +1,6 @@
 """Inputs of a decision besides the plan: payloads, results, playbooks and manifests.
 
-The pure core raises `NeedsInput` for what it needs and has not; the shell loads it and
-decides again.
+The pure core raises `NeedsInput` for a missing input; the shell loads it and decides again.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class NeedsPlaybook(NeedsInput):
 
 
 class NeedsManifest(NeedsInput):
-    """The payloads that hold the rows of this stage, which are read later."""
+    """The manifest of this stage's rows."""
 
     def __init__(self, stage_id: int) -> None:
         super().__init__(str(stage_id))
@@ -60,13 +59,13 @@ class NeedsManifest(NeedsInput):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for the data of a result that cannot be read, or is too large to be."""
+    """Placeholder of a result's data that cannot be read or is too large."""
 
     why: str
 
 
 def name_of(ref: PayloadRef) -> str:
-    """Return what a value is known by: its owner and content, and how that is read."""
+    """Return the key of a value: owner, content and media type."""
     return f"{ref.media_type} {ref.uri}"
 
 
@@ -92,7 +91,7 @@ class Known:
         return self.payloads[name]
 
     def having(self, ref: PayloadRef, value: Any) -> Known:
-        """Return what is known with a value that is stored only with the decision."""
+        """Return the inputs with a value that is stored only with the decision."""
         return replace(self, payloads={**self.payloads, name_of(ref): value})
 
     def result(self, ref: PayloadRef) -> Any:
@@ -109,14 +108,14 @@ class Known:
         """Return the manifest of a stage whose frames have all ended.
 
         Raises:
-            NeedsManifest: it was not made yet.
+            NeedsManifest: it was not loaded yet.
         """
         if stage_id not in self.manifests:
             raise NeedsManifest(stage_id)
         return self.manifests[stage_id]
 
     def playbook(self, path: str, version: int | None) -> tuple[int, int] | str:
-        """Return the catalog id and version, or why there is none.
+        """Return the catalog id and version, or why it does not exist.
 
         Raises:
             NeedsPlaybook: it was not looked up yet.
@@ -134,14 +133,14 @@ class DecisionInputs:
         self._payloads: FIFOCache[str, Any] = FIFOCache(CACHED_PAYLOADS)
 
     def known(self) -> Known:
-        """Return what a new decision knows.
+        """Return the inputs of a new decision.
 
-        What it loads itself is retained until it is made, however much that is.
+        Inputs it loads itself are retained until it is made, whatever their size.
         """
         return Known(ChainMap({}, self._payloads))
 
     async def load(self, plan: Plan, need: NeedsInput, known: Known) -> Known:
-        """Return what is known with one more input.
+        """Load one more input.
 
         Raises:
             Unavailable: the log, the catalog or the payload store is down.
@@ -194,7 +193,7 @@ async def result_of(ports: PlannerPorts, ref: PayloadRef) -> Any:
 
 
 async def manifest_of(ports: PlannerPorts, plan: Plan, stage_id: int) -> bytes:
-    """Return the manifest of a stage, as the log has it; it is stored by then.
+    """Build the manifest of a stage from the log, and store it.
 
     Raises:
         Unavailable: the log or the payload store is down.

@@ -1,4 +1,4 @@
-"""A decision in the making: events are drafted one by one, each on top of those before."""
+"""Draft of a decision: events are added one by one, each on top of those before."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Spilled: TypeAlias = tuple[dict[str, Json] | None, list[Group] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a decision depends on besides the plan.
+    """Inputs of a decision besides the plan.
 
-    `floor` is when this planner took the execution over: a lease seen in the log is given
-    its full length from then on, because its owner may have been unable to renew it.
-    `lives` is the newest life of each worker.
+    `floor` is when this planner took the execution over: leases in the log get their full
+    length from then on, because their owners may have been unable to renew them.
+    `lives` is the newest incarnation of each worker.
     """
 
     playbook: Playbook
@@ -47,7 +47,7 @@ class Moment:
 
 
 class Draft:
-    """Collects the events of one decision and the plan they lead to."""
+    """Collects the events of one decision and the resulting plan."""
 
     def __init__(self, plan: Plan, moment: Moment) -> None:
         self.plan, self.moment = plan, moment
@@ -56,16 +56,16 @@ class Draft:
 
     @property
     def playbook(self) -> Playbook:
-        """The playbook that is followed."""
+        """The execution's playbook."""
         return self.moment.playbook
 
     @property
     def room(self) -> int:
-        """What an event carries of a value."""
+        """Most bytes of a value in an event."""
         return min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES)
 
     def emit(self, event: AnyEvent, key: str, *, expected_version: int | None = None) -> None:
-        """Draft one event of this execution; `key` distinguishes it from others of its type."""
+        """Draft one event of this execution; `key` makes it unique among its type."""
         plan = self.plan
         self.events.append(
             NewEvent(
@@ -87,7 +87,7 @@ class Draft:
         self.events.append(event)
 
     def externalize(self, value: Value) -> tuple[Value | None, PayloadRef | None]:
-        """Return `value` itself where an event can carry it, else a reference to it.
+        """Return `value` itself if an event can carry it, else a reference to it.
 
         Raises:
             ExpressionFailed: it is not JSON.
@@ -110,7 +110,7 @@ class Draft:
         return parts.inline, [group_of(parts.spilled, ref)]
 
     def _emit_stored(self, ref: PayloadRef, name: str, step: str, result_id: int) -> None:
-        """Draft the event that makes a result of values that their own event only names."""
+        """Draft the `result.stored` event of spilled values."""
         uri = result_uri(self.plan.execution_id, step, name, result_id)
         reference = ResultRef.to_payload(uri, ref, store="object", scope="permanent")
         self.emit(stored_for_good(result_id, step, name, reference, ref), str(result_id))
@@ -126,7 +126,7 @@ class Draft:
 def stored_for_good(
     result_id: int, step: str, task: str, reference: ResultRef, ref: PayloadRef
 ) -> ResultStored:
-    """Return the event of a result that lives as long as its execution."""
+    """Return the event of a result retained as long as its execution."""
     return ResultStored(
         node_name=step,
         result_id=result_id,
@@ -139,19 +139,19 @@ def stored_for_good(
 
 
 def split_values(name: str, values: dict[str, Json]) -> Spill:
-    """Split an author's named values into those an event carries and those it cannot.
+    """Split an author's named values into those that fit into an event and those to spill.
 
     Raises:
         ExpressionFailed: they are not JSON, or too many.
     """
     parts = spill(values, VALUES_BYTES, encode)
     if parts.has_too_many_names:
-        raise ExpressionFailed(name, f"has {len(values)} names, too many; keep them under one")
+        raise ExpressionFailed(name, f"has {len(values)} names, too many; nest them under one")
     return parts
 
 
 def encode(value: object) -> bytes:
-    """Return a value as JSON; what JSON does not have of numbers is null.
+    """Return a value as JSON; NaN and infinities become null.
 
     Raises:
         ExpressionFailed: it cannot be JSON.

@@ -1,7 +1,7 @@
-"""Executions in the crash journal: which of them ended the planner, and doing what.
+"""Executions in the crash journal: which of them crashed the planner, and in which activity.
 
-An execution can end the planner without a record: as it is taken over from the log at the
-start, or as its time comes. So deaths are counted against executions as well as records.
+An execution can crash the planner without a record: when it is taken over from the log, or on
+a timer. So crashes are counted against executions as well as records.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ SUBJECT = "execution"
 
 
 class ExecutionSuspects:
-    """Counts deaths of a planner against the executions it was handling."""
+    """Counts crashes of a planner by the executions it was handling."""
 
     def __init__(self, journal: CrashJournal) -> None:
         self._journal = journal
 
     def deaths(self, execution_id: int) -> int:
-        """Return at how many deaths the execution was being handled."""
+        """Return in how many crashes the execution was being handled."""
         return self._journal.deaths(SUBJECT, execution_id)
 
     def last(self, execution_id: int) -> str:
-        """Return what was being done at the last of those deaths; if possible, which event."""
+        """Return the activity at the last of those crashes; if possible, the event."""
         found = [one for one in self._journal.suspects if one.covers(SUBJECT, execution_id)]
         events = [one for one in found if one.activity == "event"]
         return (events or found)[-1].detail
@@ -46,14 +46,14 @@ class ExecutionSuspects:
         )
 
     def pause(self) -> None:
-        """Record that none is being handled: a death from now on counts against nobody."""
+        """Record that none is being handled: crashes from now on are not counted."""
         self._journal.pause()
 
     def end(self, activity: str, execution_ids: Iterable[int]) -> None:
-        """Record that handling went well; earlier deaths of that activity count no more."""
+        """Record that handling succeeded; earlier crashes in that activity no longer count."""
         well = set(execution_ids)
         self._journal.end(lambda one: one.activity == activity and one.first in well)
 
     def clear(self, execution_id: int) -> None:
-        """Count no death against an execution that was suspended."""
+        """Reset the count of an execution that was suspended."""
         self._journal.end(lambda one: one.first == execution_id)

@@ -1,4 +1,4 @@
-"""The planner's feed: records become events, batches are acknowledged last, time passes."""
+"""The planner's intake: decodes batches, passes them on, acknowledges last; ticks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from streams.planner.loop import Planner
 _log = logging.getLogger(__name__)
 SetAside = Callable[[Record, str], Awaitable[None]]
 PartitionOf = Callable[[int], TopicPartition]
-"""Says on which partition an execution's events are."""
+"""Returns the partition of an execution's events."""
 
 
 class Intake:
     """Feeds one planner from its partitions; a batch and a tick never overlap.
 
-    What is unavailable is raised: the process holds the batch and calls again.
+    `Unavailable` is raised: the process retries the batch.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Intake:
         self._lock = asyncio.Lock()
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
-        """Plan for one batch: decode, then everything the planner does, then acknowledge."""
+        """Handle one batch: decode, plan, acknowledge."""
         records = [record for records in batch.values() for record in records]
         if not records:
             return
         events: list[Event] = []
         for record in records:
-            # Our own events come back by the mirror; what is absorbed need not be decoded.
+            # Our own events return through the mirror; absorbed ones need not be decoded.
             if self._is_absorbed(record):
                 continue
             if (event := await self._event(record)) is not None:
@@ -60,7 +60,7 @@ class Intake:
         self._feed.acknowledge(records)
 
     async def tick(self) -> None:
-        """Let the planner notice the time."""
+        """Run the planner's timers."""
         async with self._lock:
             await self._planner.tick()
 
@@ -70,10 +70,10 @@ class Intake:
             await self._adopt(partitions)
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """Forget the executions of partitions that another planner has now."""
+        """Drop the executions of partitions that another planner has now."""
         async with self._lock:
-            gone = [key for key in self._planner.known if self._partition_of(key) in partitions]
-            self._planner.drop(gone)
+            lost = [key for key in self._planner.known if self._partition_of(key) in partitions]
+            self._planner.drop(lost)
 
     async def suspend(self, record: Record) -> None:
         """Suspend the execution of a record that ended the process too often."""
@@ -94,7 +94,7 @@ class Intake:
             _log.info("took over %d open executions", len(ours))
 
     def _is_absorbed(self, record: Record) -> bool:
-        """Return whether the planner has this event already; a record it cannot read has no say."""
+        """Return whether the planner has this event already; False if it cannot be read."""
         try:
             root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"])
         except (KeyError, ValueError):
@@ -102,12 +102,12 @@ class Intake:
         return self._planner.has_absorbed(root_id, seq)
 
     async def _event(self, record: Record) -> Event | None:
-        """Read the record; one that is no event is set aside, and the log still has the truth."""
+        """Decode the record; a bad one is quarantined, since the log still has the event."""
         try:
             return await event_of_record(
                 record.value, record.headers, record.timestamp_ms, self._codec
             )
         except PoisonRecord as error:
-            _log.error("%s is set aside: %s", record.address, error)
+            _log.error("%s is quarantined: %s", record.address, error)
             await self._set_aside(record, str(error))
             return None

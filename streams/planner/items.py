@@ -1,4 +1,4 @@
-"""Work items: what a worker is sent about a frame or a command that waits for one."""
+"""Work items of frames and commands that wait for a worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PUBLISHED = frozenset((FrameDispatched.TYPE, CommandIssued.TYPE, CommandLeaseEx
 
 
 def items_of(plan: Plan, events: Iterable[NewEvent]) -> list[WorkItem]:
-    """Return the work items that these events of ours call for, as `plan` has them now."""
+    """Return the work items of the frames and commands in these events, as of `plan`."""
     wanted = set()
     for event in events:
         if event.type in _PUBLISHED and event.root == plan.root:

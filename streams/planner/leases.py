@@ -1,4 +1,4 @@
-"""When a lease is over: its time has passed, or its owner is an earlier life of its worker."""
+"""Expiry of leases: by time, or because the worker has a newer incarnation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NEW_LIFE = "its worker began a new life"
 
 
 def ends_at(lease: Lease, moment: Moment) -> datetime:
-    """Return when a lease is taken for over, if nothing else is learnt of its owner.
+    """Return when a lease expires, if its owner does not renew it.
 
-    It is counted from when this planner took over at the earliest: before, its owner may have
-    been unable to renew it.
+    It counts from this planner's takeover at the earliest: before, its owner may have been
+    unable to renew it.
     """
     length = timedelta(seconds=lease.seconds)
     return max(lease.since, moment.floor) + length + moment.rules.lease_margin
@@ -26,7 +26,7 @@ def ends_at(lease: Lease, moment: Moment) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Why a lease is over; without a reason its time has passed."""
+    """Why a lease is over; no reason means that it expired."""
 
     reason: str | None = None
 
@@ -34,8 +34,8 @@ class Expiry:
 def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
     """Return why a lease is over; None for one that is not.
 
-    A worker begins a life before it claims anything, so whoever holds the lease of an earlier
-    one is dead, or a zombie whose commit will be refused: it expects a version that is gone.
+    A worker registers its incarnation before it claims anything, so the holder of an earlier
+    incarnation's lease is dead, or a zombie whose commit is refused: its version is outdated.
     """
     if ends_at(lease, moment) <= moment.now:
         return Expiry()
@@ -43,7 +43,7 @@ def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
 
 
 def holds_of_earlier_lives(plan: Plan, lives: Mapping[str, str]) -> bool:
-    """Return whether anything open is held by a worker's earlier life."""
+    """Return whether an earlier incarnation of a worker holds a lease."""
     leases = [command.lease for command in plan.commands.values()]
     for stage in plan.stages.values():
         leases += [frame.lease for frame in stage.frames.values()]

@@ -1,4 +1,4 @@
-"""The bounds a planner keeps; a deployment may set others."""
+"""Limits of a planner and their defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 
 LARGEST_EXPRESSION_PAYLOAD_BYTES = 16 * 2**20
-"""A result larger than this is not loaded for an expression of the planner."""
+"""Larger results are not loaded for the planner's expressions."""
 
 
 def _loop() -> dict[str, int]:
@@ -34,7 +34,7 @@ def _fanout() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How many frames are in flight, how often one is tried, how long is waited."""
+    """Frames in flight, attempts and timeouts."""
 
     window: int = 16
     max_attempts: int = 5
@@ -42,9 +42,9 @@ class Rules:
     lease_margin: timedelta = timedelta(seconds=5)
     retry_delay: timedelta = timedelta(seconds=1)
     republish_after: timedelta = timedelta(seconds=30)
-    """How long an item may wait unclaimed before it is published again; doubles each time."""
+    """How long an item may stay unclaimed before it is published again; doubles each time."""
     inline_bytes: int = INLINE_DOCUMENT_BYTES
-    """What an event carries of a document, of inputs, or of what a playbook returns."""
+    """Most bytes of a document, inputs or return value in an event."""
     policies: Mapping[str, Mapping[str, int]] = field(
         default_factory=lambda: {"loop": _loop(), "fanout": _fanout()}
     )

@@ -1,4 +1,4 @@
-"""The planner at work: events in, decisions appended, work published. No rules are made here."""
+"""The planner's loop: folds events, appends decisions, publishes work. Has no rules itself."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ENDED_REMEMBERED = 100_000
 
 
 class Planner:
-    """Keeps the plans of open executions and does what `decide` says.
+    """Holds the plans of open executions and carries out what `decide` returns.
 
-    A batch goes: fold, decide, store payloads, append, publish, and only then is it
-    acknowledged by the caller. A crash anywhere repeats it, and every step is a no-op then.
+    A batch is folded, decided, its payloads stored, its events appended, its work published,
+    and then acknowledged by the caller. After a crash it is repeated; every step is idempotent.
     """
 
     def __init__(self, ports: PlannerPorts, rules: Rules, *, name: str = "planner") -> None:
@@ -55,12 +55,12 @@ class Planner:
         self._outages = LogOutages(ports.clock, rules.lease_margin)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
-        """Fold events of executions, in the order of the log, and do what follows.
+        """Fold events of executions, in log order, and carry out the decisions.
 
         Returns the executions that changed.
 
         Raises:
-            Unavailable: something is down; the same events may be given again.
+            Unavailable: a dependency is down; retrying with the same events is safe.
         """
         by_root: dict[int, list[Event]] = {}
         for event in events:
@@ -79,7 +79,7 @@ class Planner:
         return changed
 
     def has_absorbed(self, execution_id: int, seq: int) -> bool:
-        """Return whether the event at this place changes nothing any more."""
+        """Return whether the event at this seq is already absorbed."""
         plan = self.plans.get(execution_id)
         if plan is None:
             ended = seq <= self._ended.get(execution_id, 0)
@@ -91,7 +91,7 @@ class Planner:
     ) -> None:
         """Take over open executions: read them from the log and publish their open work again.
 
-        Those that are `suspended`, each since a `seq`, are left alone until an event wakes them.
+        Those that are `suspended`, each since a `seq`, are ignored until an event resumes them.
         """
         await self._read_lives()
         kept = self._ports.tables.load()
@@ -114,7 +114,7 @@ class Planner:
         self._ports.tables.save([], kept.keys() - self.plans.keys())
 
     def drop(self, execution_ids: Iterable[int]) -> None:
-        """Forget executions that another planner looks after now."""
+        """Drop executions that another planner has now."""
         gone = list(execution_ids)
         for execution_id in gone:
             self._forget(execution_id)
@@ -123,11 +123,11 @@ class Planner:
 
     @property
     def known(self) -> frozenset[int]:
-        """The executions it looks after, suspended ones too."""
+        """The executions it holds, including suspended ones."""
         return frozenset(self.plans) | self._quarantine.suspended
 
     async def tick(self) -> None:
-        """Do what the passing of time alone brings about."""
+        """Handle executions whose wake time has come."""
         await self._read_lives()
         now = self._ports.clock.now()
         due = [key for key in self.plans if self._is_due(key, now)]
@@ -141,10 +141,10 @@ class Planner:
         await self._sender.publish(self._sender.unclaimed(self.plans.values(), now))
 
     async def suspend(self, execution_id: int, reason: str) -> None:
-        """Decide nothing more in an execution until somebody resumes it.
+        """Suspend an execution until it is resumed.
 
         Raises:
-            Unavailable: the log cannot be reached; asking again is safe.
+            Unavailable: the log cannot be reached; retrying is safe.
         """
         await self._quarantine.suspend(execution_id, reason)
         self._set_aside([execution_id])
@@ -161,14 +161,14 @@ class Planner:
         )
 
     async def _folded(self, events: Sequence[Event]) -> Plan | None:
-        """Return an execution's plan after its events; None when they changed nothing."""
+        """Return an execution's plan after its events; None if they changed nothing."""
         plan: Plan | None = None
         for event in events:
             plan = await self._evolved(plan, event) or plan
         return plan
 
     async def _evolved(self, plan: Plan | None, event: Event) -> Plan | None:
-        """Return the plan after `event`, with what was missing before it read from the log."""
+        """Return the plan after `event`, reading missing events from the log."""
         execution_id = event.root.id
         before = plan or self.plans.get(execution_id)
         try:
@@ -181,19 +181,19 @@ class Planner:
         return None if after is before and plan is None else after
 
     async def _read_on(self, execution_id: int, plan: Plan | None) -> Plan | None:
-        """Fold what the log has after `plan`."""
+        """Fold the events in the log after `plan`."""
         root = execution_root(execution_id)
         async for event in self._ports.store.read_root(root, after_seq=plan.seq if plan else 0):
             plan = evolve(plan, event)
         return plan
 
     async def _follow(self, plans: Sequence[Plan]) -> None:
-        """Decide for these plans and make it so."""
+        """Decide for these plans and carry it out."""
         decided = await asyncio.gather(*(self._settled(plan) for plan in plans))
         ended = [plan for plan, _ in decided if plan.has_ended]
         suspended = [plan for plan, _ in decided if plan.is_suspended and not plan.has_ended]
         open_plans = [p for p, _ in decided if not p.has_ended and not p.is_suspended]
-        # Known before it is sent: should the broker not take an item, the next tick sends it.
+        # Recorded before it is sent: if the broker does not accept an item, the next tick retries.
         self.plans |= {plan.execution_id: plan for plan in open_plans}
         await self._sender.publish([item for _, items in decided for item in items])
         for plan in ended:
@@ -205,7 +205,7 @@ class Planner:
         self._ports.tables.save(open_plans, gone)
 
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
-        """Return the plan once its decision is in the log, and the work it calls for."""
+        """Return the plan once its decision is in the log, and its work items."""
         for _ in range(_TRIES):
             lives = await self._lives_for(plan)
             floor = self._outages.floor(self._floors.get(plan.execution_id, plan.started_at))
@@ -224,13 +224,15 @@ class Planner:
             if later is None or (later is plan and refused is not None):
                 raise Inconsistent(f"{plan.root}: its next events are refused: {refused}")
             plan = later
-        raise Inconsistent(f"{plan.root}: somebody else keeps changing it; is a second planner up?")
+        raise Inconsistent(
+            f"{plan.root}: another process keeps changing it; is a second planner running?"
+        )
 
     async def _lives_for(self, plan: Plan) -> Mapping[str, str]:
-        """Return the lives by which a plan's leases are judged.
+        """Return the worker incarnations that decide on a plan's leases.
 
-        A lease of a life that is not known may be an earlier one's or that of one which began
-        since lives were last read; only what was read after the claim decides. A log that
+        A lease of an unknown incarnation may be of an earlier one, or of one that started since
+        they were last read; only a read after the claim decides. A log that
         did not answer last is asked first: no lease runs out while it is away.
         """
         if self._outages.is_away or holds_of_earlier_lives(plan, self._lives):
@@ -241,14 +243,14 @@ class Planner:
         self._lives = await self._outages.ask(self._ports.lives.current)
 
     async def _tried(self, decision: Decision) -> tuple[Plan | None, Refused | None]:
-        """Append a decision; return the plan with it in the log, or why there is none."""
+        """Append a decision; return the plan with it, or the refusal."""
         try:
             return await self._appended(decision), None
         except Refused as refused:
             return None, refused
 
     async def _appended(self, decision: Decision) -> Plan | None:
-        """Append a decision; None when somebody else holds a claim it wanted."""
+        """Append a decision; None if another process holds a claim it needs."""
         if not decision.events:
             return decision.plan
         receipt = await self._outages.ask(lambda: self._ports.store.append(decision.events))
@@ -268,7 +270,7 @@ class Planner:
             await asyncio.gather(*puts)
 
     async def _append_each(self, events: Iterable[NewEvent]) -> None:
-        """Append events of other executions; one that has ended refuses them."""
+        """Append events of other executions; ended ones refuse them."""
         for event in events:
             try:
                 await self._ports.store.append([event])
@@ -276,7 +278,7 @@ class Planner:
                 continue
 
     async def _end(self, plan: Plan) -> None:
-        """Reply to the caller, and retain only the id of an ended execution."""
+        """Reply to the caller, and keep only the id of an ended execution."""
         if plan.status != COMPLETED:
             await self._end_children(plan)
         if plan.reply_to is not None and not plan.is_replied:
@@ -285,7 +287,7 @@ class Planner:
         self._ended[plan.execution_id] = max((plan.seq, *plan.ahead))
 
     async def _end_children(self, plan: Plan) -> None:
-        """Cancel what the execution called and did not wait for; theirs follow in their turn."""
+        """Cancel child executions that it did not wait for; these cancel theirs."""
         scope, now = Scope(plan.tenant_id, plan.organization_id), self._ports.clock.now()
         reason = f"execution {plan.execution_id}, which called it, ended {plan.status}"
         await self._append_each(

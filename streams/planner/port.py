@@ -1,4 +1,4 @@
-"""What the planner needs from outside."""
+"""Ports of the planner."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from streams.payload.port import PayloadStore
 
 
 class PlaybookCatalog(Playbooks, Protocol):
-    """Compiled playbooks, and the versions that paths stand for."""
+    """Compiled playbooks, and resolution of paths to versions."""
 
     async def resolve(
         self, tenant_id: str, organization_id: str, path: str, version: int | None = None
     ) -> tuple[int, int]:
-        """Return the catalog id and version of a path; without a version, the newest.
+        """Return the catalog id and version of a path; by default the newest version.
 
         Raises:
-            Refused: there is none.
+            Refused: the path or version does not exist.
         """
         ...
 
 
 class Tables(Protocol):
-    """Keeps plans between two lives of a planner; losing them costs time, nothing else."""
+    """Stores plans across restarts; losing them only costs time."""
 
     def load(self) -> dict[int, Plan]:
-        """Return every plan that was kept."""
+        """Return every stored plan."""
         ...
 
-    def save(self, kept: Iterable[Plan], gone: Iterable[int]) -> None:
-        """Write what changed in these plans, and drop those that have ended."""
+    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
+        """Write the changes of open plans, and delete ended ones."""
         ...
 
 
 class NoTables:
-    """Keeps nothing: a new life reads everything from the log."""
+    """Stores nothing: a restart reads everything from the log."""
 
     def load(self) -> dict[int, Plan]:
         """Return nothing."""
         return {}
 
-    def save(self, kept: Iterable[Plan], gone: Iterable[int]) -> None:
+    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
         """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
-    """Everything a planner uses."""
+    """Dependencies of a planner."""
 
     store: EventStore
     families: Families

@@ -1,4 +1,4 @@
-"""Attaches a planner to the process it runs in: its feed, and its clock."""
+"""Attaches a planner to its process: feed and timers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def attach_planner(
     set_aside: SetAside,
     stall_s: float = LIMIT_S,
 ) -> None:
-    """Have the process pass batches, and the passing of time, to the planner."""
+    """Pass batches and timer ticks to the planner."""
     process.attach(feed, intake.handle, set_aside=set_aside, stall_s=stall_s)
     process.every(TICK_S, intake.tick)

@@ -1,4 +1,4 @@
-"""Suspends the execution that ends the planner, and ignores suspended ones."""
+"""Quarantine: suspends executions that crash the planner, and ignores suspended ones."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Handle = Callable[[Sequence[int]], Awaitable[None]]
 
 
 class Quarantine:
-    """The suspended executions; those that end the process too often are added to them.
+    """The suspended executions; those that crash the process too often are added.
 
-    A suspended execution is not read, folded or decided on until an event wakes it: what is
-    in its log may be what ends the planner.
+    A suspended execution is not read, folded or decided until an event resumes it: its log may
+    be what crashes the planner.
     """
 
     def __init__(self, ports: PlannerPorts, name: str) -> None:
@@ -58,7 +58,7 @@ class Quarantine:
         return seq <= self._since.get(execution_id, 0)
 
     def accepts(self, event: Event) -> bool:
-        """Return whether to handle an event; one that wakes an execution ends its quarantine."""
+        """Return whether to handle an event; one that resumes an execution ends its quarantine."""
         if event.root.id not in self._since:
             return True
         if event.type not in _WAKING:
@@ -69,10 +69,10 @@ class Quarantine:
     async def handle_each(
         self, activity: str, details: Mapping[int, str], handle: Handle
     ) -> list[int]:
-        """Handle executions so that each death is counted; `details` describes each one's part.
+        """Handle executions so that crashes are counted; `details` describes each one's part.
 
-        Unsuspected executions are handled together, suspects alone. Returns those that were
-        not handled, because they ended the process too often and are suspended now.
+        Unsuspected executions are handled together, suspects alone. Returns those that were not
+        handled, because they crashed the process too often and are suspended now.
         """
         suspended_now: list[int] = []
         for ids in self._suspects.groups(details):
@@ -91,10 +91,10 @@ class Quarantine:
         return suspended_now
 
     async def suspend(self, execution_id: int, reason: str) -> None:
-        """Decide nothing more in an execution until somebody resumes it.
+        """Suspend an execution until it is resumed.
 
         Raises:
-            Unavailable: the log cannot be reached; asking again is safe.
+            Unavailable: the log cannot be reached; retrying is safe.
         """
         _log.error("execution %d is suspended: it %s", execution_id, reason)
         seq = await self._suspended(execution_id, reason)
@@ -112,17 +112,17 @@ class Quarantine:
                 event = suspended(own, by=self._name, reason=reason, now=now)
                 return (await self._ports.store.append([event])).events[0].seq
             except (VersionConflict, IdempotencyConflict):
-                continue  # somebody else appended first: read again
+                continue  # another process appended first: read again
             except (AlreadySo, RootEnded):
                 return own[-1].seq
-        raise Inconsistent(f"{root}: it cannot be suspended: its stream changes at every attempt")
+        raise Inconsistent(f"{root} cannot be suspended: its stream changes at every attempt")
 
 
 def last_events(events: Mapping[int, Sequence[Event]]) -> dict[int, str]:
-    """Describe, for each execution, the last of the events that are handled."""
+    """Return for each execution a description of its last event."""
     return {key: f"seq {new[-1].seq} ({new[-1].type})" for key, new in events.items()}
 
 
 def all_as(text: str, execution_ids: Iterable[int]) -> dict[int, str]:
-    """Describe all executions alike."""
+    """Return the same description for all executions."""
     return dict.fromkeys(execution_ids, text)

@@ -1,4 +1,4 @@
-"""The scope of templates that the planner renders."""
+"""Scope of the templates that the planner renders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 def render(
     template: Template, plan: Plan, moment: Moment, activation: Activation | None = None
 ) -> Json:
-    """Render `template` for a step that was entered, or for none.
+    """Render `template` for an entered step, or for none.
 
     Raises:
         ExpressionFailed: it cannot be rendered.
@@ -42,12 +42,12 @@ def render(
 def holds(
     template: Template | None, plan: Plan, moment: Moment, activation: Activation | None
 ) -> bool:
-    """Whether a condition holds; one that is missing does."""
+    """Return whether a condition holds; a missing one does."""
     return template is None or bool(render(template, plan, moment, activation))
 
 
 def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Json]:
-    """Return what a worker's templates of this step can see, results as references."""
+    """Return the input of this step's templates for a worker, with results as references."""
     reads = moment.playbook.steps[activation.step].reads
     steps = {name: plan.results[name] for name in sorted(reads) if name in plan.results}
     owner = Scope(plan.tenant_id, plan.organization_id)
@@ -72,7 +72,7 @@ def _spilled(name: str, groups: Sequence[Group]) -> dict[str, Json]:
 
 
 def workload_of(plan: Plan, moment: Moment) -> dict[str, Json]:
-    """Return the execution's inputs: the playbook's defaults and what the trigger gave."""
+    """Return the execution's inputs: the playbook's defaults merged with the trigger's."""
     given = plan.workload
     if given is None:
         assert plan.workload_ref is not None
@@ -105,7 +105,7 @@ def _scope(
 
 
 def _resolved(name: str, resolving: Resolving[T], moment: Moment) -> T:
-    """Return what `resolving` comes to, with the payloads that are known.
+    """Return the result of `resolving`, with the known payloads.
 
     Raises:
         ExpressionFailed: one of them cannot be read.

@@ -68,7 +68,7 @@ def _finish(draft: Draft, stage: Stage, step: str, *, failed: bool) -> None:
 
 
 def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
-    """Draft the list of payloads that hold the loop's rows, for those who read them later."""
+    """Draft the manifest of the loop's rows, for later readers."""
     ref = draft.attach(draft.moment.known.manifest(stage.stage_id), MANIFEST)
     reference = ResultRef.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref)
     stored = stored_for_good(stage.loop_id, stage.step, stage.step, reference, ref)
@@ -78,15 +78,15 @@ def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
 
 def _why(stage: Stage) -> str:
     total = stage.rows_done + stage.rows_failed
-    said: list[str] = []
+    reasons: list[str] = []
     if stage.rows_failed:
-        said.append(f"{stage.rows_failed} of {total} rows failed")
+        reasons.append(f"{stage.rows_failed} of {total} rows failed")
     if stage.failure is not None:
-        said.append(stage.failure)
+        reasons.append(stage.failure)
     for error in stage.errors[:3]:
         where = f"row {error.get('row')}" + (f" ({error['item']})" if error.get("item") else "")
-        said.append(f"{where} in task {error.get('task')}: {error.get('error')}")
-    return "; ".join(said)
+        reasons.append(f"{where} in task {error.get('task')}: {error.get('error')}")
+    return "; ".join(reasons)
 
 
 def after_stage(draft: Draft, activation: Activation, stage: Stage) -> None:

@@ -34,7 +34,7 @@ class _Collection(NamedTuple):
 
 
 def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
-    """Draft what an entered loop step does first: its stage, or a search for its frames."""
+    """Draft the first events of an entered loop step: its stage, or a plan of its frames."""
     step = draft.playbook.steps[activation.step]
     try:
         if not holds(step.when, draft.plan, draft.moment, activation):
@@ -52,9 +52,9 @@ def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
 
 
 def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Command) -> None:
-    """Draft the stage of a cursor whose frames were found."""
+    """Draft the stage of a cursor whose frames were planned."""
     if command.error is not None:
-        why = f"step {command.step}: its rows could not be found: {command.error}"
+        why = f"step {command.step}: its rows could not be planned: {command.error}"
         leave(draft, activation, StepEnding(status="error", error=why))
         return
     if command.output is not None:

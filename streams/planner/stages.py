@@ -19,9 +19,9 @@ _LONGEST_DELAY = timedelta(seconds=30)
 
 
 def advance_stage(draft: Draft, stage_id: int) -> None:
-    """Draft whatever an open stage lacks: expired leases, new attempts, new frames, its end."""
+    """Draft what an open stage needs: expired leases, new attempts, new frames, its end."""
     for frame in list(_stage(draft, stage_id).frames.values()):
-        _look_after(draft, frame)
+        _check_frame(draft, frame)
     step = draft.playbook.steps[_stage(draft, stage_id).step]
     stage = _stage(draft, stage_id)
     stopped = _is_stopped(draft, stage)
@@ -37,7 +37,7 @@ def _stage(draft: Draft, stage_id: int) -> Stage:
 
 
 def _is_stopped(draft: Draft, stage: Stage) -> bool:
-    """Return whether no new window is begun: something failed that nobody said to pass over."""
+    """Return whether no new window is started: there was a failure without `on_error`."""
     if draft.plan.failure is not None:
         return True
     if draft.playbook.steps[stage.step].on_error == "continue":
@@ -45,8 +45,8 @@ def _is_stopped(draft: Draft, stage: Stage) -> bool:
     return stage.failure is not None or stage.rows_failed > 0
 
 
-def _look_after(draft: Draft, frame: Frame) -> None:
-    """Draft the end of a lease that ran out, and the next attempt or the end of a bad one."""
+def _check_frame(draft: Draft, frame: Frame) -> None:
+    """Draft the expiry of a lease, and the next attempt or the end of a failed frame."""
     rules, now = draft.moment.rules, draft.moment.now
     if frame.lease is not None and frame.status is FrameStatus.CLAIMED:
         if (why := expiry_of(frame.lease, draft.moment)) is None:
@@ -73,7 +73,7 @@ def _look_after(draft: Draft, frame: Frame) -> None:
 
 
 def retry_at(frame: Frame, delay: timedelta) -> datetime:
-    """Return when a frame is dispatched again: at once after a hand-back, later after failures."""
+    """Return when a frame is dispatched again: at once after a hand-back, later after a failure."""
     if frame.status is not FrameStatus.FAILED:
         return frame.changed_at
     wait: timedelta = delay * 2 ** (frame.failures - 1)
@@ -98,7 +98,7 @@ def _abandon(draft: Draft, frame: Frame) -> None:
 
 
 def _fill(draft: Draft, stage: Stage) -> None:
-    """Draft frames until the window is full or the rows are all handed out."""
+    """Draft frames until the window is full or all rows are dispatched."""
     room = int(stage.policy["window"]) - len(stage.frames)
     for frame_id, cursor in windows(draft, stage):
         if room <= 0:

@@ -1,4 +1,4 @@
-"""Steps: entering one, giving it to a worker, leaving it by its arcs."""
+"""Steps: entry, dispatch to a worker, exit by arcs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from streams.results.envelope import Envelope
 from streams.results.spill import groups_json, merged
 
 PLANNER_POOL = "planner"
-"""Commands of this pool are the planner's own: no worker gets them."""
+"""Pool of the planner's own commands, which no worker gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnding:
-    """How a step came to its end."""
+    """Outcome of a step."""
 
     status: str = "success"
     error: str | None = None
@@ -52,7 +52,7 @@ def enter(draft: Draft, step: str, args: dict[str, Json], from_step: str | None)
 
 
 def start(draft: Draft, activation: Activation) -> None:
-    """Draft what an entered step does first: nothing, a command, or a call of a playbook."""
+    """Draft the first event of an entered step: none, a command, or a child execution."""
     step = draft.playbook.steps[activation.step]
     if activation.number > draft.moment.rules.max_visits:
         why = f"was entered {activation.number} times; check the arcs that lead back to it"
@@ -152,7 +152,7 @@ def after_command(draft: Draft, activation: Activation, command: Command) -> Non
 
 
 def leave(draft: Draft, activation: Activation, ending: StepEnding) -> None:
-    """Draft a step's end and the entries it leads to."""
+    """Draft a step's end and the entries of the next steps."""
     step = draft.playbook.steps[activation.step]
     changes: dict[str, Json] = {}
     try:
@@ -171,7 +171,7 @@ def leave(draft: Draft, activation: Activation, ending: StepEnding) -> None:
 def _judge(
     draft: Draft, activation: Activation, step: Step, ending: StepEnding, changes: dict[str, Json]
 ) -> tuple[list[tuple[str, dict[str, Json]]], str]:
-    """Return the arcs taken with their arguments, and what an error leads to."""
+    """Return the arcs taken with their arguments, and how an error is handled."""
     known = draft.plan.results.get(step.name)
     ctx, groups = merged(draft.plan.ctx, draft.plan.ctx_elsewhere, changes, ())
     plan = replace(draft.plan, ctx=ctx, ctx_elsewhere=groups)
@@ -183,7 +183,7 @@ def _judge(
     arcs, then = step.arcs, "go"
     if ending.status == "error":
         then = "continue" if step.on_error == "continue" else "handled"
-        if then == "handled":  # only an arc that asks about this very step handles its error
+        if then == "handled":  # only an arc that reads this step handles its error
             arcs = tuple(arc for arc in arcs if arc.when and step.name in arc.when.names)
     taken: list[tuple[str, dict[str, Json]]] = []
     for arc in arcs:
@@ -205,7 +205,7 @@ def _arguments(arc: Arc, plan: Plan, draft: Draft, activation: Activation) -> di
 
 def _values(name: str, value: Json) -> dict[str, Json]:
     values = _mapping(name, value)
-    split_values(name, values)  # what no event can carry is refused where it is the step's error
+    split_values(name, values)  # raises here, where it is the step's error
     return values
 
 

@@ -1,8 +1,8 @@
-"""The planner's tables: plans in RocksDB, kept so that a restart reads little of the log.
+"""The planner's tables: plans in RocksDB, so that a restart reads little of the log.
 
-Executions, stages and frames have tables of their own, and only what changed is written: a
-plan shares its unchanged parts with the one before, so identity is enough. Losing the tables
-costs a rebuild from the log, never a decision.
+Executions, stages and frames have separate tables, and only changes are written: a plan shares
+its unchanged parts with its predecessor, so identity is enough. Losing the tables costs a
+rebuild from the log, never a decision.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from streams.execution.plan import Plan
 from streams.execution.stage import Stage
 
 FORMAT = b"plans/5"
-"""Changes with the shape of the values; tables of another format are made anew."""
+"""Changes with the format of the values; tables of another format are recreated."""
 _PLANS, _STAGES, _FRAMES = TypeAdapter(Plan), TypeAdapter(Stage), TypeAdapter(Frame)
 _CACHE_BYTES = 8 * 2**20
 
 
 class PlanTables:
-    """Plans by execution, on this machine's disk."""
+    """Plans by execution, on local disk."""
 
     def __init__(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -42,13 +42,13 @@ class PlanTables:
     def _open(self) -> Rdict:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
-        # Unbounded defaults would take memory for every table of every process.
+        # The default buffers would take too much memory for every table of every process.
         options.set_row_cache(Cache(_CACHE_BYTES))
         options.set_write_buffer_size(_CACHE_BYTES)
         return Rdict(str(self._folder), options, access_type=AccessType.read_write())
 
     def load(self) -> dict[int, Plan]:
-        """Return every plan that was kept."""
+        """Return every stored plan."""
         frames: dict[int, dict[int, Frame]] = {}
         stages: dict[int, dict[int, Stage]] = {}
         plans: dict[int, Plan] = {}
@@ -73,12 +73,12 @@ class PlanTables:
         self._written = dict(plans)
         return plans
 
-    def save(self, kept: Iterable[Plan], gone: Iterable[int]) -> None:
-        """Write what changed in these plans, and drop those that have ended, in one batch."""
+    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
+        """Write the changes of open plans, and delete ended ones, in one batch."""
         batch = WriteBatch(raw_mode=True)
-        for execution_id in gone:
+        for execution_id in ended:
             self._write(batch, self._written.pop(execution_id, None), None)
-        for plan in kept:
+        for plan in plans:
             self._write(batch, self._written.get(plan.execution_id), plan)
             self._written[plan.execution_id] = plan
         if len(batch):

@@ -1,4 +1,4 @@
-"""Which windows of rows a stage can hand out next."""
+"""Next windows of rows of a stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.planner.draft import Draft
 
 
 def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, Cursor]]:
-    """Yield the frames that could be made next: continuations, then fresh windows."""
+    """Yield the next possible frames: continuations, then new windows."""
     for parent, cursor in stage.continuations.items():
         marked = {**cursor, "continues": str(parent)}
         yield derive_id(parent, 0, "continuation"), marked
@@ -24,7 +24,7 @@ def windows(draft: Draft, stage: Stage) -> Iterator[tuple[int, Cursor]]:
 
 
 def _window(draft: Draft, stage: Stage, index: int) -> Cursor | None:
-    """Return the cursor of the stage's window number `index`, None where there is none."""
+    """Return the cursor of the stage's window number `index`, if it exists."""
     source = stage.source
     if source["kind"] == "list":
         size, total = int(stage.policy["size"]), stage.total_rows or 0

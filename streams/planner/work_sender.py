@@ -1,4 +1,4 @@
-"""Work on its way to the workers: published once, and again when nobody takes it."""
+"""Publisher of work items: once, and again while unclaimed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _Sending = tuple[int, int, int]
 
 
 class Sender:
-    """Publishes work items, and remembers when each that still waits was sent."""
+    """Publishes work items, and records when each unclaimed one was sent."""
 
     def __init__(self, queue: WorkQueue, clock: Clock, rules: Rules) -> None:
         self._queue, self._clock, self._rules = queue, clock, rules
         self._sent: dict[_Sending, tuple[datetime, int]] = {}
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
-        """Publish, and return once the broker has it all.
+        """Publish items, and return once they are durable.
 
         Raises:
-            Unavailable: it does not take it; publishing again is safe.
+            Unavailable: the broker does not accept them; retrying is safe.
         """
         if not items:
             return
@@ -38,7 +38,7 @@ class Sender:
             self._sent[_sending(item)] = (now, times + 1)
 
     def unclaimed(self, plans: Iterable[Plan], now: datetime) -> list[WorkItem]:
-        """Return items that were never sent, or so long ago that their record may be lost."""
+        """Return items that were never sent, or so long ago that they may be lost."""
         waiting = [item for plan in plans for item in waiting_items(plan)]
         sent, self._sent = self._sent, {}
         stale: list[WorkItem] = []
@@ -51,7 +51,7 @@ class Sender:
         return stale
 
     def _patience(self, times: int) -> timedelta:
-        """Say how long an item that was sent so often may wait."""
+        """Return how long an item sent this often may stay unclaimed."""
         doublings: int = min(max(times - 1, 0), 4)
         return self._rules.republish_after * (1 << doublings)
 

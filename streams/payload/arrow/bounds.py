@@ -1,10 +1,9 @@
-"""Arrow streams that grow: anybody may write one, and a few bytes can claim any number of rows.
+"""Size limits of untrusted Arrow streams: a few bytes can claim any number of rows.
 
-A column of nulls needs no bytes for its rows, a dictionary names one long text again and
-again, and compressed buffers unpack to whatever they say. An honest stream has at least a bit
-for every value, and a packed one some of them; what claims more than that, and more than a
-little beside, is refused before anything is made of it. Rows as objects of Python take a
-hundred times the memory of a table: they have bounds of their own.
+A column of nulls needs no bytes for its rows, a dictionary repeats one long text, and compressed
+buffers unpack to any size. A regular stream has at least a bit for every value, a compressed one
+less; a stream that claims much more is rejected before it is decoded. Rows as Python objects
+take a hundred times the memory of a table: they have separate limits.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ import pyarrow.compute as pc
 
 MOST_UNPACKED_BYTES = 256 << 20
 FREE_ROWS = 100_000
-"""Rows that need no bytes at all; an honest writer of nulls has so many."""
+"""Allowed rows without any bytes, for regular columns of nulls."""
 FREE_VALUES = 10_000_000
 FREE_OBJECTS = 1_000_000
-"""Rows that may be alike all over: packed they take no bytes, and as objects some 200 MB."""
+"""Allowed identical rows: compressed they take no bytes, as objects some 200 MB."""
 MOST_OBJECTS, MOST_VALUES = 10_000_000, 50_000_000
-"""What anybody may make of one table as objects: rows, and the values in them."""
+"""Most rows, and values, of one table as objects."""
 _PACKED_BITS = 64
-"""Values for which a packed stream has at least a byte; rows that differ take far more."""
+"""Most values per byte of a compressed stream; differing rows take far more bytes."""
 _END_MARK = 8
 _ORDERS = {"little": 0, "big": 1}
 _VIEWS = (pa.types.is_string_view, pa.types.is_binary_view)
@@ -47,15 +46,15 @@ _DENSE = (
 
 
 class Grows(ValueError):
-    """A stream that would take more memory than it may."""
+    """A stream would take too much memory."""
 
 
 def unpacked(data: bytes | pa.Buffer, most_bytes: int | None = None) -> pa.Table:
-    """Return the table of a stream, when it is known what its compressed buffers unpack to.
+    """Return the table of a stream, after checking the size of its compressed buffers.
 
     Raises:
         Grows: it is too much.
-        pa.ArrowException: it is no Arrow stream.
+        pa.ArrowException: it is not an Arrow stream.
     """
     total, most_bytes = 0, MOST_UNPACKED_BYTES if most_bytes is None else most_bytes
     messages = list(_messages(pa.BufferReader(data), len(data)))
@@ -65,14 +64,14 @@ def unpacked(data: bytes | pa.Buffer, most_bytes: int | None = None) -> pa.Table
             raise Grows(f"its buffers unpack to {total} bytes, {most_bytes} are allowed")
     if not _is_plain(messages):
         return pa.ipc.open_stream(data).read_all()
-    # The messages are used as they are: parsing them again would take as long as all the rest.
+    # The messages are reused: parsing them again would double the time.
     schema = pa.ipc.read_schema(messages[0])
     batches = [pa.ipc.read_record_batch(one, schema) for one in messages[1:]]
     return pa.Table.from_batches(batches, schema)
 
 
 def check_table(table: pa.Table, byte_length: int) -> None:
-    """Compare what a table claims with the bytes that it was read from.
+    """Compare a table's rows and values with the bytes it was read from.
 
     Raises:
         Grows: it claims too much.
@@ -92,9 +91,9 @@ def check_table(table: pa.Table, byte_length: int) -> None:
 
 
 def check_objects(table: pa.Table) -> None:
-    """Refuse a table that would take too much memory as rows of objects.
+    """Reject a table that would take too much memory as Python objects.
 
-    It is one that `check_table` let pass, or a slice of it.
+    The table, or the table it is a slice of, must have passed `check_table`.
 
     Raises:
         Grows: it has too many rows or values for that.
@@ -102,7 +101,7 @@ def check_objects(table: pa.Table) -> None:
     rows, held = table.num_rows, table.get_total_buffer_size()
     if rows > min(MOST_OBJECTS, FREE_OBJECTS + held):
         raise Grows(f"its {rows} rows of {held} bytes are too many to be made into JSON")
-    # A small table has few values: `check_table` has seen to it.
+    # A small table has few values: `check_table` ensures that.
     if 8 * held + FREE_VALUES > MOST_VALUES and _values(table) > MOST_VALUES:
         raise Grows(f"it has more than {MOST_VALUES} values, too many to be made into JSON")
 
@@ -135,7 +134,7 @@ def _count(array: pa.Array) -> int:
 
 
 def _inside(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield what lies inside an array, as far as the array, or its slice, reaches."""
+    """Yield the child arrays of an array, limited to its slice."""
     kind = array.type
     if pa.types.is_struct(kind):
         yield from (array.field(n) for n in range(kind.num_fields))
@@ -148,7 +147,7 @@ def _inside(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _check_texts(array: pa.Array) -> None:
-    """Refuse values that are named again and again and so add up to too much."""
+    """Reject dictionary values whose repetition adds up to too much."""
     texts = array.dictionary if pa.types.is_dictionary(array.type) else array
     if texts.type.num_fields:
         raise Grows(f"a column of {array.type} is not read; write plain columns")
@@ -162,8 +161,8 @@ def _check_texts(array: pa.Array) -> None:
 def _messages(source: pa.BufferReader, length: int) -> Iterator[pa.ipc.Message]:
     """Yield the messages of a stream.
 
-    The mark at its end, which may be missing, is left alone: in shared memory, where it lies on a
-    page of its own, looking at it would take as long as a message.
+    The optional end mark is not read: in shared memory, where it may be on a separate page,
+    that would take as long as a message.
     """
     reader = pa.ipc.MessageReader.open_stream(source)
     while length - source.tell() > _END_MARK:
@@ -174,7 +173,7 @@ def _messages(source: pa.BufferReader, length: int) -> Iterator[pa.ipc.Message]:
 
 
 def _is_plain(messages: list[pa.ipc.Message]) -> bool:
-    """Return whether a stream is a schema and its batches, in the order of bytes that we have."""
+    """Return whether a stream is only a schema and batches, in native byte order."""
     if not messages or messages[0].type != "schema":
         return False
     if any(message.type != "record batch" for message in messages[1:]):
@@ -186,7 +185,7 @@ def _is_plain(messages: list[pa.ipc.Message]) -> bool:
 
 
 def _unpacked(message: pa.ipc.Message) -> int:
-    """Add up what each compressed buffer of a batch says that it unpacks to."""
+    """Return the declared uncompressed size of a batch's buffers."""
     if (kind := message.type) not in ("record batch", "dictionary"):
         return 0
     data = memoryview(message.metadata)
@@ -204,7 +203,7 @@ def _unpacked(message: pa.ipc.Message) -> int:
 
 
 def _field(data: memoryview, table: int, slot: int) -> int | None:
-    """Return where a field of a flatbuffer's table is; Arrow has verified the buffer."""
+    """Return the offset of a flatbuffer table's field; Arrow has verified the buffer."""
     vtable = table - unpack_from("<i", data, table)[0]
     if 4 + 2 * slot >= unpack_from("<H", data, vtable)[0]:
         return None

@@ -1,8 +1,8 @@
-"""JSON values as one Arrow column, typed as deep as they agree.
+"""Conversion of JSON values to an Arrow column, typed as deep as they agree.
 
-Objects are structs, lists are lists. Whole numbers and fractions together are float64 where
-each is recognized by its value. What does not fit one type is JSON text, at its own depth and not
-above it, and the field says so; so are objects without keys or with so many that they are data.
+Objects are structs, lists are lists. Integers and fractions together are float64 if each can be
+recovered. Values that do not fit one type are JSON text, at their own depth only, and marked in
+the field; so are objects without keys, or with so many that the keys are data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TEXT = pa.string()
 
 
 def column_of(values: Sequence[object], depth: int = DEEPEST) -> tuple[pa.Array, Marks | None]:
-    """Choose a column's type; return it with the marks its field needs.
+    """Infer a column's type; return the column with the marks of its field.
 
     Raises:
         TypeError: a value is not JSON.
@@ -56,7 +56,7 @@ def column_of(values: Sequence[object], depth: int = DEEPEST) -> tuple[pa.Array,
         try:
             array, marks = _typed(kinds, plain, depth)
         except (OverflowError, UnicodeEncodeError, Unfit):
-            pass  # an integer beyond 64 bits, half a character, a time without a zone: as text
+            pass  # an integer beyond 64 bits, a lone surrogate, a time without a zone: as text
         else:
             return array, {**(marks or {}), NULL: b"missing"} if missing else marks
     return as_text(values, missing)
@@ -65,9 +65,9 @@ def column_of(values: Sequence[object], depth: int = DEEPEST) -> tuple[pa.Array,
 def _original_values(
     kinds: set[type], values: Sequence[object]
 ) -> tuple[set[type], Sequence[object]]:
-    """Return a database's values where all are of one kind, else their texts.
+    """Return database values if all are of one kind, else their texts.
 
-    A decimal comes back with the digits its column has, so all must have the same number.
+    A decimal is read back with its column's scale, so all must have the same.
     """
     given = [value_of(value) for value in values if type(value) is TypedText]
     inner: set[type] = set(map(type, given))
@@ -79,7 +79,7 @@ def _original_values(
 
 
 def as_text(values: Sequence[object], missing: bool) -> tuple[pa.Array, Marks]:
-    """Return values as JSON text, with the marks that say so."""
+    """Return values as JSON text, with the marks for it."""
     marks = {ENCODING: b"json"}
     if missing:
         marks[NULL] = b"missing"
@@ -106,15 +106,15 @@ def _typed(kinds: set[type], values: Sequence[object], depth: int) -> tuple[pa.A
         return _objects(values, depth - 1), None
     if depth and kind is list:
         return _lists(values, depth - 1), None
-    raise Unfit("nested too deep, or no JSON")
+    raise Unfit("nested too deep, or not JSON")
 
 
 def _numbers(values: Sequence[object]) -> pa.Array:
-    """Return whole numbers and fractions as float64, from which each comes back as it was."""
+    """Return integers and fractions as float64, if each can be recovered."""
     for value in values:
         if type(value) is int:
             if not -_EXACT <= value <= _EXACT:
-                raise Unfit("a whole number that is no float")
+                raise Unfit("a whole number that is not a float")
         elif isinstance(value, float) and value.is_integer():
             raise Unfit("a fraction that would come back as a whole number")
     return pa.array(values, pa.float64())
@@ -123,13 +123,13 @@ def _numbers(values: Sequence[object]) -> pa.Array:
 def keyed(objects: Sequence[dict[str, object]], most: int) -> dict[str, Sequence[object]]:
     """Return the values of objects by key, in the order the keys first appear.
 
-    There are none where the keys are more than `most`, or are not text.
+    Empty if there are more than `most` keys, or they are not text.
     """
     names = dict.fromkeys(chain.from_iterable(objects))
     if len(names) > most or set(map(type, names)) != {str}:
         return {}
     if len(names) > 1 and sum(map(len, objects)) == len(names) * len(objects):
-        # All have all keys: the usual case, and worth having at the speed of C.
+        # Fast path: all objects have all keys.
         return dict(zip(names, zip(*map(itemgetter(*names), objects), strict=True), strict=True))
     return {name: [one.get(name, MISSING) for one in objects] for name in names}
 
@@ -137,7 +137,7 @@ def keyed(objects: Sequence[dict[str, object]], most: int) -> dict[str, Sequence
 def _objects(values: Sequence[Any], depth: int) -> pa.Array:
     given = values if None not in values else [value for value in values if value is not None]
     if not (columns := keyed(given, WIDEST)):
-        raise Unfit("objects without keys, with too many, or with keys that are no text")
+        raise Unfit("objects without keys, with too many, or with keys that are not text")
     arrays, fields, count = [], [], 0
     for name, inner in columns.items():
         array, marks = column_of(inner, depth)
@@ -161,7 +161,7 @@ def _lists(values: Sequence[Any], depth: int) -> pa.Array:
     kind = pa.list_(pa.field("item", items.type, metadata=marks))
     begins: list[int | None] = [*accumulate(map(len, given), initial=0)]
     if given is not values:
-        # Arrow takes a list that begins nowhere for null.
+        # A null offset means a null list in Arrow.
         following = iter(begins)
         begins = [*(None if v is None else next(following) for v in values), begins[-1]]
     return pa.ListArray.from_arrays(pa.array(begins, pa.int32()), items, type=kind)
@@ -177,8 +177,8 @@ def _dumped(value: object) -> str:
 
 
 def _wide(value: object) -> str:
-    """Write a value with integers of any size."""
+    """Serialize a value with integers of any size."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    if json.loads(text) != value:  # the standard writer makes keys into text, tuples into lists
+    if json.loads(text) != value:  # json converts keys to text, tuples to lists
         raise TypeError(f"not JSON: {value!r:.200}")
     return text

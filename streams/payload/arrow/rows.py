@@ -2,9 +2,9 @@
 
 Rows that are all objects become one column per key, in the order the keys first appear;
 other rows, and objects of more than a thousand keys together, become the single column
-`value`. Columns are typed as `columns` says: scalars, structs, lists, maps; what fits no type
-is JSON text, and says so in its field's metadata. What a later frame brings in another shape
-changes no column's meaning (`unify` joins such frames).
+`value`. Columns are typed by `columns`: scalars, structs, lists, maps; other values are JSON text,
+marked in the field's metadata. A later frame of another shape does not change a column's meaning
+(`unify` joins such frames).
 
 JSON has no decimals and no times. Rows that hold them all the same become decimals with
 precision and scale, dates, and timestamps of microseconds in UTC; they come back as text, as
@@ -36,7 +36,7 @@ from streams.payload.errors import PayloadBomb, PayloadCorrupt
 
 ROWS = b"noetl.rows"
 MOST_COLUMNS = 1000
-# A decimal out of its range, a zone that nobody knows, text that is no JSON or nested too deep.
+# A decimal out of range, an unknown zone, text that is not JSON or nested too deep.
 _BAD_VALUES = (
     *(pa.ArrowException, ValueError, TypeError, ArithmeticError, LookupError),
     *(MemoryError, RecursionError),
@@ -45,7 +45,7 @@ _BAD_VALUES = (
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """An Arrow stream, with what its payload reference says about it."""
+    """An Arrow stream, with the fields of its payload reference."""
 
     data: bytes
     row_count: int
@@ -53,7 +53,7 @@ class EncodedRows:
 
 
 def encode_rows(rows: Sequence[Json]) -> EncodedRows:
-    """Return `rows` as one Arrow IPC stream; the same rows give the same bytes.
+    """Return `rows` as one Arrow IPC stream; deterministic.
 
     Raises:
         TypeError: a value is not JSON.
@@ -72,7 +72,7 @@ def decode_rows(data: bytes | pa.Buffer) -> list[Json]:
 
     Raises:
         PayloadBomb: it claims more than its bytes can hold, or rows would take too much memory.
-        PayloadCorrupt: it is no Arrow stream.
+        PayloadCorrupt: it is not an Arrow stream.
     """
     return rows_of(read_table(data))
 
@@ -84,14 +84,14 @@ def read_table(
     row_count: int | None = None,
     unpacked_bytes: int | None = None,
 ) -> pa.Table:
-    """Return an Arrow stream as a table that uses the bytes where they are.
+    """Return an Arrow stream as a table, without copying the bytes.
 
-    Every offset is checked: anybody may have written the stream, and Arrow would follow a wrong
-    one out of its memory. With a `row_count` the stream must have so many rows.
+    Every offset is validated: the stream is untrusted, and Arrow would follow a wrong one out of
+    bounds. With a `row_count` the stream must have that many rows.
 
     Raises:
         PayloadBomb: it claims more than its bytes can hold, or unpacks to too much.
-        PayloadCorrupt: it is no Arrow stream, or has another number of rows.
+        PayloadCorrupt: it is not an Arrow stream, or has another number of rows.
     """
     try:
         table = unpacked(data, unpacked_bytes)
@@ -107,13 +107,13 @@ def read_table(
 
 
 def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
-    """Return the rows of a table as JSON, what is none as `leaf` says.
+    """Return the rows of a table as JSON; `leaf` converts other values.
 
-    The table is one that `read_table` checked, or that was made here.
+    The table must be validated by `read_table`, or made here.
 
     Raises:
         PayloadBomb: they would take too much memory.
-        PayloadCorrupt: its values are not what its columns say.
+        PayloadCorrupt: its values do not match its columns.
     """
     check_rows(table)
     try:
@@ -131,7 +131,7 @@ def rows_of(table: pa.Table, leaf: Leaf = as_json) -> list[Json]:
 
 
 def check_rows(table: pa.Table) -> None:
-    """Refuse a table of too many rows before any is made.
+    """Reject a table of too many rows before any is created.
 
     Raises:
         PayloadBomb: they would take too much memory.
@@ -148,7 +148,7 @@ def is_values(schema: pa.Schema) -> bool:
 
 
 def means_missing(field: pa.Field) -> bool:
-    """Return whether a null of the column means that the row does not have the key."""
+    """Return whether a null in the column means that the key is missing."""
     return bool((field.metadata or {}).get(NULL) == b"missing")
 
 
@@ -169,23 +169,23 @@ def _written(schema: pa.Schema, arrays: list[pa.Array], row_count: int) -> Encod
 
 @lru_cache(256)
 def _digest(written: bytes) -> str:
-    """Hash what a schema says, not how this version of Arrow writes it.
+    """Hash the content of a schema, independent of Arrow's encoding.
 
-    The frames of a stage share theirs, so that it is mostly known.
+    Cached: the frames of a stage share a schema.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(written))
-    said = [_said(field) for field in schema]
-    return sha256(orjson.dumps([said, schema.metadata[ROWS].decode()])).hexdigest()
+    fields = [_described(field) for field in schema]
+    return sha256(orjson.dumps([fields, schema.metadata[ROWS].decode()])).hexdigest()
 
 
-def _said(field: pa.Field) -> list[object]:
+def _described(field: pa.Field) -> list[object]:
     kind, marks = field.type, field.metadata or {}
-    said: list[object] = [
+    described: list[object] = [
         field.name,
         str(kind),
         sorted((k.decode(), v.decode()) for k, v in marks.items()),
     ]
     if kind.num_fields:
-        # The type's text leaves out what the fields inside it say of themselves.
-        said.append([_said(kind.field(n)) for n in range(kind.num_fields)])
-    return said
+        # The type's text omits the metadata of its inner fields.
+        described.append([_described(kind.field(n)) for n in range(kind.num_fields)])
+    return described

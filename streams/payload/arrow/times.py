@@ -19,14 +19,14 @@ MAX_128, MAX_256 = 38, 76
 
 
 class Unfit(Exception):
-    """The values do not go into one column of their kind."""
+    """The values do not fit into one column of their kind."""
 
 
 def special_column(values: Sequence[object]) -> pa.Array:
     """Return decimals, dates or times (and nulls) as a column of their kind.
 
     Raises:
-        Unfit: a time has no zone, or none in UTC, or a decimal is no number or has too many digits.
+        Unfit: a time has no zone or is out of range, or a decimal is NaN or has too many digits.
     """
     kind = next(type(value) for value in values if value is not None)
     if kind is Decimal:
@@ -46,16 +46,16 @@ def decimal_type(values: Sequence[Decimal]) -> pa.DataType:
     for value in values:
         exponent = value.as_tuple().exponent
         if not isinstance(exponent, int):
-            raise Unfit("a decimal that is no number")
+            raise Unfit("a decimal that is not a number")
         scale, whole = max(scale, -exponent), max(whole, value.adjusted() + 1)
     return _decimal(whole + scale, scale)
 
 
 def as_json(value: object) -> Json:
-    """Return what Arrow or a driver gave us as JSON.
+    """Return a value of Arrow or a driver as JSON.
 
     Raises:
-        TypeError: JSON has no word for it.
+        TypeError: JSON cannot represent it.
     """
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -79,7 +79,7 @@ def as_json(value: object) -> Json:
 
 
 def _in_utc(value: datetime) -> datetime:
-    """Return a time in UTC, or as it is where that would be in the year 0 or 10000."""
+    """Return a time in UTC, or unchanged if that would be in the year 0 or 10000."""
     try:
         return value.astimezone(UTC)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""Tables of one stage whose schemas differ, as one table with nothing lost.
+"""Lossless union of a stage's tables with different schemas.
 
-The whole is what its rows would have been in one frame, however they were split: a column keeps
-its type where all frames agree; a column of nulls takes the others' type; structs gain the
+The result is independent of how rows were split into frames: a column retains its type if all
+frames agree; a column of nulls takes the others' type; structs gain the
 fields that some frames lack; decimals, and whole numbers beside fractions, are widened. Where
 values conflict (text here and numbers there, objects and bare values) they become JSON text, in
 which every value says what it is. The rows of the whole are the rows of the parts, in order.
@@ -36,7 +36,7 @@ def unify(tables: Sequence[pa.Table]) -> pa.Table:
     Tables with the same schema are joined without copying, and so are columns that agree.
 
     Raises:
-        pa.ArrowInvalid, TypeError, ValueError: a table's values are not what its columns say.
+        pa.ArrowInvalid, TypeError, ValueError: a table's values do not match its columns.
     """
     parts = [table for table in tables if table.num_rows]
     if not parts:
@@ -67,7 +67,7 @@ class _Part:
         marks.pop(NULL, None)
         nulls = count if column is None else column.null_count
         self.has_nulls = not self.is_missing and nulls > 0
-        # A column of nulls only says nothing about its type.
+        # A column of only nulls does not determine the type.
         self.typed = None if field is None or nulls == count else _bare(field.type, marks)
 
     def values(self) -> Sequence[object]:
@@ -112,16 +112,16 @@ def _chunks(pieces: Sequence[_Part], kind: pa.DataType) -> Iterator[pa.Array]:
 
 
 def _made(values: Sequence[object]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
-    """Choose the type of values anew, as if they had always been together."""
+    """Infer the type of all values together."""
     array, marks = column_of(values)
     if marks is None or ENCODING not in marks:
         return array, marks
-    # JSON text has no word for what is no number: it is written out, as tools do.
+    # JSON has no NaN and infinities: they become text, as in tools.
     return as_text([v if v is MISSING else as_json(v) for v in values], NULL in marks)
 
 
 def _anew(parts: Sequence[pa.Table]) -> pa.Table:
-    """Return the rows as a table of their own, where the tables have no columns in common."""
+    """Return the rows as a new table, if the tables have no columns in common."""
     shape, columns = columns_of([row for part in parts for row in rows_of(part, unread)])
     arrays, fields = [], []
     for name, values in columns.items():

@@ -1,4 +1,4 @@
-"""An Arrow column as the JSON values it was made of."""
+"""Conversion of Arrow columns back to JSON values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Leaf = Callable[[object], object]
 def column_values(
     column: pa.ChunkedArray | pa.Array, field: pa.Field, leaf: Leaf = as_json
 ) -> Sequence[object]:
-    """Return a column's values; MISSING where the row does not have it.
+    """Return a column's values; MISSING where a row does not have the key.
 
-    `leaf` makes JSON of what is none: decimals, times, and types of other writers.
+    `leaf` converts values that are not JSON: decimals, times, and types of other writers.
 
     Raises:
-        TypeError, ValueError: a value is not what the field says.
+        TypeError, ValueError: a value does not match its field.
     """
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
@@ -49,7 +49,7 @@ def column_values(
 
 
 def unread(value: object) -> object:
-    """Leave decimals, dates and times as they are, to be put into a column again."""
+    """Return decimals, dates and times unchanged, to be written to a column again."""
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else as_json(value)
     return value if isinstance(value, Decimal | date) else as_json(value)
@@ -105,7 +105,7 @@ def _maps(array: pa.MapArray, kind: pa.MapType, leaf: Leaf) -> Sequence[object]:
     begin, places = _places(array)
     keys = array.keys.slice(begin, places[-1]).to_pylist()
     if any(type(key) is not str for key in keys):
-        raise TypeError("a map whose keys are no text")
+        raise TypeError("a map whose keys are not text")
     items = column_values(array.items.slice(begin, places[-1]), kind.item_field, leaf)
     return _each(
         array,

@@ -1,7 +1,7 @@
-"""How a packed object lies in the store: blocks that say by themselves how they are packed.
+"""Format of packed objects: self-describing blocks.
 
-Before each block stands a mark of 24 bytes, which is a skippable frame of zstd's format. An
-object packed with zstd is therefore an ordinary zstd file, and `zstd -d` unpacks it.
+Each block follows a mark of 24 bytes, which is a skippable frame in zstd's format. An object
+packed with zstd is therefore an ordinary zstd file, and `zstd -d` unpacks it.
 
     magic 0x184D2A5E | 16 | "NOETL" | version | codec | cipher | stored bytes | plain bytes
 
@@ -20,39 +20,39 @@ import cramjam
 from streams.payload.port import Compression, Scope
 
 BLOCK_BYTES = 1 << 20
-"""Plain bytes of a block as we write it."""
+"""Plain bytes of a written block."""
 LARGEST_BLOCK_BYTES = 16 << 20
-"""Plain bytes of a block as we read it: more is refused, so nobody can make us take more."""
+"""Most plain bytes of a block when reading: more is rejected, which bounds memory."""
 
 _MARK = struct.Struct("<II5sBBBII")
 _LEAD = _MARK.pack(0x184D2A5E, 16, b"NOETL", 1, 0, 0, 0, 0)[:14]
 _NUMBERS: dict[Compression, int] = {"none": 0, "zstd": 1, "gzip": 2, "lz4": 3}
-# Not pyarrow's: importing it takes 25 MB, which a process that only moves payloads can spare.
+# Not pyarrow's: importing it takes 25 MB, which a process that only moves payloads can save.
 _CODECS = {1: cramjam.zstd, 2: cramjam.gzip, 3: cramjam.lz4}
 _LEVEL = 1
 
 
 class Cipher(Protocol):
-    """Seals blocks after they are packed and opens them before they are unpacked."""
+    """Encrypts blocks after packing and decrypts them before unpacking."""
 
     number: int
-    """Written into marks; 0 is left to NoCipher."""
+    """Written into marks; 0 is NoCipher."""
 
     def seal(self, scope: Scope, index: int, block: bytes) -> bytes:
-        """Return the block of this place in an object of this scope, sealed."""
+        """Encrypt the block at this index of an object of this scope."""
         ...
 
     def open(self, scope: Scope, index: int, block: bytes) -> bytes:
-        """Return the block as it was before it was sealed.
+        """Decrypt a block.
 
         Raises:
-            BadBlock: it was changed, or the key to it is not here.
+            BadBlock: it was changed, or its key is missing.
         """
         ...
 
 
 class NoCipher:
-    """Leaves blocks as they are."""
+    """Does not encrypt."""
 
     number = 0
 
@@ -66,11 +66,11 @@ class NoCipher:
 
 
 class BadBlock(Exception):
-    """What lies in the store cannot be unpacked; it does not leave the store."""
+    """A stored object cannot be unpacked; handled within the store."""
 
 
 class Bomb(BadBlock):
-    """It unpacks to more than was stored, as far as the reference knows."""
+    """It unpacks to more than its reference says."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the stored object unpacks to more than {limit} bytes")
@@ -94,9 +94,9 @@ class Packer:
 
 
 def pack(scope: Scope, data: bytes, compression: Compression, cipher: Cipher) -> bytes:
-    """Return `data` as it is stored: packed, or itself where nothing is asked for.
+    """Return `data` as stored: packed, or unchanged without compression and cipher.
 
-    Data that looks like a mark is packed in any case, so that nobody takes it for one.
+    Data that looks like a mark is always packed, so that it is not mistaken for one.
     """
     if compression == "none" and cipher.number == 0 and not data.startswith(_LEAD):
         return data
@@ -109,13 +109,13 @@ class Unpacker:
     """Unpacks an object as its pieces arrive, and never yields more than `limit` bytes."""
 
     def __init__(self, scope: Scope, limit: int, cipher: Cipher) -> None:
-        self._scope, self._left, self._limit, self._cipher = scope, limit, limit, cipher
+        self._scope, self._remaining, self._limit, self._cipher = scope, limit, limit, cipher
         self._waiting = bytearray()
         self._plain: bool | None = None
         self._index = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield what can be unpacked now.
+        """Yield the bytes that can be unpacked so far.
 
         Raises:
             BadBlock: the object is damaged, or larger than it may be.
@@ -136,7 +136,7 @@ class Unpacker:
             yield block
 
     def finish(self) -> Iterator[bytes]:
-        """Yield what is left when the last piece has been fed.
+        """Yield the remaining bytes after the last piece.
 
         Raises:
             BadBlock: the object ends too early.
@@ -153,7 +153,7 @@ class Unpacker:
         stored_bytes, plain_bytes = mark[-2:]
         if bytes(self._waiting[: len(_LEAD)]) != _LEAD:
             raise BadBlock("the stored object has no mark where a block should begin")
-        if plain_bytes > self._left:
+        if plain_bytes > self._remaining:
             raise Bomb(self._limit)
         if plain_bytes > LARGEST_BLOCK_BYTES or stored_bytes > 2 * LARGEST_BLOCK_BYTES:
             raise BadBlock(f"the stored object has a block of {plain_bytes} bytes, too many")
@@ -174,9 +174,9 @@ class Unpacker:
         return _unpacked(stored, codec, plain_bytes)
 
     def _counted(self, data: bytes) -> bytes:
-        if len(data) > self._left:
+        if len(data) > self._remaining:
             raise Bomb(self._limit)
-        self._left -= len(data)
+        self._remaining -= len(data)
         return data
 
 
@@ -193,7 +193,7 @@ def unpack(scope: Scope, stored: bytes, limit: int, cipher: Cipher) -> bytes:
 
 
 def most_stored(byte_length: int) -> int:
-    """Return how long an object may be in the store whose payload has `byte_length` bytes."""
+    """Return the most stored bytes of a payload of `byte_length` bytes."""
     return byte_length + byte_length // 64 + 4096
 
 
@@ -201,7 +201,7 @@ def _unpacked(stored: bytes, number: int, plain_bytes: int) -> bytes:
     if number == 0:
         data = stored
     elif (codec := _CODECS.get(number)) is None:
-        raise BadBlock(f"the stored object is packed by codec {number}, which nobody here knows")
+        raise BadBlock(f"the stored object is packed by the unknown codec {number}")
     else:
         room = bytearray(plain_bytes)
         try:

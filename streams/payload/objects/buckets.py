@@ -1,4 +1,4 @@
-"""Buckets and containers of the clouds, opened by obstore as the settings say."""
+"""Cloud buckets and containers, opened with obstore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
 
 LIMIT_S = 30.0
-"""How long a request may take, with the bytes it moves: a paused server never answers."""
+"""Timeout of a request with its transfer: a paused server never answers."""
 _CONNECT_S = 5.0
 _NO_KEYS = (
     "no keys for the object store: set payload_store.connection.access_key and secret_key, or "
@@ -26,10 +26,10 @@ _NO_KEYS = (
 def s3_bucket(
     place: PayloadConnection, *, encrypt: bool = False, limit_s: float = LIMIT_S
 ) -> ObjectStore:
-    """Open a bucket of S3, or of a server that speaks it; boto3 finds keys that are not given.
+    """Open a bucket of an S3-compatible server; boto3 looks up keys that are not given.
 
     Raises:
-        PayloadUnavailable: it finds none.
+        PayloadUnavailable: there are no keys.
     """
     config: S3Config = {"region": place.region}
     if place.endpoint is not None:
@@ -37,7 +37,7 @@ def s3_bucket(
     if encrypt:
         config["server_side_encryption"] = "AES256"
     if place.access_key is None or place.secret_key is None:
-        # boto3 takes a quarter of a second to import; those who gave keys do not wait for it.
+        # Importing boto3 takes a quarter of a second; not needed if keys are given.
         from obstore.auth.boto3 import Boto3CredentialProvider
 
         try:
@@ -109,7 +109,7 @@ def azure_container(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> Ob
 
 
 def _client(place: PayloadConnection, limit_s: float) -> ClientConfig:
-    """Bound every request; speak without TLS only where the endpoint says so."""
+    """Set timeouts; use plain HTTP only if the endpoint says so."""
     bounds: ClientConfig = {
         "timeout": timedelta(seconds=limit_s),
         "connect_timeout": timedelta(seconds=min(_CONNECT_S, limit_s)),
@@ -120,5 +120,5 @@ def _client(place: PayloadConnection, limit_s: float) -> ClientConfig:
 
 
 def _retries(limit_s: float) -> RetryConfig:
-    """Begin no retry after half the time: a request that was not answered is not repeated."""
+    """Start no retry after half the time: a request that timed out is not repeated."""
     return {"max_retries": 3, "retry_timeout": timedelta(seconds=limit_s / 2)}

@@ -1,7 +1,7 @@
 """Objects in S3, Google Cloud Storage and Azure Blob Storage, through obstore.
 
 Its blocking calls are used, in threads: in Python 3.11 a process that used its asynchronous
-ones is, every other time, ended by an abort when it exits (docs/decisions/0031-one-s3-client.md).
+calls often aborts on exit (docs/decisions/0031-one-s3-client.md).
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 _PART_BYTES, _MOST_PARTS = 5 << 20, 9_000
 _PARTS_AT_ONCE = 1
-# Threads of their own: while a store does not answer, no other work waits for these.
+# A separate pool, so that a store that does not answer blocks no other work.
 _THREADS = ThreadPoolExecutor(16, thread_name_prefix="objects")
 _T = TypeVar("_T")
 
 
 class CloudObjects:
-    """Objects of one bucket or container; large ones go up in parts."""
+    """Objects of one bucket or container; large ones are uploaded in parts."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._presigned: S3Store | None = None
 
     async def write(self, key: str, data: bytes) -> None:
-        """Keep `data`."""
+        """Store `data`."""
         await self._put(key, data, len(data))
 
     async def upload(self, key: str, source: BinaryIO) -> None:
-        """Keep what `source` holds."""
+        """Store the content of `source`."""
         length = source.seek(0, 2)
         source.seek(0)
         await self._put(key, source, length)
@@ -71,9 +71,9 @@ class CloudObjects:
     async def _range(
         self, key: str, start: int, tag: str | None, *, at_most: int | None = None
     ) -> Range:
-        """Return a range; the first one of a request for all, which an empty object answers, too.
+        """Return a range; the first comes from a request for all, which works for empty objects.
 
-        What is not read of that is not sent: the connection is closed.
+        The rest is not sent: the connection is closed.
         """
 
         def read() -> Range:
@@ -99,7 +99,7 @@ class CloudObjects:
         return await _ask(key, read)
 
     async def stat(self, key: str) -> Stat | None:
-        """Return what the store says about an object."""
+        """Return an object's metadata."""
         try:
             found = await _ask(key, lambda: obstore.head(self._store, key))
         except NoSuchObject:
@@ -121,7 +121,7 @@ class CloudObjects:
                 yield Stat(one["path"], one["size"], one["last_modified"])
 
     async def move(self, source: str, target: str) -> None:
-        """Take an object from one key to the other."""
+        """Move an object to another key."""
         await carry(self, source, target)
 
 

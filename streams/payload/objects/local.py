@@ -22,17 +22,17 @@ _LISTED_AT_ONCE = 1000
 
 
 class LocalObjects:
-    """Writes a file under a name of its own, then renames it: readers see all of it or none."""
+    """Writes a temporary file, then renames it: readers see all of it or none."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def write(self, key: str, data: bytes) -> None:
-        """Keep `data`, on the disk when this returns."""
+        """Store `data`; it is on disk on return."""
         await asyncio.to_thread(self._write, key, BytesIO(data))
 
     async def upload(self, key: str, source: BinaryIO) -> None:
-        """Keep what `source` holds."""
+        """Store the content of `source`."""
         await asyncio.to_thread(self._write, key, source)
 
     async def read(self, key: str, *, at_most: int) -> bytes:
@@ -50,7 +50,7 @@ class LocalObjects:
                 file.close()
 
     async def stat(self, key: str) -> Stat | None:
-        """Return the file's length and time."""
+        """Return the file's length and modification time."""
         try:
             with _trouble(key):
                 return await asyncio.to_thread(self._stat, key)
@@ -71,7 +71,7 @@ class LocalObjects:
                     yield stat
 
     async def move(self, source: str, target: str) -> None:
-        """Rename the file and give it the present time."""
+        """Rename the file and set its modification time to now."""
         try:
             with _trouble(source):
                 await asyncio.to_thread(self._move, self._folder / source, self._folder / target)
@@ -121,7 +121,7 @@ class LocalObjects:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those around it, each of them durable in the next."""
+    """Create a folder and its parents, each synced in its parent."""
     if not folder.exists():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -129,7 +129,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename durable too: it is a change of the folder, not of the file."""
+    """Sync a folder, which makes a rename in it durable."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -145,7 +145,7 @@ def _trouble(what: str) -> Iterator[None]:
         raise NoSuchObject(what) from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise NoSuchObject(what) from None  # nor will there ever be one
+            raise NoSuchObject(what) from None  # and cannot exist
         raise PayloadUnavailable(
             f"{what}: {error.strerror or error}; is the folder mounted and writable?"
         ) from error

@@ -12,7 +12,7 @@ from streams.payload.store import ContentStore
 
 
 class MemoryObjects:
-    """Keeps objects in a dictionary, which a test may look into and damage."""
+    """Stores objects in a dictionary, which a test may inspect and damage."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.objects: dict[str, bytes] = {}
@@ -20,11 +20,11 @@ class MemoryObjects:
         self._now = now
 
     async def write(self, key: str, data: bytes) -> None:
-        """Keep `data`."""
+        """Store `data`."""
         self.objects[key], self._modified[key] = bytes(data), self._now()
 
     async def upload(self, key: str, source: BinaryIO) -> None:
-        """Keep what `source` holds."""
+        """Store the content of `source`."""
         await self.write(key, source.read())
 
     async def read(self, key: str, *, at_most: int) -> bytes:
@@ -41,7 +41,7 @@ class MemoryObjects:
             yield data[at : at + PIECE_BYTES]
 
     async def stat(self, key: str) -> Stat | None:
-        """Return what is known about an object."""
+        """Return an object's metadata."""
         if key not in self.objects:
             return None
         modified_at = self._modified.get(key, datetime.min.replace(tzinfo=UTC))
@@ -58,7 +58,7 @@ class MemoryObjects:
                 yield stat
 
     async def move(self, source: str, target: str) -> None:
-        """Take an object from one key to the other."""
+        """Move an object to another key."""
         if (data := self.objects.pop(source, None)) is not None:
             await self.write(target, data)
 
@@ -70,9 +70,9 @@ class MemoryObjects:
 
 
 class MemoryPayloadStore(ContentStore):
-    """A payload store in memory; `objects` shows what lies in it, as stored.
+    """A payload store in memory; `objects` are the stored bytes.
 
-    It does not believe that what it put is still there: tests take things away.
+    It does not assume that stored objects still exist: tests remove them.
     """
 
     def __init__(self, *, compression: Compression = "none") -> None:
@@ -81,5 +81,5 @@ class MemoryPayloadStore(ContentStore):
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What is stored, by key."""
+        """Stored objects by key."""
         return self.shelves.objects

@@ -1,4 +1,4 @@
-"""Where payload objects lie, by the settings; light, for processes that do nothing else."""
+"""Opens the payload store of the settings; light, for processes that do nothing else."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams.settings import Settings
 
 @asynccontextmanager
 async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
-    """Open the payload store that the settings name.
+    """Open the payload store of the settings.
 
     Raises:
-        NoSuchBackend: the settings do not say enough to open it.
-        PayloadUnavailable: there are no keys to it.
+        NoSuchBackend: the settings are incomplete.
+        PayloadUnavailable: there are no keys for it.
     """
     async with open_shelves(settings) as shelves:
         yield ContentStore(shelves, compression=settings.serialization.compression)
@@ -29,11 +29,11 @@ async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
 
 @asynccontextmanager
 async def open_shelves(settings: Settings) -> AsyncIterator[Shelves]:
-    """Open the place where payload objects lie.
+    """Open the object store of the payloads.
 
     Raises:
-        NoSuchBackend: the settings do not say enough to open it.
-        PayloadUnavailable: there are no keys to it.
+        NoSuchBackend: the settings are incomplete.
+        PayloadUnavailable: there are no keys for it.
     """
     chosen, place = settings.payload_store, settings.payload_store.connection
     limit_s = settings.runtime.append_limit_s

@@ -1,4 +1,4 @@
-"""What a payload store needs from the place its objects lie in."""
+"""Port of object stores."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import BinaryIO, Protocol
 
 PIECE_BYTES = 1 << 20
-"""How much of an object is in memory at a time while it streams."""
+"""Bytes of an object in memory while it streams."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What a place says about an object: as stored, so packed."""
+    """Metadata of an object as stored, so with its compressed size."""
 
     key: str
     byte_length: int
@@ -21,32 +21,32 @@ class Stat:
 
 
 class NoSuchObject(Exception):
-    """Nothing lies under the key; it does not leave the store."""
+    """The key does not exist; handled within the store."""
 
 
 class ObjectTooLarge(Exception):
-    """The object is longer than its reader allows; it does not leave the store."""
+    """The object exceeds its reader's limit; handled within the store."""
 
 
 class Objects(Protocol):
-    """Keeps bytes under keys. A write replaces the whole object: readers see all of it or none.
+    """Stores bytes under keys. A write replaces the object atomically.
 
-    Every method raises PayloadUnavailable where the place is down; asking again is safe.
+    Every method raises PayloadUnavailable if the store is down; retrying is safe.
     """
 
     async def write(self, key: str, data: bytes) -> None:
-        """Keep `data` under `key`; return once it is durable."""
+        """Store `data` under `key`; return once it is durable."""
         ...
 
     async def upload(self, key: str, source: BinaryIO) -> None:
-        """Keep what `source` holds, from its start, in little memory."""
+        """Store the content of `source`, from its start, in constant memory."""
         ...
 
     async def read(self, key: str, *, at_most: int) -> bytes:
         """Return the object.
 
         Raises:
-            NoSuchObject: there is none.
+            NoSuchObject: it does not exist.
             ObjectTooLarge: it is longer than `at_most` bytes; it was not read.
         """
         ...
@@ -55,29 +55,29 @@ class Objects(Protocol):
         """Yield the object in pieces.
 
         Raises:
-            NoSuchObject: there is none.
+            NoSuchObject: it does not exist.
         """
         ...
 
     async def stat(self, key: str) -> Stat | None:
-        """Return what is known about an object, or None where there is none."""
+        """Return an object's metadata, or None if it does not exist."""
         ...
 
     async def remove(self, key: str) -> None:
-        """Remove the object; harmless when it is gone."""
+        """Remove the object, if it exists."""
         ...
 
 
 class Shelves(Objects, Protocol):
-    """A place that can be gone through, as the collector does."""
+    """An object store that can be listed, for the collector."""
 
     def list(self, prefix: str = "") -> AsyncIterator[Stat]:
         """Yield every object whose key begins with `prefix`, which ends with `/` or is empty."""
         ...
 
     async def move(self, source: str, target: str) -> None:
-        """Take an object from one key to the other, with a new `modified_at`.
+        """Move an object to another key, with a new `modified_at`.
 
-        A crash in between leaves both. Harmless when `source` is gone.
+        A crash in between leaves both. Does nothing if `source` does not exist.
         """
         ...

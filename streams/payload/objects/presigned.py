@@ -1,4 +1,4 @@
-"""Ranges from servers that answer a range with status 200, which obstore refuses.
+"""Ranges from servers that answer a range with status 200, which obstore rejects.
 
 rclone, the S3 server of the embedded stack, does so. obstore signs the URL.
 """
@@ -24,12 +24,12 @@ _CONTENT_RANGE = re.compile(r"bytes \d+-\d+/(\d+)")
 
 
 def read_range(store: S3Store, key: str, start: int, tag: str | None) -> Range:
-    """Return the range that begins at `start`, of the object that has this tag.
+    """Return the range at `start` of the object with this tag.
 
     Raises:
-        NoSuchObject: there is none.
+        NoSuchObject: it does not exist.
         Replaced: the object has another tag.
-        OSError: the server is down or refuses the request.
+        OSError: the server is down or rejects the request.
     """
     headers = {"Range": f"bytes={start}-{start + RANGE_BYTES - 1}"}
     if tag is not None:

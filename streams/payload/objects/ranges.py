@@ -1,6 +1,6 @@
-"""Large objects a range at a time: no request is open while their reader does something else.
+"""Reads of large objects by range: no request stays open while the reader is busy.
 
-A server or a client ends a request that takes minutes, and a slow reader would make it do so.
+Servers and clients abort requests that take minutes, which a slow reader would cause.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RANGE_BYTES = 8 << 20
 
 
 class Range(NamedTuple):
-    """Some bytes of an object, with what tells it from one that has taken its place."""
+    """Some bytes of an object, with its size and tag."""
 
     data: memoryview
     size: int
@@ -25,25 +25,25 @@ class Range(NamedTuple):
 
 
 class Replaced(Exception):
-    """The object has another tag now; it does not leave the store."""
+    """The object has another tag now; handled within the store."""
 
 
 Ask = Callable[[int, str | None], Awaitable[Range]]
-"""Returns the range that begins somewhere, of the object that has this tag."""
+"""Returns the range at an offset of the object with this tag."""
 
 
 async def ranges(key: str, ask: Ask) -> AsyncIterator[memoryview]:
     """Yield the ranges of one object.
 
     Raises:
-        NoSuchObject: there is none.
+        NoSuchObject: it does not exist.
         PayloadUnavailable: it was replaced or removed meanwhile.
     """
     data, size, tag = await ask(0, None)
     start = len(data)
     yield data
     while start < size:
-        del data  # one range is much memory: it goes before the next one comes
+        del data  # free it before the next one is read
         try:
             data, *rest = await ask(start, tag)
         except (NoSuchObject, Replaced):
@@ -55,7 +55,7 @@ async def ranges(key: str, ask: Ask) -> AsyncIterator[memoryview]:
 
 
 async def pieces(key: str, ask: Ask) -> AsyncIterator[bytes]:
-    """Yield one object in pieces; otherwise as `ranges`."""
+    """Yield one object in pieces; otherwise like `ranges`."""
     async for part in ranges(key, ask):
         for at in range(0, len(part), PIECE_BYTES):
             yield bytes(part[at : at + PIECE_BYTES])
@@ -63,7 +63,7 @@ async def pieces(key: str, ask: Ask) -> AsyncIterator[bytes]:
 
 
 async def carry(objects: Objects, source: str, target: str) -> None:
-    """Read, write again, remove: a server's own copy may keep the time of the original."""
+    """Read, write and remove: a server-side copy may retain the original's time."""
     with TemporaryFile(prefix="streams-payload-") as spool:
         try:
             async for piece in objects.stream(source):

@@ -1,1 +1,1 @@
-"""Tier 1.5: Arrow streams in the memory that all processes of a node share."""
+"""Tier 1.5: Arrow streams in the node's shared memory."""

@@ -1,8 +1,7 @@
-"""The node's broker: keeps sealed memory for its time, and hands it to whoever asks by name.
+"""The node's broker: holds sealed memory until it expires, and serves it by name.
 
-It serves processes of its own user only. What it is given must be sealed, and its size is what
-the kernel says, not what anybody tells. What it keeps is taken from the budget that all regions
-of the node have together.
+It serves only processes of its own user. Regions must be sealed, and their size is taken from
+the kernel, not from the client. They count against the shared budget of the node's regions.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _TICK_S = 0.5
 _FAR_S = 86_400.0
 _SPARE_FILES = 64
 _RENEW_S, _RESERVED_S = 2.0, 10.0
-"""How often a broker says that it lives, and when others stop counting what it kept."""
+"""How often a broker renews its reservation, and when others stop counting it."""
 
 
 @dataclass(slots=True)
 class HeldRegion:
-    """One region: its descriptor, its size in memory, and until when it is kept."""
+    """One region: its descriptor, size in memory, and expiry time."""
 
     number: int
     size: int
@@ -47,38 +46,38 @@ class HeldRegion:
 
 
 class ShmBrokerRefused(Refused):
-    """There can be no broker here, or no second one."""
+    """A broker cannot run here, or one is already running."""
 
 
 class ShmBroker:
     """Serves one socket until it is stopped."""
 
     def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
-        """Listen where the processes of `space` look for a broker.
+        """Listen on the broker socket of `space`.
 
         Raises:
-            ShmBrokerRefused: this system has no sealed memory, a broker is there already, or
-                the place cannot be used.
+            ShmBrokerRefused: this system has no sealed memory, a broker is running already, or
+                the path cannot be used.
         """
         if not hasattr(os, "memfd_create"):
             raise ShmBrokerRefused("this system has no memfd; shared memory works without a broker")
         self._space, self._clock, self._counts = space, clock, counts
         self._budget = FileRegions(space, budget_bytes, clock, counts)
-        self._kept: dict[str, HeldRegion] = {}
+        self._held: dict[str, HeldRegion] = {}
         self._used, self._most = 0, _raise_file_limit() - _SPARE_FILES
         self._renew_at = float("-inf")
         self._selector = selectors.DefaultSelector()
         self._listener = self._listen()
         self._budget.sweep()
-        self._renew()  # what a broker before this one kept is gone with it
+        self._renew()  # the regions of an earlier broker are gone
 
     def snapshot(self) -> TierSnapshot:
-        """Return what it did, and how much it keeps, as JSON."""
+        """Return its counters and sizes as JSON."""
         in_use = {"1.5": self._budget.bytes_in_use}
-        return {**self._counts.snapshot(), "regions": len(self._kept), "bytes_in_use": in_use}
+        return {**self._counts.snapshot(), "regions": len(self._held), "bytes_in_use": in_use}
 
     def serve(self, stop: Event) -> None:
-        """Answer until `stop` is set; then let go of everything."""
+        """Serve until `stop` is set; then release everything."""
         try:
             while not stop.is_set():
                 for key, _ in self._selector.select(_TICK_S):
@@ -127,38 +126,38 @@ class ShmBroker:
             self._hang_up(connection)
 
     def _do(self, packet: bytes, number: int | None) -> tuple[bytes, int | None]:
-        """Do what is asked; a descriptor that came along is kept or closed."""
+        """Handle a request; its descriptor is held or closed."""
         try:
-            words: Any = orjson.loads(packet)
-            if number is not None and "give" in words:
-                answer = self._give(str(words["give"]), number, float(words["until"]))
+            request: Any = orjson.loads(packet)
+            if number is not None and "give" in request:
+                answer = self._give(str(request["give"]), number, float(request["until"]))
                 if answer == b"ok":
                     number = None
                 return answer, None
-            if "take" in words:
-                kept = self._kept.get(str(words["take"]))
+            if "take" in request:
+                kept = self._held.get(str(request["take"]))
                 return (b"gone", None) if kept is None else (b"ok", kept.number)
-            if "drop" in words:
-                self._forget(str(words["drop"]))
+            if "drop" in request:
+                self._forget(str(request["drop"]))
                 return b"ok", None
         except (ValueError, TypeError, KeyError, OSError) as error:
-            _log.debug("a packet that says nothing: %s", error)
+            _log.debug("a malformed packet: %s", error)
         finally:
             if number is not None:
                 os.close(number)
         return b"what", None
 
     def _give(self, name: str, number: int, until: float) -> bytes:
-        """Keep a region and its descriptor, if there is room and it is fit to keep.
+        """Hold a region and its descriptor, if it is valid and there is room.
 
-        Of the same bytes, those that came first are kept, for as long as the last ones ask.
+        Of equal bytes, the first region is held, until the latest requested expiry.
         """
         now = self._clock.now().timestamp()
         if not NAME.fullmatch(name) or not name.startswith(self._space.sealed_prefix):
             return b"what"
         if not now < until <= now + _FAR_S or not is_sealed(number):
             return b"what"
-        if (kept := self._kept.get(name)) is not None:
+        if (kept := self._held.get(name)) is not None:
             kept.until = max(kept.until, until)
             os.close(number)
             self._counts.events["shared"] += 1
@@ -167,13 +166,13 @@ class ShmBroker:
         if not self._take_room(size):
             self._counts.events["exhausted"] += 1
             return b"full"
-        self._kept[name] = HeldRegion(number, size, until)
+        self._held[name] = HeldRegion(number, size, until)
         self._counts.events["written"] += 1
         return b"ok"
 
     def _take_room(self, size: int) -> bool:
         self._expire()
-        if len(self._kept) >= self._most or not self._reserve(self._used + size):
+        if len(self._held) >= self._most or not self._reserve(self._used + size):
             return False
         self._used += size
         return True
@@ -182,33 +181,33 @@ class ShmBroker:
         return self._budget.reserve(size, self._clock.now().timestamp() + _RESERVED_S)
 
     def _renew(self) -> None:
-        """Say how much is kept now; a broker that no longer says so keeps nothing."""
+        """Renew the reservation of the held bytes; if it fails, drop all regions."""
         self._renew_at = self._clock.monotonic() + _RENEW_S
         with suppress(OSError):
             if not self._reserve(self._used):
-                # Others have taken the room meanwhile: what is not counted is not kept.
-                for kept in self._kept.values():
+                # Others have taken the room meanwhile: uncounted regions are dropped.
+                for kept in self._held.values():
                     os.close(kept.number)
-                self._kept.clear()
+                self._held.clear()
                 self._used = 0
                 self._reserve(0)
 
     def _be_found(self) -> None:
-        """Listen again where somebody has removed the socket."""
+        """Listen again if the socket was removed."""
         if not self._space.socket.exists():
             self._hang_up(self._listener)
             self._listener = self._listen()
 
     def _expire(self) -> None:
         now = self._clock.now().timestamp()
-        over = [name for name, kept in self._kept.items() if kept.until <= now]
+        over = [name for name, kept in self._held.items() if kept.until <= now]
         self._counts.events["expired"] += len(over)
         self._forget(*over)
 
     def _forget(self, *names: str) -> None:
         before = self._used
         for name in names:
-            if (kept := self._kept.pop(name, None)) is not None:
+            if (kept := self._held.pop(name, None)) is not None:
                 os.close(kept.number)
                 self._used -= kept.size
         if self._used != before:
@@ -224,13 +223,13 @@ class ShmBroker:
                 key.fileobj.close()
         self._selector.close()
         self._space.socket.unlink(missing_ok=True)
-        self._forget(*self._kept)
+        self._forget(*self._held)
         self._budget.drop("sealed")
         self._budget.close()
 
 
 def _listening(path: Path) -> socket.socket:
-    """Listen at `path`, which a broker that was killed may have left behind."""
+    """Listen at `path`, replacing the socket of a killed broker."""
     with suppress(OSError), connected(path):
         raise ShmBrokerRefused(f"a broker listens at {path} already; a node needs one")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
@@ -252,7 +251,7 @@ def _listening(path: Path) -> socket.socket:
 
 
 def _raise_file_limit() -> int:
-    """Allow this process as many regions as it may have open files; return how many."""
+    """Raise the limit of open files to its maximum; return how many regions that allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,8 +1,8 @@
-"""Regions as files: who may write how much, how long they live, and what a crash left.
+"""Regions as files: budget, expiry, and cleanup after crashes.
 
-Every process of a space shares one budget and one ledger. A region's modification
-time is when it may be removed. It is written under a passing name and renamed when it is
-sealed, so what has a lasting name is whole.
+Every process of a space shares one budget and one ledger. A region's modification time is its
+expiry time. It is written under a temporary name and renamed when it is sealed, so a region
+with its final name is complete.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNFINISHED_S = 60.0
-"""How old a region without a lasting name must be before it counts as abandoned."""
+"""Age at which a region with a temporary name counts as abandoned."""
 _FAR_S = 86_400.0
-"""A region that would live longer was made by a clock that has been turned back since."""
+"""Longest lifetime: a later expiry comes from a clock that was set back since."""
 _FORGOTTEN_S = 3600.0
-"""What another stack left for so long after its time is left for good: nobody tends it."""
+"""How long after its expiry another stack's region counts as abandoned."""
 _AT_ONCE_BYTES = 64 * 1024
-"""A region up to this size is written while the ledger is held: quicker than asking twice."""
+"""Regions up to this size are written under the ledger's lock: faster than locking twice."""
 _turns = count()
 
 
 class FileRegions:
-    """Writes regions, reads those of others, and removes what has had its time."""
+    """Writes regions, reads those of others, and removes expired ones."""
 
     def __init__(self, space: Space, budget_bytes: int, clock: Clock, counts: TierCounts) -> None:
         self._space, self._folder, self._prefix = space, space.folder, space.prefix
@@ -51,10 +51,10 @@ class FileRegions:
         self._recounted_at = float("-inf")
 
     def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
-        """Make a region, or let one that is there live longer; None: there is no room.
+        """Create a region, or extend an existing one; None: there is no room.
 
         Raises:
-            OSError: the ledger is held by somebody else, or the folder cannot be written.
+            OSError: the ledger is locked, or the folder cannot be written.
         """
         name = self.name_of(stem)[1:]
         if not self._share(name, header, data, until):
@@ -63,21 +63,21 @@ class FileRegions:
         return f"/{name}"
 
     def name_of(self, stem: str) -> str:
-        """Return the name that readers know a region by."""
+        """Return the public name of a region."""
         return f"/{self._prefix}{stem}"
 
     def attach(self, name: str, wanted: Header) -> pa.Buffer:
         """Return the payload of a region without copying it.
 
         Raises:
-            NotHere: it is gone, not of this space, or not what is wanted.
+            NotHere: it is gone, of another space, or another payload.
         """
         if name.startswith("/noetl-") and not name.startswith(f"/{self._prefix}"):
             raise NotHere("foreign")
         return attach(self._folder, name, wanted)
 
     def tend(self) -> None:
-        """Remove the regions of this process that have had their time."""
+        """Remove the expired regions of this process."""
         now = self._clock.now().timestamp()
         due = [name for name, until in list(self._own.items()) if until <= now]
         if due:
@@ -88,9 +88,9 @@ class FileRegions:
         self._remove([self._prefix + stem])
 
     def sweep(self) -> int:
-        """Remove what nobody else will, such as what a crash left; return how many there were.
+        """Remove abandoned regions, such as after a crash; return how many.
 
-        What is in use is counted anew.
+        The bytes in use are recounted.
         """
         with suppress(OSError), self._quota.hold() as account:
             removed = self._recount(account) + self._remove_forgotten()
@@ -100,24 +100,24 @@ class FileRegions:
         return 0
 
     def close(self) -> None:
-        """Remove the regions of this process that nobody else gave more time.
+        """Remove the regions of this process that no other process extended.
 
-        Whoever reads one keeps what it has mapped.
+        Readers keep their mappings.
         """
         self._remove(
             [name for name, until in self._own.items() if not self._is_extended(name, until)]
         )
         with suppress(OSError), self._quota.hold() as account:
             if not account.used:
-                self._space.ledger.unlink()  # whoever comes next makes it anew
+                self._space.ledger.unlink()  # the next process recreates it
 
     def reserve(self, size: int, until: float) -> bool:
-        """Take `size` bytes of the budget in all for regions that are no files.
+        """Reserve `size` bytes of the budget in total for regions that are not files.
 
-        A file as long as they are stands for them, and holds none of them. False: no room.
+        A sparse file of that length represents them. False: no room.
 
         Raises:
-            OSError: the ledger is held by somebody else, or the folder cannot be written.
+            OSError: the ledger is locked, or the folder cannot be written.
         """
         path = self._folder / self._space.reserve
         with self._quota.hold() as account:
@@ -135,7 +135,7 @@ class FileRegions:
 
     @property
     def bytes_in_use(self) -> int:
-        """What all processes of the node have in regions; what it was, where that is unknown."""
+        """Bytes of all regions of the node; the last known value if it cannot be read."""
         with suppress(OSError), self._quota.hold() as account:
             self._in_use = account.used
         return self._in_use
@@ -171,7 +171,7 @@ class FileRegions:
         return True
 
     def _is_there(self, path: Path, size: int, until: float) -> bool:
-        """Let the region live longer, if somebody has shared the same bytes already."""
+        """Extend the region, if another process has shared the same bytes already."""
         try:
             found = path.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -197,7 +197,7 @@ class FileRegions:
         return account.used + size <= self._budget
 
     def _may_recount(self) -> bool:
-        """Look again at a full folder once a second at most."""
+        """Allow a recount of a full folder at most once a second."""
         now = self._clock.monotonic()
         if now - self._recounted_at < 1.0:
             return False
@@ -212,14 +212,14 @@ class FileRegions:
             if now < until <= now + _FAR_S:
                 used += on_pages(found.st_size)
                 continue
-            with suppress(OSError):  # gone, or a folder, which nobody here has made
+            with suppress(OSError):  # gone, or a folder, which is not ours
                 os.unlink(entry.path)
                 removed += 1
         account.used = used
         return removed
 
     def _remove_forgotten(self) -> int:
-        """Remove regions of this user's other stacks that nobody tends any more."""
+        """Remove abandoned regions of this user's other stacks."""
         before, removed = self._clock.now().timestamp() - _FORGOTTEN_S, 0
         for entry, found in self._regions(self._space.users):
             if found.st_mtime < before and "." not in entry.name:  # no ledger, no socket
@@ -234,12 +234,12 @@ class FileRegions:
                 if entry.name.startswith(prefix):
                     with suppress(FileNotFoundError):
                         found = entry.stat(follow_symlinks=False)
-                        # Anybody may make files here; what is not ours takes nothing from us.
+                        # Other users may create files here; they do not count against us.
                         if found.st_uid == os.geteuid():
                             yield entry, found
 
     def _remove(self, names: list[str], now: float | None = None) -> None:
-        """Remove regions; with `now`, those only that nobody gave more time."""
+        """Remove regions; with `now`, only those that were not extended."""
         with suppress(OSError), self._quota.hold() as account:
             for name in names:
                 path = self._folder / name

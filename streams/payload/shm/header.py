@@ -1,4 +1,4 @@
-"""The first 64 bytes of a region: what follows them, and that it is whole.
+"""Header of a region: its first 64 bytes.
 
 Little-endian: magic `NOETLIPC`, format version u32, payload length u64, the payload's SHA-256;
 then zeros, so that Arrow's buffers stay aligned. It is written last and so seals the region.
@@ -22,7 +22,7 @@ class BadHeader(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a sealed region says about its payload."""
+    """Description of a sealed region's payload."""
 
     length: int
     sha256: bytes
@@ -33,13 +33,13 @@ class Header:
 
 
 def unpack(data: bytes) -> Header:
-    """Read a header.
+    """Parse a header.
 
     Raises:
-        BadHeader: it is another version, no header at all, or not all of one.
+        BadHeader: it is incomplete, of another version, or not a header.
     """
     if len(data) != SIZE:
-        raise BadHeader(f"{len(data)} bytes are no header")
+        raise BadHeader(f"{len(data)} bytes are not a header")
     magic, version, length, digest = _FIELDS.unpack_from(data)
     if magic != MAGIC or version != VERSION or data[_FIELDS.size :] != _PADDING:
         raise BadHeader("not sealed, or in another format")

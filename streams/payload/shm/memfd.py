@@ -1,7 +1,7 @@
-"""Regions as sealed memory without a name, which a broker of the node keeps and hands out.
+"""Regions as sealed anonymous memory, held by the node's broker.
 
-Nobody can change or cut what is sealed, and all of it is gone when the broker is. A message is
-one packet of JSON, with at most one file descriptor beside it.
+Sealed memory cannot be changed or truncated, and is freed when the broker ends. A message is
+one packet of JSON, with at most one file descriptor.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 PACKET_BYTES = 1024
 _ASK_AGAIN_S, _LET_REST_S = 1.0, 10.0
-"""When a broker is asked again: one that was not there, and one that did not answer in time."""
+"""When to retry a broker that was missing, and one that timed out."""
 _PATIENCE_S = 0.1
-# Linux's, named here because Python has them only where it was built with them.
+# Linux constants that Python defines only if it was built with them.
 _SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008  # seal, shrink, grow, write
 _ADD_SEALS, _GET_SEALS = 1033, 1034
 _PEER = struct.Struct("3i")
 
 
 def is_sealed(number: int) -> bool:
-    """Return whether what is open under `number` can neither be changed nor cut."""
+    """Return whether a descriptor can be neither changed nor truncated."""
     try:
         return fcntl.fcntl(number, _GET_SEALS) & _SEALS == _SEALS
     except OSError:
@@ -63,7 +63,7 @@ def sealed_memory(header: Header, data: bytes) -> int:
 
 
 class SealedRegions:
-    """One process's way to the broker. Without a broker there is nothing here."""
+    """Client of the broker. Without a broker it has no regions."""
 
     def __init__(self, space: Space, clock: Clock) -> None:
         self._space, self._clock = space, clock
@@ -73,7 +73,7 @@ class SealedRegions:
 
     @property
     def is_there(self) -> bool:
-        """Return whether a broker answers; one that does not is left alone for a while."""
+        """Return whether a broker answers; one that does not is not retried for a while."""
         if self._socket is not None:
             return True
         now = self._clock.monotonic()
@@ -86,10 +86,10 @@ class SealedRegions:
         return self._socket is not None
 
     def share(self, stem: str, header: Header, data: bytes, until: float) -> str | None:
-        """Give the broker a region; None: it has no room.
+        """Send the broker a region; None: it has no room.
 
         Raises:
-            OSError: the broker is gone, or there is no memory.
+            OSError: the broker has ended, or there is no memory.
         """
         name = self.name_of(stem)
         number = sealed_memory(header, data)
@@ -102,14 +102,14 @@ class SealedRegions:
         return name if answer == "ok" else None
 
     def name_of(self, stem: str) -> str:
-        """Return the name that readers know a region by."""
+        """Return the public name of a region."""
         return f"{self._space.sealed_prefix}{stem}"
 
     def attach(self, name: str, wanted: Header) -> pa.Buffer:
         """Return the payload of a region without copying it.
 
         Raises:
-            NotHere: there is no broker, or it does not have what is wanted.
+            NotHere: there is no broker, or it does not have the payload.
         """
         if not NAME.fullmatch(name):
             raise NotHere("name")
@@ -133,27 +133,27 @@ class SealedRegions:
             os.close(number)
 
     def drop(self, stem: str) -> None:
-        """Let the broker forget a region."""
+        """Ask the broker to drop a region."""
         if self.is_there:
             with suppress(OSError):
                 self._ask({"drop": self.name_of(stem)})
 
     def close(self) -> None:
-        """Leave the broker; what it was given it keeps for its time."""
+        """Disconnect; the broker holds the regions until they expire."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _ask(
-        self, words: Mapping[str, object], number: int | None = None
+        self, request: Mapping[str, object], number: int | None = None
     ) -> tuple[str, int | None]:
-        """Ask one thing and return the answer, with a descriptor where there is one."""
+        """Send one request and return the answer, with its descriptor, if any."""
         with self._one_at_a_time:
             connection = self._socket
             if connection is None:
                 raise ConnectionError("no broker")
             try:
-                packet = orjson.dumps(words)
+                packet = orjson.dumps(request)
                 socket.send_fds(connection, [packet], [] if number is None else [number])
                 answer, given = received(connection)
             except OSError as error:
@@ -168,7 +168,7 @@ class SealedRegions:
 
 
 def received(connection: socket.socket) -> tuple[bytes, int | None]:
-    """Return one packet, with its first descriptor; others that came along are closed."""
+    """Return one packet with its first descriptor; further ones are closed."""
     packet, numbers, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1)
     for number in numbers[1:]:
         os.close(number)
@@ -176,7 +176,7 @@ def received(connection: socket.socket) -> tuple[bytes, int | None]:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Return whose process is at the other end."""
+    """Return the user id of the peer process."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     return int(_PEER.unpack(found)[1])
 
@@ -185,14 +185,14 @@ def connected(path: Path) -> socket.socket:
     """Return a connection to the broker at `path`.
 
     Raises:
-        OSError: none answers, or none of this user.
+        OSError: no broker answers, or it belongs to another user.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     try:
         connection.settimeout(_PATIENCE_S)
         connection.connect(str(path))
         if peer_uid(connection) != os.geteuid():
-            raise PermissionError(f"somebody else listens at {path}")
+            raise PermissionError(f"another user listens at {path}")
     except OSError:
         connection.close()
         raise

@@ -1,7 +1,7 @@
-"""The shared memory of a node: hints given and hints checked, whatever carries the bytes.
+"""Shared memory of a node: regions in a broker or in files, found by hints.
 
-Where regions shall be sealed and a broker answers, it keeps them and hands them out; else they
-are files. A hint is followed either way.
+If sealing is enabled and a broker answers, it holds the regions; else they are files. Hints
+to either are followed.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 LONGEST_S = 80_000.0
-"""How long a region may live, whatever the lease: one that would live a day is not believed."""
+"""Longest lifetime of a region, whatever the lease: a day would count as a clock error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what terms regions are made: whose node, how much, how long."""
+    """Settings of regions: node, budget, lifetime."""
 
     node_id: str
     space: Space
     budget_bytes: int
     life_s: float
-    """The lease of a frame and the time of grace after it."""
+    """The lease of a frame plus a grace period."""
     sealed: bool = False
-    """Whether regions are given to a broker, where one answers."""
+    """Whether to use a broker, if one answers."""
 
 
 class SharedMemory:
-    """One process's way to the regions of its node."""
+    """A process's access to the regions of its node."""
 
     def __init__(self, terms: Terms, clock: Clock, counts: TierCounts) -> None:
         self._terms, self._clock, self._counts = terms, clock, counts
@@ -55,7 +55,7 @@ class SharedMemory:
         self._sealed = SealedRegions(terms.space, clock)
 
     def offer(self, ref: PayloadRef, data: bytes) -> IpcHint | None:
-        """Share `data`, which is stored already; None: there is no room, and nobody minds."""
+        """Share `data`, which is stored already; None: there is no room."""
         if ref.schema_digest is None:
             return None
         until = from_millis(
@@ -78,7 +78,7 @@ class SharedMemory:
             try:
                 name = self._sealed.share(stem, header, data, until)
             except OSError as error:
-                _log.debug("the broker did not take a region, which becomes a file: %s", error)
+                _log.debug("the broker rejected a region, which becomes a file: %s", error)
             else:
                 self._counts.events["sealed"] += name is not None
                 return name
@@ -90,7 +90,7 @@ class SharedMemory:
         The region's own digest must be the reference's; the bytes are not hashed again.
 
         Raises:
-            NotHere: the hint does not hold.
+            NotHere: the hint is not valid.
         """
         hint = ref.ipc
         if hint is None:
@@ -105,7 +105,7 @@ class SharedMemory:
         return carrier.attach(hint.shm_name, _wanted(ref))
 
     def _unhinted(self, ref: PayloadRef) -> pa.Buffer:
-        """Look for the region under the name we would give it: most references lose their hint."""
+        """Try the region's default name: most references lose their hint."""
         for carrier in (self._sealed, self._files) if self._terms.sealed else (self._files,):
             with suppress(NotHere):
                 return carrier.attach(carrier.name_of(_stem(ref)), _wanted(ref))
@@ -118,26 +118,26 @@ class SharedMemory:
             self._sealed.drop(_stem(ref))
 
     def tend(self) -> None:
-        """Remove the regions of this process that have had their time."""
+        """Remove the expired regions of this process."""
         self._files.tend()
 
     def sweep(self) -> int:
-        """Remove what nobody else will, such as what a crash left; return how many there were."""
+        """Remove abandoned regions, such as after a crash; return how many."""
         return self._files.sweep()
 
     def close(self) -> None:
-        """Remove the files of this process; whoever reads one keeps what it has mapped."""
+        """Remove the files of this process; readers keep their mappings."""
         self._files.close()
         self._sealed.close()
 
     @property
     def bytes_in_use(self) -> int:
-        """What all processes of the node have in regions now."""
+        """Bytes of all regions of the node."""
         return self._files.bytes_in_use
 
 
 def open_shared_memory(terms: Terms, clock: Clock, counts: TierCounts) -> SharedMemory | None:
-    """Return the node's shared memory, swept; None where there is none, or no budget for it."""
+    """Return the node's shared memory, swept; None if it is not available or has no budget."""
     if not terms.budget_bytes:
         return None
     folder = terms.space.folder
@@ -157,5 +157,5 @@ def _wanted(ref: PayloadRef) -> Header:
 
 
 def _stem(ref: PayloadRef) -> str:
-    """Name a region by its payload's key: the same bytes of an organization, the same region."""
+    """Return the region's name: equal bytes of an organization share a region."""
     return sha256(key_of(ref).encode()).hexdigest()[:40]

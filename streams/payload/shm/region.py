@@ -1,7 +1,7 @@
-"""One region: a file in the shared memory folder, written once and mapped by its readers.
+"""A region: a file in the shared memory folder, written once and mapped by its readers.
 
-Plain files there are what `shm_open` makes, so a worker in another language finds them by the
-same names. Python's own `shared_memory` is not used: its tracker unlinks what others still read.
+`shm_open` creates plain files there, so a worker in another language can open them by the same
+names. Python's `shared_memory` is not used: its tracker unlinks regions that others still read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class NotHere(Exception):
-    """A region that cannot be used; `reason` is one word, to be counted."""
+    """A region cannot be used; `reason` is a counter key."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,16 +33,16 @@ class NotHere(Exception):
 
 
 def write(number: int, header: Header, data: bytes) -> None:
-    """Fill a region: the payload first, then the header that says it is whole.
+    """Fill a region: the payload first, then the header that marks it complete.
 
-    Writing a file and not into a mapping: where memory is short this is an error, not a signal.
+    It writes to the file, not to a mapping: if memory is short this is an error, not a signal.
     """
     _write_at(number, data, SIZE)
     _write_at(number, header.pack(), 0)
 
 
 def made(path: Path, size: int) -> int:
-    """Make an empty region of its full size, so that whoever counts the folder counts it."""
+    """Create an empty region of its full size, so that recounts of the folder include it."""
     number = os.open(path, NEW, 0o600)
     try:
         os.ftruncate(number, size)
@@ -54,7 +54,7 @@ def made(path: Path, size: int) -> int:
 
 
 def fill(number: int, header: Header, data: bytes, until: float) -> None:
-    """Fill a region, say until when it is kept, and close it."""
+    """Fill a region, set its expiry time, and close it."""
     try:
         write(number, header, data)
         os.utime(number, (until, until))
@@ -63,14 +63,14 @@ def fill(number: int, header: Header, data: bytes, until: float) -> None:
 
 
 def renamed(passing: Path, path: Path) -> int:
-    """Give a region its lasting name; return the memory of one that had it before."""
+    """Rename a region to its final name; return the memory of a region it replaced."""
     replaced = pages_of(path)
     passing.rename(path)
     return replaced
 
 
 def pages_of(path: Path) -> int:
-    """Return the memory that a file stands for; one that is not there, none."""
+    """Return the memory of a file; 0 if it does not exist."""
     try:
         return on_pages(path.stat(follow_symlinks=False).st_size)
     except FileNotFoundError:
@@ -78,10 +78,10 @@ def pages_of(path: Path) -> int:
 
 
 def attach(folder: Path, name: str, wanted: Header) -> pa.Buffer:
-    """Map a region and return its payload, without a copy; it stays mapped while it is used.
+    """Map a region and return its payload without copying; it stays mapped while in use.
 
     Raises:
-        NotHere: it is gone, not ours, not sealed, or not what is wanted.
+        NotHere: it is gone, not ours, not sealed, or another payload.
     """
     if not NAME.fullmatch(name):
         raise NotHere("name")
@@ -104,12 +104,12 @@ def _open(path: str) -> int:
 
 
 def mapped(number: int, wanted: Header) -> pa.Buffer:
-    """Map what is open under `number`, if it is a region of ours with what is wanted.
+    """Map the file descriptor `number`, if it is our region with the wanted payload.
 
-    Nothing of it is touched through the mapping before it is known to be whole: where memory is
-    short, looking at a page that was never written ends the process that looks.
+    The mapping is not read before the region is known to be complete: if memory is short,
+    reading a page that was never written kills the process.
     """
-    import pyarrow as pa  # only those who read rows need it
+    import pyarrow as pa  # only needed to read rows
 
     found = os.fstat(number)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
@@ -129,15 +129,15 @@ def mapped(number: int, wanted: Header) -> pa.Buffer:
     if _has_holes(number, found):
         raise NotHere("holes")
     try:
-        # Private, though nobody writes: older kernels refuse to share sealed memory otherwise.
+        # MAP_PRIVATE although it is read-only: older kernels reject sealed memory otherwise.
         pages = mmap.mmap(number, found.st_size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
-    except ValueError:  # it was cut since
+    except ValueError:  # truncated meanwhile
         raise NotHere("length") from None
     return pa.py_buffer(pages)[SIZE:]
 
 
 def _has_holes(number: int, found: os.stat_result) -> bool:
-    """Return whether a part was never written; only where blocks are missing is it looked for."""
+    """Return whether a part was never written; searched only if blocks are missing."""
     if found.st_blocks * 512 >= found.st_size:
         return False
     return os.lseek(number, 0, os.SEEK_HOLE) < found.st_size

@@ -1,4 +1,4 @@
-"""Whose regions they are: names that keep the users and the stacks of a machine apart."""
+"""Names of regions, which separate the users and stacks of a machine."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from hashlib import sha256
 from pathlib import Path
 
 SEALED = "/noetl-memfd-"
-"""How the names of regions begin that a broker has."""
+"""Prefix of regions held by a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The regions of one user and one payload store: nobody else reads, counts or sweeps them."""
+    """The regions of one user and one payload store; separate from all others."""
 
     folder: Path
     mark: str
 
     @property
     def users(self) -> str:
-        """How the names of this user's files begin, those of other stacks included."""
+        """Prefix of this user's files, including other stacks'."""
         return f"noetl-{os.geteuid()}-"
 
     @property
     def prefix(self) -> str:
-        """How the names of this space's files begin."""
+        """Prefix of this space's files."""
         return f"{self.users}{self.mark}-"
 
     @property
     def sealed_prefix(self) -> str:
-        """How the names of this space's sealed regions begin."""
+        """Prefix of this space's sealed regions."""
         return f"{SEALED}{os.geteuid()}-{self.mark}-"
 
     @property
     def ledger(self) -> Path:
-        """Where the bytes in use are written down."""
+        """Path of the file with the bytes in use."""
         return self.folder / f"{self.users}{self.mark}.ledger"
 
     @property
     def reserve(self) -> str:
-        """The name of the file that is as long as the broker's regions together."""
+        """Name of the file whose length is the total of the broker's regions."""
         return f"{self.prefix}sealed"
 
     @property
     def socket(self) -> Path:
-        """Where the broker listens."""
+        """Path of the broker's socket."""
         return self.folder / f"{self.users}{self.mark}.sock"
 
 
 def space_in(folder: Path, *store: str | None) -> Space:
-    """Return the space of those who have the same payload store, said in a few words."""
+    """Return the space of the payload store identified by `store`."""
     words = "\0".join(word or "" for word in store)
     return Space(folder, sha256(words.encode()).hexdigest()[:12])

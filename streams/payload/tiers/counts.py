@@ -1,4 +1,4 @@
-"""What the tiers did, as plain counters that anybody may read."""
+"""Counters of the payload tiers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tier = Literal["1", "1.5", "2", "3"]
 
 
 class TierReads(TypedDict):
-    """How many reads a tier served, of what this process wrote or others did."""
+    """Reads a tier served, of own and others' payloads."""
 
     tier: Tier
     own: bool
@@ -18,7 +18,7 @@ class TierReads(TypedDict):
 
 
 class TierSnapshot(TypedDict):
-    """The counts as JSON; whoever owns the tiers adds how much is in them."""
+    """The counts as JSON; the owner of the tiers adds their sizes."""
 
     consumer: str
     reads: list[TierReads]
@@ -31,19 +31,19 @@ class TierSnapshot(TypedDict):
 
 @dataclass(slots=True)
 class TierCounts:
-    """The counters of one process. `consumer` is who reads here: a role's name."""
+    """The counters of one process. `consumer` is the name of its role."""
 
     consumer: str = "process"
     reads: Counter[tuple[Tier, bool]] = field(default_factory=Counter)
-    """Reads by the tier that served them; True: of what this process itself had written."""
+    """Reads by the tier that served them; True: of own payloads."""
     read_bytes: Counter[Tier] = field(default_factory=Counter)
     fell_through: Counter[str] = field(default_factory=Counter)
-    """Why a tier that was asked did not answer."""
+    """Reasons for misses of a tier."""
     events: Counter[str] = field(default_factory=Counter)
-    """Regions written, shared, refused for want of budget, swept; files evicted."""
+    """Regions written, shared, refused for lack of budget, swept; files evicted."""
 
     def read(self, tier: Tier, size: int, *, own: bool) -> None:
-        """Note a read that `tier` served."""
+        """Count a read that `tier` served."""
         self.reads[tier, own] += 1
         self.read_bytes[tier] += size
 

@@ -1,7 +1,7 @@
-"""Tier 2: payloads on the node's own disk, bounded, and still there after a restart.
+"""Tier 2: bounded cache of payloads on the node's disk, which survives restarts.
 
-Every process of the node shares the folder. A file's modification time is when it was used
-last; the oldest go first. Everything read is checked against the reference.
+Every process of the node shares the folder. A file's modification time is its last use; the
+oldest are evicted first. Everything read is verified against the reference.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _UNFINISHED_S = 3600.0
 
 
 class PartialFile:
-    """A copy that is being written: as long as it will be from the first, found when it is whole.
+    """A copy being written: of its full length from the start, visible when complete.
 
-    So whoever counts the folder counts it, and gives back only what is still there.
+    So recounts of the folder include it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class PartialFile:
             raise
 
     def write(self, data: bytes) -> None:
-        """Add a piece; where that is not possible there will be no copy."""
+        """Append a piece; on failure there will be no copy."""
         try:
             if self._file is not None:
                 self._file.write(data)
@@ -56,7 +56,7 @@ class PartialFile:
             self.drop()
 
     def keep(self) -> None:
-        """Let readers find it."""
+        """Make it visible to readers."""
         if self._left:
             self.drop()
         try:
@@ -71,7 +71,7 @@ class PartialFile:
             self.drop()
 
     def drop(self) -> None:
-        """Leave nothing of it, unless it was kept."""
+        """Remove it, unless it was completed."""
         if self._file is None:
             return
         with suppress(OSError):
@@ -88,7 +88,7 @@ class PartialFile:
 
 
 class DiskCache:
-    """Files named by the hash of their key. It never fails: what it cannot do is left undone."""
+    """Files named by the hash of their key. Failures are ignored: it is only a cache."""
 
     def __init__(self, folder: Path, max_bytes: int, counts: TierCounts) -> None:
         self._folder, self._max_bytes, self._counts = folder, max_bytes, counts
@@ -98,7 +98,7 @@ class DiskCache:
         self._in_use = 0
 
     def get(self, ref: PayloadRef) -> bytes | None:
-        """Return the bytes, checked; a damaged file is removed and not handed out."""
+        """Return the verified bytes; a damaged file is removed."""
         path = self._path(ref)
         try:
             if path.stat().st_size != ref.byte_length:
@@ -118,7 +118,7 @@ class DiskCache:
         return data
 
     def open(self, ref: PayloadRef) -> BinaryIO | None:
-        """Return the copy as an open file, checked to its end; otherwise as `get`."""
+        """Return the copy as an open, verified file; otherwise like `get`."""
         path = self._path(ref)
         try:
             file = path.open("rb")
@@ -140,15 +140,15 @@ class DiskCache:
         return None
 
     def put(self, ref: PayloadRef, data: bytes) -> None:
-        """Keep a copy, if there is or can be room for it."""
+        """Store a copy, if there is or can be room for it."""
         if (draft := self.draft(ref)) is not None:
             draft.write(data)
             draft.keep()
 
     def draft(self, ref: PayloadRef) -> PartialFile | None:
-        """Make room for a copy that comes in pieces; None: it is there, or there is no room.
+        """Make room for a copy that arrives in pieces; None: it exists, or there is no room.
 
-        One payload may not push out most of the others, so large ones are not kept.
+        One payload must not evict most of the others, so large ones are not cached.
         """
         path, size = self._path(ref), on_pages(ref.byte_length)
         if size > self._max_bytes // 4:
@@ -166,7 +166,7 @@ class DiskCache:
             return draft
         except OSError as error:
             self._refuse()
-            _log.debug("%s is not kept on disk: %s", ref.uri, error)
+            _log.debug("%s is not cached on disk: %s", ref.uri, error)
             return None
 
     def _refuse(self) -> None:
@@ -182,24 +182,24 @@ class DiskCache:
 
     @property
     def bytes_in_use(self) -> int:
-        """What all processes of the node keep here; what it was, where nobody can look now."""
+        """Bytes in use by all processes of the node; the last known value if unreadable."""
         with suppress(OSError), self._quota.hold() as account:
             self._in_use = account.used
         return self._in_use
 
     def recount(self) -> None:
-        """Count what is there, as a crash may have left another number; make it fit the bound."""
+        """Recount the folder, as after a crash the number may be wrong; evict to fit the limit."""
         with suppress(OSError), self._quota.hold() as account:
             self._evict(account, self._max_bytes)
 
     def _make_room(self, account: Account, size: int) -> bool:
         if account.used + size > self._max_bytes:
-            # A tenth more than asked for, or a full folder would be counted for every file.
+            # A tenth more than needed, or a full folder would be recounted for every file.
             self._evict(account, self._max_bytes - max(size, self._max_bytes // 10))
         return account.used + size <= self._max_bytes
 
     def _evict(self, account: Account, bound: int) -> None:
-        """Remove the oldest files until what is left fits `bound`; not what is being written."""
+        """Remove the oldest files until the rest fits `bound`, except those being written."""
         files = sorted(self._files())
         used, now = sum(size for _, size, _ in files), time.time()
         for at, size, path in files:
@@ -227,7 +227,7 @@ class DiskCache:
 
 
 def open_disk_cache(folder: Path, max_bytes: int, counts: TierCounts) -> DiskCache | None:
-    """Return the node's disk cache; None where its folder cannot be used, or has no room."""
+    """Return the node's disk cache; None if its folder cannot be used, or has no budget."""
     if not max_bytes:
         return None
     try:

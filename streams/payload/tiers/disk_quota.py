@@ -1,7 +1,7 @@
-"""Bytes in use in a folder that several processes fill: one number in a locked file.
+"""Bytes in use in a folder shared by several processes: one number in a locked file.
 
-The number is only what everybody agreed on last. Whoever doubts it (a process that starts, a
-budget that seems used up) counts the folder again under the lock and writes what it found.
+The number may be wrong after a crash. A process that starts, or finds the budget used up,
+recounts the folder under the lock and writes the result.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from threading import Lock
 PAGE = 4096
 _NUMBER = struct.Struct("<q")
 _PAUSE_S = 0.001
-# No links: others may write to the folder, and a link of theirs could lead anywhere.
+# No symlinks: other users may write to the folder.
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class QuotaBusy(OSError):
-    """Another process holds the ledger and does not let go: do without what it guards."""
+    """Another process holds the ledger's lock for too long."""
 
 
 @dataclass(slots=True)
 class Account:
-    """What is in use, while the lock is held; what it says at the end is written."""
+    """Bytes in use, while the lock is held; written back at the end."""
 
     used: int
 
 
 class DiskQuota:
-    """Lets one process at a time change a folder whose size is bounded."""
+    """Serializes changes to a folder of bounded size."""
 
     def __init__(self, path: Path, count: Callable[[], int], *, wait_s: float = 0.02) -> None:
-        """`count` returns the bytes in use by looking; it is asked where the file says nothing."""
+        """`count` scans for the bytes in use; it is called if the file is empty."""
         self._path, self._count, self._wait_s = path, count, wait_s
         self._threads = Lock()
 
     @contextmanager
     def hold(self) -> Iterator[Account]:
-        """Hold the lock, with the account as it stands.
+        """Hold the lock and yield the account.
 
         Raises:
-            QuotaBusy: somebody else held it too long.
-            OSError: there is no such file and it cannot be made.
+            QuotaBusy: the lock was not released in time.
+            OSError: the file does not exist and cannot be created.
         """
         if not self._threads.acquire(timeout=self._wait_s):
             raise QuotaBusy(f"{self._path} is locked by another thread")
@@ -69,13 +69,13 @@ class DiskQuota:
             self._threads.release()
 
     def _locked(self) -> int:
-        """Open and lock the file; one that was deleted meanwhile is made anew."""
+        """Open and lock the file; one that was deleted meanwhile is recreated."""
         deadline = time.monotonic() + self._wait_s
         while True:
             number = os.open(self._path, _OPEN, 0o600)
             try:
                 if os.fstat(number).st_uid != os.geteuid():
-                    raise PermissionError(f"{self._path} is somebody else's")
+                    raise PermissionError(f"{self._path} belongs to another user")
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(number).st_nlink:
                     return number

@@ -1,4 +1,4 @@
-"""Copies of payloads on their way to a reader: checked, cut, and kept in passing."""
+"""Copies of payloads for readers: verified, split, and cached while streaming."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PIECE_BYTES = 1 << 20
 
 
 def own_copy(ref: PayloadRef, found: bytes | pa.Buffer) -> bytes:
-    """Return what is at hand as bytes of this process; those it has already are good.
+    """Return a cached payload as bytes of this process; own bytes are already verified.
 
     Raises:
-        PayloadCorrupt: shared memory does not hold what its header says.
+        PayloadCorrupt: shared memory does not match its header.
     """
     return found if isinstance(found, bytes) else check(ref, found.to_pybytes())
 
 
 def is_behind(ref: PayloadRef, found: pa.Buffer) -> bool:
-    """Return whether shared memory holds what its header says."""
+    """Return whether shared memory matches its header."""
     return sha256(found).hexdigest() == ref.sha256
 
 
@@ -41,9 +41,9 @@ def cut(found: bytes | pa.Buffer) -> Iterator[bytes]:
 async def kept(
     pieces: AsyncIterator[bytes], begin: Callable[[], PartialFile | None]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what comes from the store; at its end, which is checked there, the draft is whole.
+    """Yield the pieces of the store; at the verified end, complete the draft.
 
-    It is begun with the first piece: what is not in the store must push nothing out.
+    It is created with the first piece: a missing payload must not evict anything.
     """
     draft, begun = None, False
     try:

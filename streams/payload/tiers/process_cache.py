@@ -1,11 +1,11 @@
-"""Tier 1: the payloads this process used last, bounded by their bytes."""
+"""Tier 1: LRU cache of payloads in this process, bounded by bytes."""
 
 from __future__ import annotations
 
 from cachetools import LRUCache
 
 ENTRY_BYTES = 400
-"""What an entry takes beside its bytes: key, links, and Python's own."""
+"""Overhead of an entry: key, links, and Python objects."""
 
 
 class ByteLru:
@@ -21,7 +21,7 @@ class ByteLru:
         return int(self._cached.currsize)
 
     def get(self, key: str) -> bytes | None:
-        """Return what is stored under `key`, or None."""
+        """Return the bytes under `key`, or None."""
         return self._cached.get(key)
 
     def put(self, key: str, data: bytes) -> None:
@@ -30,7 +30,7 @@ class ByteLru:
             self._cached[key] = data
 
     def drop(self, key: str) -> None:
-        """Remove what is stored under `key`."""
+        """Remove the bytes under `key`."""
         self._cached.pop(key, None)
 
 

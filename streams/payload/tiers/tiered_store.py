@@ -1,12 +1,12 @@
-"""The tiers in front of a payload store, asked from the nearest to the truth.
+"""Payload store with caching tiers, read from the nearest to the durable one.
 
 1    this process's memory
 1.5  Arrow streams in the node's shared memory, found by the reference's hint
 2    the node's disk
 3    the store itself, written first, always
 
-A tier that does not have it, or whose copy is not what the reference says, is passed over and
-counted. Nothing is lost with any of 1, 1.5 and 2.
+A tier that misses, or whose copy does not match the reference, is skipped and counted. Losing
+1, 1.5 or 2 loses no data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IN_A_THREAD_BYTES = 1 << 20
-"""Copying more than this would hold up everything else that the process does."""
+"""Larger copies are made in a thread, so that they do not block the event loop."""
 TEND_S, SWEEP_EVERY = 5.0, 12
 _MINE = 10_000
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
-    """The tiers that a process has in front of the store; each may be missing."""
+    """The caching tiers of a process; each is optional."""
 
     memory: ByteLru | None = None
     shared: SharedMemory | None = None
@@ -55,13 +55,13 @@ class TieredPayloads:
     def __init__(self, durable: PayloadStore, caches: Caches, counts: TierCounts) -> None:
         self._durable, self._counts = durable, counts
         self._memory, self._shared, self._disk = caches.memory, caches.shared, caches.disk
-        # What this process wrote lately: its own reads say nothing about sharing.
+        # Recent own writes: own reads are counted separately.
         self._mine: FIFOCache[str, None] = FIFOCache(_MINE)
 
     async def put(
         self, scope: Scope, data: bytes, **described: Unpack[PayloadDescription]
     ) -> PayloadRef:
-        """Store `data`; then share it where it is Arrow and there is room, and say so."""
+        """Store `data`; then share it if it is Arrow and there is room, with a hint."""
         ref = await self._durable.put(scope, data, **described)
         key = key_of(ref)
         self._mine[key] = None
@@ -76,10 +76,10 @@ class TieredPayloads:
     async def get(self, ref: PayloadRef) -> bytes:
         """Return the bytes behind `ref` from the nearest tier that has them.
 
-        Here shared memory is copied, and a copy is checked as those of the other tiers are.
+        Shared memory is copied, and the copy verified like those of the other tiers.
         """
         key = key_of(ref)
-        found = self._at_hand(ref, key)
+        found = self._in_memory(ref, key)
         if found is not None:
             try:
                 data: bytes = await _near(len(found), own_copy, ref, found)
@@ -88,28 +88,28 @@ class TieredPayloads:
             else:
                 self._served(key, ref, found)
                 return data
-        return await self._from_afar(ref)
+        return await self._from_disk_or_store(ref)
 
     async def table(self, ref: PayloadRef) -> pa.Table:
         """Return the rows behind `ref`; from shared memory they are not copied.
 
         Raises:
-            PayloadCorrupt: what is stored is no Arrow stream.
+            PayloadCorrupt: it is not an Arrow stream.
         """
         from streams.payload.arrow.rows import read_table
 
         key = key_of(ref)
-        found = self._at_hand(ref, key)
+        found = self._in_memory(ref, key)
         if found is not None:
             try:
-                # What is packed would be a copy; our writers leave it as it is.
+                # Compressed buffers would be copied; our writers do not compress.
                 table = read_table(found, ref.uri, row_count=ref.row_count, unpacked_bytes=0)
             except PayloadCorrupt:
                 self._counts.fell_through["arrow"] += 1
             else:
                 self._served(key, ref, found)
                 return table
-        return read_table(await self._from_afar(ref), ref.uri)
+        return read_table(await self._from_disk_or_store(ref), ref.uri)
 
     async def store(
         self,
@@ -117,16 +117,16 @@ class TieredPayloads:
         chunks: AsyncIterable[bytes],
         **described: Unpack[PayloadDescription],
     ) -> PayloadRef:
-        """Store what `chunks` yields; its first reader on a node brings it to the node's disk."""
+        """Store the stream `chunks`; its first reader on a node caches it on disk."""
         return await self._durable.store(scope, chunks, **described)
 
     async def fetch(self, ref: PayloadRef) -> AsyncIterator[bytes]:
-        """Yield the bytes behind `ref` in pieces, in little memory, from the nearest tier.
+        """Yield the bytes behind `ref` in pieces, in constant memory, from the nearest tier.
 
-        What comes from the store is kept on the node's disk, if it was wanted to its end.
+        A payload read from the store to its end is cached on the node's disk.
         """
         key = key_of(ref)
-        found = self._at_hand(ref, key)
+        found = self._in_memory(ref, key)
         if found is not None:
             if isinstance(found, bytes) or await _near(len(found), is_behind, ref, found):
                 self._served(key, ref, found)
@@ -153,7 +153,7 @@ class TieredPayloads:
         return await self._durable.exists(ref)
 
     async def delete(self, ref: PayloadRef) -> None:
-        """Remove the object and this node's copies; harmless when they are gone."""
+        """Remove the object and this node's copies, if they exist."""
         key = key_of(ref)
         if self._memory is not None:
             self._memory.drop(key)
@@ -164,14 +164,14 @@ class TieredPayloads:
         await self._durable.delete(ref)
 
     def snapshot(self) -> TierSnapshot:
-        """Return what the tiers did, and how much is in them, as JSON."""
+        """Return the tiers' counters and sizes as JSON."""
         tiers = {"1": self._memory, "1.5": self._shared, "2": self._disk}
         in_use = {name: tier.bytes_in_use for name, tier in tiers.items() if tier is not None}
         return {**self._counts.snapshot(), "bytes_in_use": in_use}
 
     @asynccontextmanager
     async def tended(self) -> AsyncIterator[TieredPayloads]:
-        """Remove what has had its time for as long as the body runs, and the rest at its end."""
+        """Remove expired regions while the body runs, and all own regions at its end."""
         tending = asyncio.create_task(self._tend())
         try:
             yield self
@@ -189,8 +189,8 @@ class TieredPayloads:
             sweep = turn % SWEEP_EVERY == 0
             await asyncio.to_thread(self._shared.sweep if sweep else self._shared.tend)
 
-    def _at_hand(self, ref: PayloadRef, key: str) -> bytes | pa.Buffer | None:
-        """Look where looking costs next to nothing."""
+    def _in_memory(self, ref: PayloadRef, key: str) -> bytes | pa.Buffer | None:
+        """Return the payload from memory or shared memory, if present."""
         if self._memory is not None and (data := self._memory.get(key)) is not None:
             if len(data) == ref.byte_length:
                 return data
@@ -204,11 +204,11 @@ class TieredPayloads:
             return None
 
     def _served(self, key: str, ref: PayloadRef, found: bytes | pa.Buffer) -> None:
-        """Count what was at hand, and held what it promised."""
+        """Count a hit that was verified."""
         tier: Tier = "1" if isinstance(found, bytes) else "1.5"
         self._counts.read(tier, ref.byte_length, own=key in self._mine)
 
-    async def _from_afar(self, ref: PayloadRef) -> bytes:
+    async def _from_disk_or_store(self, ref: PayloadRef) -> bytes:
         key = key_of(ref)
         own = key in self._mine
         data: bytes | None = None
@@ -230,5 +230,5 @@ class TieredPayloads:
 
 
 async def _near(size: int, call: Callable[..., _T], *args: object) -> _T:
-    """Call at once what is quickly done, and in a thread what is not."""
+    """Call directly for small sizes, in a thread for large ones."""
     return call(*args) if size < IN_A_THREAD_BYTES else await asyncio.to_thread(call, *args)

@@ -354,6 +354,6 @@ def test_a_broker_keeps_nothing_that_is_no_longer_counted(
         others.sweep()
         assert shared(others, bytes(50 * 4096)) is not None
         made._renew()
-        assert (made._kept, made._used) == ({}, 0)
+        assert (made._held, made._used) == ({}, 0)
     finally:
         made._close()
