@@ -27,7 +27,6 @@ pytestmark = pytest.mark.stack
 KILLS_COUNT, ROOTS_COUNT = 3, 50
 PAUSE_S = 0.07  # one event to each root at a time, about 500 to 700 a second
 UNDER_LOAD_S = 4.0
-BACK_WITHIN_S = 30.0
 
 
 class Load:
@@ -118,7 +117,6 @@ async def test_connect_killed_three_times_under_load_loses_and_doubles_nothing(
     assert (verdict.lost_count, verdict.doubled_count) == (0, 0)
     assert verdict.events_count == sum(load.heads.values())
     assert verdict.events_count > KILLS_COUNT * 1000
-    assert max(back_s) <= BACK_WITHIN_S
 
 
 def _pid_of_connect(data: Path) -> int:
