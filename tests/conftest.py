@@ -19,14 +19,15 @@ from streams.settings import Settings
 from tests.support.servers.shared import servers
 
 NewEventFactory = Callable[..., NewEvent]
-SERVERS = "the shared servers"
+SERVERS = "tests with servers"
 OWN_SERVERS = (
-    "tests/acceptance/one_runtime",
-    "tests/acceptance/test_pft_sealed.py",
-    "tests/acceptance/test_demo.py",
     "tests/integration/local/test_stack.py",
+    "tests/acceptance/test_demo.py",
+    "tests/acceptance/test_pft_sealed.py",
+    "tests/acceptance/test_pause.py",
+    "tests/acceptance/one_runtime",
 )
-"""Tests that start servers of their own, the longest first."""
+"""Tests that start servers of their own. They come first: the shared ones run to the end."""
 WITHOUT_SERVERS = (
     "tests/unit",
     "tests/agent",
@@ -54,27 +55,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return Groups(config, log) if config.getoption("dist") == "loadscope" else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, where processes share them."""
-    if hasattr(config, "workerinput"):
-        order = {name: turn for turn, name in enumerate((SERVERS, *OWN_SERVERS))}
-        items.sort(key=lambda item: order.get(group_of(item.nodeid), len(order)))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests with servers first, because they take longest."""
+    items.sort(key=lambda item: turn_of(item.nodeid))
 
 
 class Groups(LoadScopeScheduling):
-    """Which tests stay together in one process."""
+    """Which tests stay together in one process.
+
+    Two stacks at once would take turns on two cores, and whatever depends on time would fail.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
+        path = nodeid.partition("::")[0]
+        return path if path.startswith(WITHOUT_SERVERS) else SERVERS
 
 
-def group_of(nodeid: str) -> str:
-    """Name the group of a test: who shares servers, else its file."""
-    path = nodeid.partition("::")[0]
-    for own in OWN_SERVERS:
-        if path.startswith(own):
-            return own
-    return path if path.startswith(WITHOUT_SERVERS) else SERVERS
+def turn_of(nodeid: str) -> int:
+    """Return when a test comes: those with own servers, with the shared ones, with none."""
+    for turn, own in enumerate(OWN_SERVERS):
+        if nodeid.startswith(own):
+            return turn
+    return len(OWN_SERVERS) + nodeid.startswith(WITHOUT_SERVERS)
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 
 from streams.data_folder import Layout, write_private
+from streams.local.class_archive import class_archive
 from streams.local.jars import Jars
 from streams.local.java import Java
-from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
+from streams.local.jvm import JAVA_ENVIRONMENT, JAVA_STOP_SECONDS, java_command, properties
 from streams.local.ports import HOST
 from streams.local.probe import http_answers
 from streams.local.service import Service
@@ -65,17 +68,22 @@ def connect_service(
     write_private(config, properties(worker_settings(layout, plugins, bootstrap, port)))
     main = "org.apache.kafka.connect.cli.ConnectDistributed"
     url = f"http://{HOST}:{port}"
+    archive = class_archive(java, jars.lib, main, layout.config / "connect.jsa")
     return Service(
         name="connect",
         version=f"{jars.version('connect-runtime')} (Debezium {jars.version(_DEBEZIUM)})",
         address=url,
-        command=java_command(java, [jars.lib], main, str(config), heap_mb=_HEAP_MB),
+        command=java_command(
+            java, [jars.lib], main, str(config), heap_mb=_HEAP_MB, archive=archive
+        ),
         log=layout.log("connect"),
         ready=http_answers(f"{url}/health"),
         environment=JAVA_ENVIRONMENT,
         needs=("kafka", "postgres"),
         waits=False,
+        after=partial(asyncio.to_thread, archive.adopt),
         start_seconds=180.0,
+        stop_seconds=JAVA_STOP_SECONDS,
     )
 
 

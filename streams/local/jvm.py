@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from streams.local.class_archive import ClassArchive
 from streams.local.java import Java
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 # Java encodes file names by the locale; the C locale has ASCII only.
 JAVA_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+JAVA_STOP_SECONDS = 30.0
+"""The first run of a server writes its class archive when it stops."""
 
 
 def java_command(
@@ -19,6 +22,7 @@ def java_command(
     *arguments: str,
     heap_mb: int,
     brief: bool = False,
+    archive: ClassArchive | None = None,
 ) -> tuple[str, ...]:
     """Return the command line of a Java program with a bounded heap and a fast startup.
 
@@ -30,6 +34,7 @@ def java_command(
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         *(("-XX:TieredStopAtLevel=1",) if brief else ()),
+        *(archive.options if archive is not None else ()),
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={_LOGGING}",

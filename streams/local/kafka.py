@@ -7,12 +7,14 @@ import base64
 import os
 import secrets
 import subprocess
+from functools import partial
 
 from streams.data_folder import Layout, write_private
+from streams.local.class_archive import class_archive
 from streams.local.errors import ServiceFailed
 from streams.local.jars import Jars
 from streams.local.java import Java
-from streams.local.jvm import JAVA_ENVIRONMENT, java_command, properties
+from streams.local.jvm import JAVA_ENVIRONMENT, JAVA_STOP_SECONDS, java_command, properties
 from streams.local.ports import HOST
 from streams.local.probe import kafka_answers
 from streams.local.process import die_with_parent, last_lines
@@ -64,17 +66,21 @@ def kafka_service(
         if not (layout.kafka / "meta.properties").exists():
             await asyncio.to_thread(_format, layout, java, jars)
 
-    bootstrap = f"{HOST}:{port}"
+    bootstrap, main = f"{HOST}:{port}", "kafka.Kafka"
+    archive = class_archive(java, jars.lib, main, layout.config / "kafka.jsa")
     return Service(
         name="kafka",
         version=jars.version("kafka_2.13"),
         address=bootstrap,
-        command=java_command(java, [jars.lib], "kafka.Kafka", str(config), heap_mb=_HEAP_MB),
+        command=java_command(
+            java, [jars.lib], main, str(config), heap_mb=_HEAP_MB, archive=archive
+        ),
         log=layout.log("kafka"),
         ready=kafka_answers(bootstrap),
         environment=JAVA_ENVIRONMENT,
         before=before,
-        stop_seconds=15.0,
+        after=partial(asyncio.to_thread, archive.adopt),
+        stop_seconds=JAVA_STOP_SECONDS,
     )
 
 

@@ -29,9 +29,9 @@ class Service:
     """One supervised process.
 
     `ready` is polled for the running process; it may raise while nothing listens yet. `before`
-    runs once before the first start. `needs` names the services that must outlive this one;
-    with `waits` it also starts only when they are ready (Connect does not: it retries by
-    itself, and starting in parallel saves seconds).
+    runs once before the first start, `after` once after the stop. `needs` names the services
+    that must outlive this one; with `waits` it also starts only when they are ready (Connect
+    does not: it retries by itself, and starting in parallel saves seconds).
     """
 
     name: str
@@ -42,6 +42,7 @@ class Service:
     ready: Callable[[], Awaitable[bool]]
     environment: Mapping[str, str] = field(default_factory=dict)
     before: Callable[[], Awaitable[None]] = _nothing_to_do
+    after: Callable[[], Awaitable[None]] = _nothing_to_do
     folder: Path = Path("/")
     needs: tuple[str, ...] = ()
     waits: bool = True

@@ -150,6 +150,7 @@ class _Supervised:
         if self._watching is not None:
             await asyncio.gather(self._watching, return_exceptions=True)
         await self.end_process()
+        await self.service.after()
         self.report(ServiceState.STOPPED)
 
     async def end_process(self) -> None:

@@ -269,5 +269,5 @@ async def test_a_suspension_needs_a_reason_an_execution_and_one_that_has_not_end
 
 async def test_a_root_of_another_kind_is_no_execution(client: Client, stand: Stand) -> None:
     _, made = await post(client, "/api/catalog", {"content": PLAYBOOK, "path": "odd"})
-    assert await stand.runtime.seen.head(Root("catalog", int(made["catalog_id"])))
+    assert await stand.runtime.projections.head(Root("catalog", int(made["catalog_id"])))
     assert (await get(client, f"/api/executions/{made['catalog_id']}"))[0] == 404
