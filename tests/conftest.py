@@ -19,14 +19,14 @@ from streams.settings import Settings
 from tests.support.servers.shared import servers
 
 NewEventFactory = Callable[..., NewEvent]
-SERVERS = "tests with servers"
-OWN_SERVERS = (
+SERVERS = "the servers of one process"
+APART = (
     "tests/integration/local/test_stack.py",
     "tests/acceptance/test_demo.py",
     "tests/acceptance/test_pft_sealed.py",
-    "tests/acceptance/test_pause.py",
-    "tests/acceptance/one_runtime",
 )
+"""Tests that start servers of their own and judge no times: another process may take them."""
+OWN_SERVERS = ("tests/acceptance/one_runtime", "tests/acceptance/test_pause.py")
 """Tests that start servers of their own. They come first: the shared ones run to the end."""
 WITHOUT_SERVERS = (
     "tests/unit",
@@ -63,20 +63,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Groups(LoadScopeScheduling):
     """Which tests stay together in one process.
 
-    Two stacks at once would take turns on two cores, and whatever depends on time would fail.
+    Most tests with servers do: two stacks at once take turns on two cores.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return path if path.startswith(WITHOUT_SERVERS) else SERVERS
+        return path if path.startswith((*APART, *WITHOUT_SERVERS)) else SERVERS
 
 
 def turn_of(nodeid: str) -> int:
-    """Return when a test comes: those with own servers, with the shared ones, with none."""
-    for turn, own in enumerate(OWN_SERVERS):
-        if nodeid.startswith(own):
-            return turn
-    return len(OWN_SERVERS) + nodeid.startswith(WITHOUT_SERVERS)
+    """Return when a test comes: with servers of one process, with others, without."""
+    order = (*OWN_SERVERS, "tests/acceptance", "tests/contract", "tests/integration", *APART)
+    turns = [turn for turn, path in enumerate(order) if nodeid.startswith(path)]
+    if nodeid.startswith(APART):
+        return max(turns)
+    return len(order) if nodeid.startswith(WITHOUT_SERVERS) else min(turns, default=len(order))
 
 
 @pytest.fixture(scope="session")

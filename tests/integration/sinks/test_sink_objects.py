@@ -83,7 +83,7 @@ async def test_gcs_objects_are_put_under_a_name_that_every_attempt_has(tmp_path:
         assert orjson.loads(report.read_bytes()) == {"a": 1}
         assert [one.read_text() for one in bucket.files("y")] == ["[1,2]", "[3]"]
     assert kind(nowhere) == "gcs.notfound"
-    assert "no bucket 'nowhere'" in str(nowhere.error)
+    assert "bucket 'nowhere' does not exist" in str(nowhere.error)
 
 
 async def test_parts_that_a_longer_list_left_are_removed(tmp_path: Path) -> None:

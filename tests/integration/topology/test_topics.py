@@ -158,5 +158,5 @@ def test_the_declared_topics_are_on_the_stack_as_declared(settings: Settings) ->
 
 def test_no_broker_is_unavailable_and_says_what_to_do() -> None:
     nowhere = TopicAdmin(f"127.0.0.1:{unused_port()}", timeout_s=1)
-    with pytest.raises(BrokerUnavailable, match=r"see that it is up and that event_store\.conn"):
+    with pytest.raises(BrokerUnavailable, match=r"check that it is up and that event_store\.conn"):
         nowhere.profile()
