@@ -36,7 +36,7 @@ from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
-from streams.log.worker_incarnations import MemoryIncarnations
+from streams.log.worker_incarnations import MemoryIncarnations, Superseded
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner import port as planner_port
 from streams.planner.intake import Intake
@@ -213,9 +213,18 @@ class World:
             patience = self.random.expovariate(1 / 12.0) if self.faults.is_on else 3_600.0
             done, _ = await asyncio.wait({task}, timeout=patience)
             if done and not task.cancelled() and (error := task.exception()) is not None:
-                self.broken.append(error)
+                self._note_exit(error)
             await end(process, task, self.faults)
             await asyncio.sleep(self.random.uniform(0.1, 3.0))
+
+    def _note_exit(self, error: BaseException) -> None:
+        """Record why a process that was not killed has ended."""
+        if isinstance(error, Superseded):
+            # The registration of a dead incarnation arrived late; in production, too, the live
+            # one exits and is restarted.
+            self.faults.counts["worker superseded"] += 1
+        else:
+            self.broken.append(error)
 
     async def start(self, execution: NewEvent) -> None:
         """Append the first event of an execution, as a trigger would."""
