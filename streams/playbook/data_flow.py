@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from streams.playbook.deferred_saves import with_row_results
 from streams.playbook.draft import IN_SINKS, PlaybookDraft
-from streams.playbook.expressions import Template
 from streams.playbook.model import Loop, Step, Task
+from streams.playbook.plain_views import reads_plain_rows, reads_plain_task
 from streams.playbook.problem import Severity
+from streams.playbook.spelling import Spelling
+from streams.playbook.template import Template
 from streams.playbook.template_compiler import KeyPath
 from streams.playbook.views import reads_loops_task, reads_rows, reads_task, wants_data
 from streams.playbook.yaml_document import Path
+
+_OUTPUT = ("output", "data")
 
 
 def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]:
@@ -22,6 +26,9 @@ def key_paths_of(tasks: Sequence[Task], loop: Loop | None) -> frozenset[KeyPath]
     sinks = [task.sink for task in tasks if task.sink is not None]
     for sink in sinks:
         found += [sink.when, sink.subject]
+    found += [task.sets for task in tasks]
+    for task in tasks:
+        found += task.rate.templates if task.rate is not None else ()
     for rule in rules:
         found += [rule.when, rule.set_iter, rule.set_vars, rule.set_ctx]
     if loop is not None and loop.cursor is not None:
@@ -41,14 +48,17 @@ def with_readers(steps: Mapping[str, Step], returns: Template | None) -> dict[st
     )
     made = {}
     for name, step in steps.items():
+        is_plain = step.spelling is Spelling.NOETL
+        of_task = reads_plain_task if is_plain else reads_task
+        of_rows = reads_plain_rows if is_plain else reads_rows
         tasks = tuple(
-            replace(task, is_read=True)
-            if any(reads_task(key_path, name, task.label) for key_path in key_paths)
+            replace(task, is_read=True, deferrable=False)
+            if any(of_task(key_path, name, task.label) for key_path in key_paths)
             else task
             for task in step.tasks
         )
         has_readers = step.loop is not None and any(
-            reads_rows(key_path, name) for key_path in key_paths
+            of_rows(key_path, name) for key_path in key_paths
         )
         tasks = with_row_results(tasks) if has_readers else tasks
         made[name] = replace(step, tasks=tasks, has_readers=has_readers)
@@ -106,7 +116,7 @@ def _instead(step: str, label: str, last: str) -> tuple[str, str]:
     rows = f"{{{{ {step}.data }}}} has the rows, each the result of {last}"
     if label == last:
         return what, f"{rows}; write {{{{ {step}.data[0] }}}} for the first row's"
-    return what, f"{rows}; let {last} return what is needed of {label}, or keep it with set_ctx"
+    return what, f"{rows}; return what is needed of {label} from {last}, or store it with set_ctx"
 
 
 def _inside(step: Step) -> frozenset[KeyPath]:
@@ -120,8 +130,12 @@ def _outside(step: Step) -> frozenset[KeyPath]:
     """Return the key paths read by the templates the planner renders for a step."""
     found = [step.when, step.sets, step.loop.source if step.loop is not None else None]
     for arc in step.arcs:
-        found += [arc.when, arc.args]
-    return _key_paths(found)
+        found += [arc.when, arc.args, arc.sets]
+    key_paths = _key_paths(found)
+    if step.spelling is Spelling.NOETL:  # `output.data` is the step's own value
+        own = frozenset((step.name, *way[2:]) for way in key_paths if way[:2] == _OUTPUT)
+        return key_paths | own
+    return key_paths
 
 
 def _key_paths(templates: Iterable[Template | None]) -> frozenset[KeyPath]:

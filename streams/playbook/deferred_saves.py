@@ -6,12 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from streams.playbook.auth import AUTH_KEYS
 from streams.playbook.draft import IN_SINKS
 from streams.playbook.model import Do, Rule, Task
 from streams.playbook.tool_kinds import SQL_KEYS
 from streams.playbook.yaml_document import Authored
 
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.S)
+_WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.I)
+_WRITE_VERBS = ("insert", "update", "delete", "merge", "with")
+_SEPARATE = frozenset(("http", "noop"))
+"""Kinds of tasks that do not read what a save of their step has written."""
 _ONE_INSERT = re.compile(r"\s*insert\b(?!.*\breturning\b)(?!.*;\s*\S)", re.S | re.I)
 
 
@@ -55,9 +61,39 @@ def with_row_results(tasks: Sequence[Task]) -> tuple[Task, ...]:
     )
 
 
+def is_literal_save(kind: str, config: Authored) -> bool:
+    """Return whether a task of NoETL's spelling only writes, in statements without `{% %}`."""
+    own = {key: value for key, value in config.items() if key not in (*AUTH_KEYS, "kind", "name")}
+    if kind != "postgres" or len(own) != 1 or own.keys().isdisjoint(SQL_KEYS):
+        return False
+    [command] = own.values()
+    if not isinstance(command, str) or "{%" in command or not _WRITES.search(command):
+        return False
+    plain = _COMMENTS.sub(" ", _EXPRESSION.sub("0", command))
+    verbs = [one.split(None, 1)[0].lower() for one in plain.split(";") if one.strip()]
+    return bool(verbs) and all(verb in _WRITE_VERBS for verb in verbs)
+
+
+def with_literal_save(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Return the tasks of a loop in NoETL's spelling; only the last may be deferrable.
+
+    Saves before it would be lost with a row that fails later, and other kinds of tasks could
+    read in the database what is not written yet.
+    """
+    if not tasks or not tasks[-1].deferrable:
+        return tuple(replace(task, deferrable=False) for task in tasks)
+    before, last = [replace(task, deferrable=False) for task in tasks[:-1]], tasks[-1]
+    jumps = any(rule.do is Do.JUMP for task in before for rule in task.rules)
+    is_alone = not jumps and all(task.kind in _SEPARATE for task in before)
+    return (*before, replace(last, deferrable=is_alone))
+
+
 def task_names(task: Task) -> frozenset[str]:
     """Return the names that a task's templates read."""
     own = task.config.names.union(*(rule_names(rule) for rule in task.rules))
+    own |= frozenset() if task.sets is None else task.sets.names
+    if task.rate is not None:
+        own = own.union(*(part.names for part in task.rate.templates))
     if task.sink is None:
         return own
     parts = (task.sink.when, task.sink.subject)

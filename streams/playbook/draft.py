@@ -7,16 +7,11 @@ from dataclasses import dataclass, field
 
 from streams.events.model import Json
 from streams.playbook.errors import BadTemplate
-from streams.playbook.expressions import (
-    Constant,
-    Template,
-    compile_value,
-    is_text,
-    mapping,
-    sequence,
-)
+from streams.playbook.expressions import compile_value, is_text
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
+from streams.playbook.template import Constant, Template, mapping, sequence
+from streams.playbook.template_compiler import STRICT, NameRules
 from streams.playbook.yaml_document import Authored, Document, Path
 
 ALWAYS = ("workload", "ctx", "vars", "iter", "args", "execution_id", "path")
@@ -25,6 +20,8 @@ IN_PIPELINES = ("outcome", "_prev", "_loop")
 """Names that templates of a running pipeline can read besides the labels of its tasks."""
 IN_SINKS = frozenset({"result", "data", "this"})
 """Names that templates of a sink can read: its data (two names) and its envelope."""
+_BEFORE = (("when",), ("loop",))
+"""Parts of a step that are rendered before its tasks run."""
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -55,6 +52,8 @@ class PlaybookDraft:
     """Names of the arguments that arcs give to a step."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """The playbook's credentials: alias to stored name."""
+    name_rules: NameRules = STRICT
+    """How the templates compiled now read names."""
     clients: bool = True
     """Whether a package that is not installed is a problem: a worker may have it."""
 
@@ -83,10 +82,14 @@ class PlaybookDraft:
         if isinstance(value, list):
             return sequence([self.template((*path, at), item) for at, item in enumerate(value)])
         try:
-            made = compile_value(value)
+            made = compile_value(value, self.name_rules)
         except BadTemplate as error:
             line = f" (line {error.line} of this text)" if error.line > 1 else ""
-            self.report(path, f"is not a valid template: {error.why}{line}")
+            what = f"is not a valid template: {error.why}{line}"
+            if self.name_rules.lenient:
+                self.report(path, f"{what}; it stays text", None, Severity.WARNING)
+            else:
+                self.report(path, what)
             return Constant(value)
         if made.names:
             self.mentions.append((path, made))
@@ -120,6 +123,8 @@ class PlaybookDraft:
         """Warn of unknown names; `known` has by path the names that a step adds."""
         for path, template in self.mentions:
             names = {*ALWAYS, *self.steps, *known.get(path[:2], ())}
+            if path[:1] == ("return",) or path[2:3] in _BEFORE:
+                names.discard("vars")  # no rule of a step has set any
             if "sink" in path:
                 names |= IN_SINKS
             for name in sorted(template.names - names):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from streams.events.model import Json
 from streams.playbook.draft import PlaybookDraft
-from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
+from streams.playbook.template import Template
 from streams.playbook.yaml_document import Authored, Path, as_list, as_mapping
 
 _RETRY_KEYS = ("attempts", "backoff", "delay")

@@ -7,72 +7,48 @@ stay text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from jinja2 import nodes
 from jinja2.exceptions import TemplateError
+from jinja2.runtime import Undefined
 
 from streams.events.model import Json
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.sandbox import TemplateContext, TooSlow, sandbox
 from streams.playbook.sandbox_limits import MAX_TEXT, LimitExceeded, text_of
-from streams.playbook.template_compiler import KeyPath, compile_tree, keys_of, parse
+from streams.playbook.template import (
+    Constant,
+    Template,
+    first_names,
+    mapping,
+    read_by,
+    sequence,
+)
+from streams.playbook.template_compiler import (
+    STRICT,
+    NameRules,
+    compile_tree,
+    keys_of,
+    parse,
+)
 from streams.playbook.template_values import to_plain
 
 
-class Template(Protocol):
-    """A compiled value: a constant, an expression, text with expressions in it, or a structure.
-
-    The result of `render` may be shared with the scope and other renders: do not modify it.
-    """
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The top-level names it reads."""
-        ...
-
-    @property
-    def key_paths(self) -> frozenset[KeyPath]:
-        """The names it reads, each with the keys below it."""
-        ...
-
-    def render(self, scope: Mapping[str, object]) -> Json:
-        """Return its value in `scope`.
-
-        Raises:
-            ExpressionFailed: it cannot be rendered, took too long or grew too large.
-        """
-        ...
-
-
-def compile_value(structure: object) -> Template:
+def compile_value(structure: object, rules: NameRules = STRICT) -> Template:
     """Compile any value of a playbook: constants, text, and lists and mappings of them.
 
     Raises:
         BadTemplate: a text in it is not a valid template.
     """
     if isinstance(structure, str):
-        return _text(structure)
+        return _text(structure, rules)
     if isinstance(structure, Mapping):
-        return mapping({str(key): compile_value(value) for key, value in structure.items()})
+        return mapping({str(key): compile_value(value, rules) for key, value in structure.items()})
     if isinstance(structure, (list, tuple)):
-        return sequence([compile_value(value) for value in structure])
+        return sequence([compile_value(value, rules) for value in structure])
     return Constant(cast(Json, structure))
-
-
-def mapping(templates: Mapping[str, Template]) -> Template:
-    """Return a template that renders to a mapping of these."""
-    if all(isinstance(template, Constant) for template in templates.values()):
-        return Constant({key: template.render({}) for key, template in templates.items()})
-    return _Mapping(templates)
-
-
-def sequence(templates: Sequence[Template]) -> Template:
-    """Return a template that renders to a list of these."""
-    if all(isinstance(template, Constant) for template in templates):
-        return Constant([template.render({}) for template in templates])
-    return _List(templates)
 
 
 def is_text(template: Template) -> bool:
@@ -80,69 +56,6 @@ def is_text(template: Template) -> bool:
     if isinstance(template, Constant):
         return isinstance(template.render({}), str)
     return isinstance(template, (_Text, _Program))
-
-
-def fixed_part(template: Template, key: str) -> tuple[bool, Json]:
-    """Return whether the rendered mapping has a constant at `key`, and its value."""
-    if isinstance(template, Constant):
-        value = template.render({})
-        return True, value.get(key) if isinstance(value, dict) else None
-    if isinstance(template, _Mapping):
-        return template.fixed(key)
-    return False, None
-
-
-class Constant:
-    """A value without expressions."""
-
-    __slots__ = ("_value",)
-    names: frozenset[str] = frozenset()
-    key_paths: frozenset[KeyPath] = frozenset()
-
-    def __init__(self, value: Json) -> None:
-        self._value = value
-
-    def render(self, scope: Mapping[str, object]) -> Json:
-        """Return the value."""
-        return self._value
-
-
-class _Mapping:
-    __slots__ = ("_fixed", "_parts", "key_paths", "names")
-
-    def __init__(self, templates: Mapping[str, Template]) -> None:
-        # Constants are inserted once, which preserves the order of keys.
-        self._fixed = {
-            key: template.render({}) if isinstance(template, Constant) else None
-            for key, template in templates.items()
-        }
-        self._parts = [
-            (key, template.render)
-            for key, template in templates.items()
-            if not isinstance(template, Constant)
-        ]
-        self.names, self.key_paths = _read(templates.values())
-
-    def fixed(self, key: str) -> tuple[bool, Json]:
-        """Return whether there is a constant (or nothing) at `key`, and its value."""
-        return all(key != part for part, _ in self._parts), self._fixed.get(key)
-
-    def render(self, scope: Mapping[str, object]) -> Json:
-        made = self._fixed.copy()
-        for key, render in self._parts:
-            made[key] = render(scope)
-        return made
-
-
-class _List:
-    __slots__ = ("_items", "key_paths", "names")
-
-    def __init__(self, templates: Sequence[Template]) -> None:
-        self._items = [template.render for template in templates]
-        self.names, self.key_paths = _read(templates)
-
-    def render(self, scope: Mapping[str, object]) -> Json:
-        return [render(scope) for render in self._items]
 
 
 class _Path:
@@ -165,21 +78,37 @@ class _Path:
             return self._slow.render(scope)
         return cast(Json, value)
 
+    def text(self, scope: Mapping[str, object]) -> str:
+        """Return its value as text."""
+        value = self.render(scope)
+        if type(value) is str:
+            return value
+        return str(value) if type(value) is int else self._slow.text(scope)
+
 
 class _Expression:
     """One expression that jinja compiled."""
 
-    __slots__ = ("_run", "_text", "key_paths", "names")
+    __slots__ = ("_run", "_sandbox", "_text", "key_paths", "names")
 
-    def __init__(self, text: str, node: nodes.Expr) -> None:
-        self._text = text
-        self._run, self.key_paths = compile_tree(text, nodes.Template([nodes.Output([node])]))
-        self.names = _first(self.key_paths)
+    def __init__(self, text: str, node: nodes.Expr, rules: NameRules) -> None:
+        self._text, self._sandbox = text, sandbox(lenient=rules.lenient)
+        tree = nodes.Template([nodes.Output([node])])
+        self._run, self.key_paths = compile_tree(text, tree, rules)
+        self.names = first_names(self.key_paths)
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        context = TemplateContext(sandbox(), scope)
+        context = TemplateContext(self._sandbox, scope)
         try:
             return cast(Json, to_plain(next(self._run(context)), context.watch))
+        except Exception as error:
+            raise _failed(self._text, error) from error
+
+    def text(self, scope: Mapping[str, object]) -> str:
+        """Return its value as text; an undefined one may be empty."""
+        context = TemplateContext(self._sandbox, scope)
+        try:
+            return _as_text(next(self._run(context)), context)
         except Exception as error:
             raise _failed(self._text, error) from error
 
@@ -189,15 +118,13 @@ class _Text:
 
     __slots__ = ("_parts", "_text", "key_paths", "names")
 
-    def __init__(self, text: str, parts: Sequence[str | Template]) -> None:
+    def __init__(self, text: str, parts: Sequence[str | _Path | _Expression]) -> None:
         self._text = text
-        self._parts = [part if isinstance(part, str) else part.render for part in parts]
-        self.names, self.key_paths = _read([part for part in parts if not isinstance(part, str)])
+        self._parts = [part if isinstance(part, str) else part.text for part in parts]
+        self.names, self.key_paths = read_by([part for part in parts if not isinstance(part, str)])
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        made = "".join(
-            [part if isinstance(part, str) else str(part(scope)) for part in self._parts]
-        )
+        made = "".join([part if isinstance(part, str) else part(scope) for part in self._parts])
         if len(made) > MAX_TEXT:
             raise ExpressionFailed(self._text, f"its text has more than {MAX_TEXT} characters")
         return made
@@ -206,32 +133,23 @@ class _Text:
 class _Program:
     """Text with statements in it, such as `{% for %}`."""
 
-    __slots__ = ("_run", "_text", "key_paths", "names")
+    __slots__ = ("_run", "_sandbox", "_text", "key_paths", "names")
 
-    def __init__(self, text: str, tree: nodes.Template) -> None:
-        self._text = text
-        self._run, self.key_paths = compile_tree(text, tree)
-        self.names = _first(self.key_paths)
+    def __init__(self, text: str, tree: nodes.Template, rules: NameRules) -> None:
+        self._text, self._sandbox = text, sandbox(lenient=rules.lenient)
+        self._run, self.key_paths = compile_tree(text, tree, rules)
+        self.names = first_names(self.key_paths)
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        context, parts, length = TemplateContext(sandbox(), scope), [], 0
+        context, parts, length = TemplateContext(self._sandbox, scope), [], 0
         try:
             for value in self._run(context):
-                parts.append(str(to_plain(value, context.watch)))
+                parts.append(_as_text(value, context))
                 length += len(parts[-1])
                 text_of(length)
         except Exception as error:
             raise _failed(self._text, error) from error
         return "".join(parts)
-
-
-def _read(templates: Iterable[Template]) -> tuple[frozenset[str], frozenset[KeyPath]]:
-    key_paths = frozenset[KeyPath]().union(*(template.key_paths for template in templates))
-    return _first(key_paths), key_paths
-
-
-def _first(key_paths: Iterable[KeyPath]) -> frozenset[str]:
-    return frozenset(key_path[0] for key_path in key_paths)
 
 
 def _failed(text: str, error: Exception) -> ExpressionFailed:
@@ -242,33 +160,39 @@ def _failed(text: str, error: Exception) -> ExpressionFailed:
     return ExpressionFailed(text, f"{type(error).__name__}: {error}")
 
 
-def _text(text: str) -> Template:
+def _as_text(value: object, context: TemplateContext) -> str:
+    if isinstance(value, Undefined):
+        return str(value)  # raises where an undefined name is an error
+    return str(to_plain(value, context.watch))
+
+
+def _text(text: str, rules: NameRules) -> Template:
     if "{" not in text:
         return Constant(text)
-    tree = parse(text.strip())
+    tree = parse(text.strip(), rules)
     match tree.body:
         case [nodes.Output(nodes=[node])]:
-            return _one(text.strip(), node, text)
-    tree = parse(text)
+            return _one(text.strip(), node, text, rules)
+    tree = parse(text, rules)
     if all(isinstance(statement, nodes.Output) for statement in tree.body):
         outputs = [node for output in tree.body for node in cast(nodes.Output, output).nodes]
         if all(isinstance(node, nodes.TemplateData) for node in outputs):
             return Constant("".join(cast(nodes.TemplateData, node).data for node in outputs))
-        return _Text(text, [_hole(text, node) for node in outputs])
-    return _Program(text, tree)
+        return _Text(text, [_hole(text, node, rules) for node in outputs])
+    return _Program(text, tree, rules)
 
 
-def _one(text: str, node: nodes.Expr, whole: str) -> Template:
+def _one(text: str, node: nodes.Expr, whole: str, rules: NameRules) -> Template:
     if isinstance(node, nodes.TemplateData):
         return Constant(whole if node.data == text else whole.replace(text, node.data))
-    return _expression(text, node)
+    return _expression(text, node, rules)
 
 
-def _hole(text: str, node: nodes.Expr) -> str | Template:
-    return node.data if isinstance(node, nodes.TemplateData) else _expression(text, node)
+def _hole(text: str, node: nodes.Expr, rules: NameRules) -> str | _Path | _Expression:
+    return node.data if isinstance(node, nodes.TemplateData) else _expression(text, node, rules)
 
 
-def _expression(text: str, node: nodes.Expr) -> Template:
+def _expression(text: str, node: nodes.Expr, rules: NameRules) -> _Path | _Expression:
     keys = keys_of(node)
-    slow = _Expression(text, node)
+    slow = _Expression(text, node, rules)
     return _Path(keys, slow) if keys else slow

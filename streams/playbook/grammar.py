@@ -6,6 +6,7 @@ import json
 
 from streams.events.model import Json
 from streams.playbook.model import Do, Mode
+from streams.playbook.rate import RATE
 from streams.playbook.result_policy import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
     Anything,
@@ -55,9 +56,9 @@ _store = Fields(
     "store",
     {
         "kind": _kind,
-        "ttl": Text("How long it lives: 30m, 1h, 7d, 1y, permanent."),
+        "ttl": Text("Time to live: 30m, 1h, 7d, 1y, permanent."),
         "compression": Choice(CODECS),
-        "scope": Choice(SCOPES, "What its life ends with."),
+        "scope": Choice(SCOPES, "What it expires with."),
     },
     "Where a result too large for its event goes.",
 )
@@ -66,7 +67,7 @@ _result = Fields(
     {
         "store": Either((_store, _kind)),
         "inline_max_bytes": Number("A larger result leaves its event.", 0),
-        "preview_max_bytes": Number("How much of it is shown without reading it.", 0),
+        "preview_max_bytes": Number("Size of the preview in its event.", 0),
         "select": Items(
             Fields(
                 "selection",
@@ -79,14 +80,17 @@ _result = Fields(
     "What becomes of the task's result.",
 )
 _spec = Fields(
-    "spec", {"result": _result}, "Settings of the runtime for this task.", rest=Anything()
+    "spec",
+    {"result": _result, "rate": RATE},
+    "Settings of the runtime for this task.",
+    rest=Anything(),
 )
 _storage = Choice(tuple(STORAGES), "Where it goes; event_log: nowhere else.")
 SINK = Fields(
     "sink",
     {
         "when": _condition,
-        "on": Choice(ON, "Which results are persisted; success unless said."),
+        "on": Choice(ON, "Which results are persisted; default: success."),
         "storage": _storage,
         "tool": _storage,
         "auth": Text("The name of a credential."),
@@ -95,9 +99,9 @@ SINK = Fields(
         "spec": Fields("sink spec", {}, "What this storage needs to know.", rest=Anything()),
         "format": Choice(FORMATS, "How files and objects are written."),
         "mode": Choice(MODES, "What becomes of what is there already."),
-        "key": Either((Text(), Items(Text())), "Columns that tell rows apart."),
+        "key": Either((Text(), Items(Text())), "Columns that identify a row."),
         "table": Text("The table, which must be there."),
-        "data": Anything("What to persist; the result unless said."),
+        "data": Anything("What to persist; default: the result."),
         "args": Anything("As data."),
         "statement": Text("Done instead of `data`; values are bound to its parameters."),
         "params": Fields("sink params", {}, rest=Anything()),

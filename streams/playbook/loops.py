@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
 from streams.playbook.draft import PlaybookDraft
-from streams.playbook.expressions import Constant, Template, is_text, mapping
+from streams.playbook.expressions import is_text
 from streams.playbook.model import Cursor, FramePolicy, Loop, Mode
 from streams.playbook.problem import Severity
 from streams.playbook.shape import nearest
+from streams.playbook.template import Constant, Template, mapping
 from streams.playbook.tool_kinds import CURSORS
+from streams.playbook.unread_keys import report_unread_cursor
 from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 
@@ -23,6 +25,8 @@ def loop_of(draft: PlaybookDraft, step: Authored, path: Path) -> Loop | None:
         draft.report(here, what, "a loop goes over a list (`in`) or a cursor", at_key=True)
     cursor = loop.get("cursor")
     made = _cursor(draft, cursor, (*here, "cursor")) if isinstance(cursor, dict) else None
+    if made is not None and made.form == "claim":
+        _report_unparted(draft, as_mapping(loop.get("frame_policy")), (*here, "frame_policy"))
     in_flight = as_mapping(loop.get("spec")).get("max_in_flight")
     return Loop(
         iterator=str(loop.get("iterator", "item")),
@@ -75,6 +79,14 @@ def _policy(loop: Authored) -> FramePolicy | None:
     return FramePolicy(**known)
 
 
+def _report_unparted(draft: PlaybookDraft, policy: Authored, path: Path) -> None:
+    """Warn of limits that end a frame early: claimed rows belong to their frame."""
+    for key in ("duration_ms", "memory_bytes"):
+        if key in policy:
+            what = f"{key!r} has no effect on a claim: a frame runs all rows that it claimed"
+            draft.report((*path, key), what, "lower `size`", Severity.WARNING, at_key=True)
+
+
 def _cursor(draft: PlaybookDraft, cursor: Authored, path: Path) -> Cursor:
     kind = str(cursor.get("kind", ""))
     usual = CURSORS.get(kind, ())
@@ -83,6 +95,7 @@ def _cursor(draft: PlaybookDraft, cursor: Authored, path: Path) -> Cursor:
         if key != "kind" and usual and key not in known and (hint := nearest(key, usual)):
             what = f"{key!r} is not usual for a cursor of kind {kind}"
             draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)
+    report_unread_cursor(draft, cursor, path)
     parts: dict[str, Template] = {}
     for key, value in cursor.items():
         if key in AUTH_KEYS:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from streams.events.model import Json
-from streams.playbook.expressions import Template
+from streams.playbook.rate import RatePolicy
 from streams.playbook.result_policy import ResultPolicy
+from streams.playbook.spelling import Spelling
+from streams.playbook.template import Template
 
 
 class Do(StrEnum):
@@ -32,7 +34,7 @@ class Rule:
     do: Do
     attempts: int = 3
     backoff: str = "fixed"
-    """fixed | linear | exponential"""
+    """none | fixed | linear | exponential"""
     delay_s: float = 1.0
     to: str | None = None
     set_iter: Template | None = None
@@ -75,14 +77,19 @@ class Task:
     kind: str
     config: Template
     rules: tuple[Rule, ...] = ()
+    sets: Template | None = None
+    """Names for the later tasks of this pipeline, rendered after each run, before the rules."""
     spec: Mapping[str, Json] = field(default_factory=dict)
     result: ResultPolicy | None = None
     """`spec.result`, if given."""
+    rate: RatePolicy | None = None
+    """`spec.rate`, if given."""
     is_read: bool = False
     """Whether templates of other steps read its result."""
     deferrable: bool = False
     sink: Sink | None = None
     """Set for the task of a sink; None: an author's own."""
+    spelling: Spelling = Spelling.SPEC
     line: int = 0
 
 
@@ -120,6 +127,11 @@ class Cursor:
     form: str
     """keyset | claim | offsets"""
     config: Template
+    is_fenced: bool = False
+    """Whether a claim runs once for each frame, behind a fence that stores its rows, and the loop
+    ends with an empty claim. The statement then need not know its frame."""
+    is_whole: bool = False
+    """Whether the tasks run once for each frame, with the list of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +144,10 @@ class Loop:
     cursor: Cursor | None = None
     max_in_flight: int | None = None
     """Concurrent frames of the stage, over all workers; None: the deployment's default."""
+    rows_in_flight: Template | None = None
+    """Concurrent rows of the stage, over all workers, where the author limits rows."""
+    tolerates_failures: bool = False
+    """Whether the step succeeds although rows failed."""
     policy: FramePolicy | None = FramePolicy()
     """None is `frame_policy: null`: frames of one row."""
 
@@ -143,6 +159,10 @@ class Arc:
     step: str
     when: Template | None = None
     args: Template | None = None
+    sets: Template | None = None
+    """Rendered when the arc is taken; a mapping merged into `ctx`."""
+    handles_error: bool = False
+    """Whether the arc is also considered when the step failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,17 +189,32 @@ class Step:
     """Names read by the templates a worker renders: earlier steps, workload, ctx, args."""
     key_paths: frozenset[tuple[str, ...]] = frozenset()
     """The same names with the keys read below them."""
+    awaits: frozenset[str] = frozenset()
+    """For a join: the steps from which it can still be reached. It starts when none is active."""
+    spelling: Spelling = Spelling.SPEC
     line: int = 0
 
     @property
     def is_playbook(self) -> bool:
         """Return whether the step is only one call of another playbook.
 
-        The planner makes such a call itself; rules and options need a worker.
+        The planner makes such a call itself; rules and options need a worker, and so do calls
+        of NoETL's spelling, which may not wait.
         """
         if self.loop is not None or len(self.tasks) != 1 or self.tasks[0].kind != "playbook":
             return False
-        return not self.tasks[0].rules and not self.tasks[0].spec
+        task = self.tasks[0]
+        return task.spelling is Spelling.SPEC and not task.rules and not task.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeychainEntry:
+    """Named secrets of a playbook; `config` renders to what fills them."""
+
+    name: str
+    kind: str
+    """static | bearer | credential | oauth2 | secrets"""
+    config: Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +226,14 @@ class Playbook:
     steps: Mapping[str, Step]
     first: str
     workload: Mapping[str, Json] = field(default_factory=dict)
+    workload_templates: Mapping[str, Template] = field(default_factory=dict)
+    """Defaults of the workload that are templates of other inputs."""
     returns: Template | None = None
     """The execution's result; None: that of the last step that ended."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """Alias to the name of a stored credential."""
+    keychain: tuple[KeychainEntry, ...] = ()
     last: str | None = None
     """The step of the playbook's own sink, which runs after all others."""
+    spelling: Spelling = Spelling.SPEC
     pool: str = "default"

@@ -7,13 +7,18 @@ from streams.playbook.control_flow import check_steps
 from streams.playbook.data_flow import check_loops, check_scopes, with_readers
 from streams.playbook.draft import PlaybookDraft, WorkflowSource
 from streams.playbook.errors import BadPlaybook
-from streams.playbook.expressions import Constant, Template
 from streams.playbook.grammar import PLAYBOOK
 from streams.playbook.model import Playbook
+from streams.playbook.noetl.parse import noetl_playbook
+from streams.playbook.pools import check_pool
 from streams.playbook.problem import Problem, Severity
 from streams.playbook.shape import check_shape
 from streams.playbook.sinks.sink_steps import with_sinks
+from streams.playbook.spelling import Spelling
+from streams.playbook.spelling_signs import spelling_of
 from streams.playbook.steps import names_by_step, step_of
+from streams.playbook.template import Constant, Template
+from streams.playbook.unread_keys import report_unread_return
 from streams.playbook.workbook import workbook_of
 from streams.playbook.yaml_document import Authored, Document, Path, as_list, as_mapping, read
 
@@ -37,11 +42,36 @@ def check(text: str, *, clients: bool = True) -> tuple[Playbook | None, tuple[Pr
     if not document.problems and not isinstance(top, dict):
         hint = "a playbook begins with `apiVersion: noetl.io/v2`"
         document.report((), "is not a mapping", hint)
-    made = _playbook(document, top, clients) if isinstance(top, dict) else None
+    made = None
+    if isinstance(top, dict):
+        spelling, _ = spelling_of(top)
+        if spelling is Spelling.NOETL:
+            document = read(text, version="1.1")
+            made = noetl_playbook(document, as_mapping(document.value), clients)
+        else:
+            made = _playbook(document, top, clients)
+        _check_spelling(document, as_mapping(top.get("metadata")).get("spelling"), clients)
     problems = tuple(sorted(document.problems, key=lambda one: (one.line, one.column)))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, problems
     return made, problems
+
+
+def _check_spelling(document: Document, chosen: Json, is_new: bool) -> None:
+    if chosen is not None and chosen not in tuple(Spelling):
+        severity, hint = Severity.ERROR if is_new else Severity.WARNING, ", ".join(Spelling)
+        what = f"there is no spelling {chosen!r}"
+        document.report(("metadata", "spelling"), what, f"there are {hint}", severity)
+
+
+def describe_spelling(text: str) -> str:
+    """Return how a document is read, and which construct decides it."""
+    document = read(text)
+    spelling, sign = spelling_of(as_mapping(document.value))
+    whose = "NoETL's" if spelling is Spelling.NOETL else "the specs'"
+    if sign is None:
+        return f"read in {whose} spelling, the default"
+    return f"read in {whose} spelling: line {document.line(sign.path)} has {sign.what}"
 
 
 def _playbook(document: Document, top: Authored, clients: bool) -> Playbook:
@@ -50,6 +80,7 @@ def _playbook(document: Document, top: Authored, clients: bool) -> Playbook:
     names = _step_names(document, as_list(top.get("workflow")))
     draft = PlaybookDraft(document, steps=tuple(names), credentials=credentials, clients=clients)
     source = _source(draft, top, names)
+    check_pool(draft, ("metadata", "pool"), metadata.get("pool"))
     steps = {name: step_of(draft, source, name) for name in names}
     if not steps:
         draft.report(("workflow",), "has no steps", at_key=True)
@@ -118,6 +149,8 @@ def _returns(draft: PlaybookDraft, top: Authored) -> Template | None:
     if value is None:
         return None
     made = draft.template(("return",), value)
+    if isinstance(value, dict):
+        report_unread_return(draft, value)
     if (isinstance(value, dict) and not {"status", "data"} <= value.keys()) or isinstance(
         made, Constant
     ):

@@ -27,15 +27,13 @@ PLACES = ("object", "s3", "gcs", "minio")
 """Stores that are the payload store itself."""
 SCOPES = ("step", "execution", "workflow", "permanent")
 CODECS = ("none", "gzip", "zstd", "lz4")
-LARGE = "s3"
-"""Default kind of the payload store for `auto`."""
+LARGE = "s3"  # the default kind of the payload store for `auto`
 INLINE_BYTES = 32 * 1024
 """Most bytes of a result in an event, whatever the author allows."""
 PREVIEW_BYTES = 1024
 MOST_PREVIEW_BYTES = 4096
 """Most bytes of a preview in an event, whatever the author allows."""
-LONGEST_TTL = timedelta(days=365 * 1000)
-"""More would overflow datetime."""
+LONGEST_TTL = timedelta(days=365 * 1000)  # more would overflow datetime
 KV_BYTES, OBJECT_BYTES = 1_000_000, 10_000_000
 _TTL = re.compile(r"([0-9]{1,6})([smhdwy])")
 _UNITS = {
@@ -132,8 +130,10 @@ USUAL = ResultPolicy(kind="object")
 """Policy of a result without `spec.result` that is too large for its event."""
 
 
-def policy_of(draft: PlaybookDraft, spec: object, path: Path) -> ResultPolicy | None:
-    """Parse `spec.result` of a task; None if absent."""
+def policy_of(
+    draft: PlaybookDraft, spec: object, path: Path, *, reserved: frozenset[str] = RESERVED
+) -> ResultPolicy | None:
+    """Parse `spec.result` of a task, if any; selected fields cannot have `reserved` names."""
     given = spec.get("result") if isinstance(spec, dict) else None
     if not isinstance(given, dict):
         return None
@@ -145,12 +145,11 @@ def policy_of(draft: PlaybookDraft, spec: object, path: Path) -> ResultPolicy | 
     ttl, is_permanent = _ttl(draft, store.get("ttl"), (*path, "store", "ttl"))
     usual = "execution" if has_store and not is_permanent else "permanent"
     if ttl is not None and store.get("scope") == "permanent":
-        what = "says an end for a result whose scope is permanent"
+        what = "sets an expiry for a result whose scope is permanent"
         draft.report((*path, "store", "ttl"), what, "leave one of the two out")
     if is_permanent and store.get("scope", "permanent") != "permanent":
-        what = f"says no end for a result that ends with its {store['scope']}"
-        severity = Severity.ERROR if draft.clients else Severity.WARNING  # registered ones run on
-        draft.report((*path, "store", "ttl"), what, "leave one of the two out", severity)
+        what = f"is permanent, but the result expires with its {store['scope']}"
+        draft.report((*path, "store", "ttl"), what, "leave one of the two out", draft.new_error)
     inline_bytes = _number(given.get("inline_max_bytes"), INLINE_BYTES)
     if inline_bytes > INLINE_BYTES:
         what = f"an event carries at most {INLINE_BYTES} bytes of a result; larger ones are stored"
@@ -163,7 +162,7 @@ def policy_of(draft: PlaybookDraft, spec: object, path: Path) -> ResultPolicy | 
         compression=codec if codec in CODECS else None,
         inline_max_bytes=inline_bytes,
         preview_max_bytes=_preview(draft, given.get("preview_max_bytes"), path),
-        select=_selections(draft, given.get("select"), (*path, "select")),
+        select=_selections(draft, given.get("select"), (*path, "select"), reserved),
     )
 
 
@@ -227,7 +226,9 @@ def _ttl(draft: PlaybookDraft, value: object, path: Path) -> tuple[timedelta | N
     return ttl, False
 
 
-def _selections(draft: PlaybookDraft, value: object, path: Path) -> tuple[Selection, ...]:
+def _selections(
+    draft: PlaybookDraft, value: object, path: Path, reserved: frozenset[str]
+) -> tuple[Selection, ...]:
     made: dict[str, Selection] = {}
     for place, one in enumerate(value if isinstance(value, list) else ()):
         if not isinstance(one, Mapping) or not isinstance(one.get("path"), str):
@@ -236,7 +237,7 @@ def _selections(draft: PlaybookDraft, value: object, path: Path) -> tuple[Select
         name = str(one.get("as") or text.rpartition(".")[2])
         if not re.fullmatch(IDENTIFIER, name):
             draft.report(here, f"{name!r} is not a valid name in templates", "add `as` with a name")
-        if name in RESERVED:
+        if name in reserved:
             draft.report(here, f"{name!r} means something else in templates", "choose another `as`")
         if name in made:
             draft.report(here, f"{name!r} is selected twice")

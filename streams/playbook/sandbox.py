@@ -25,13 +25,14 @@ from jinja2.utils import Namespace, missing
 
 from streams.errors import Refused
 from streams.playbook import sandbox_filters, sandbox_limits
+from streams.playbook.plain_values import EmptyValue, part_of
 
 TIME_LIMIT_S = 2.0
 """How long one template may take."""
 HELPERS = "streams.expressions"
 """Entry-point group of further helpers: the name in templates -> a pure function."""
 
-_KEPT = (
+_BUILT_IN = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "filesizeformat", "first"),
     *("float", "groupby", "int", "items", "last", "length", "list", "lower", "map", "max"),
     *("min", "reject", "rejectattr", "reverse", "round", "select", "selectattr", "sort"),
@@ -130,6 +131,8 @@ def fromjson(text: str) -> object:
 
 
 def _as_text(value: object) -> object:
+    if isinstance(value, EmptyValue):
+        return None
     if isinstance(value, Undefined):
         str(value)  # raises and names what is missing
     if isinstance(value, (tuple, set, frozenset, Mapping)):
@@ -153,13 +156,17 @@ class Sandbox(ImmutableSandboxedEnvironment):
     concat = staticmethod(sandbox_filters.join)
     intercepted_binops = frozenset(sandbox_limits.BINARY)
 
-    def __init__(self, helpers: Mapping[str, Callable[..., object]]) -> None:
-        super().__init__(undefined=UndefinedValue, keep_trailing_newline=True, optimized=False)
+    def __init__(
+        self, helpers: Mapping[str, Callable[..., object]], *, lenient: bool = False
+    ) -> None:
+        undefined = EmptyValue if lenient else UndefinedValue
+        super().__init__(undefined=undefined, keep_trailing_newline=True, optimized=False)
         own = {"tojson": tojson, "fromjson": fromjson, **helpers}
-        kept = {name: self.filters[name] for name in _KEPT}
-        known = {**kept, **sandbox_filters.FILTERS, **own}
+        built_in = {name: self.filters[name] for name in _BUILT_IN}
+        known = {**built_in, **sandbox_filters.FILTERS, **own}
         self.filters = {name: sandbox_limits.counting(one) for name, one in known.items()}
         self.filters |= {"_watched": _watched, "_concat": sandbox_filters.concat}
+        self.filters["_part"] = part_of
         self.globals = {
             "range": _range,
             "dict": dict,
@@ -223,8 +230,10 @@ def _range(*args: int) -> range:
 
 
 @lru_cache
-def sandbox() -> Sandbox:
+def sandbox(*, lenient: bool = False) -> Sandbox:
     """Return this process's environment with the helpers that plug-ins bring.
+
+    In the lenient one an undefined name is empty instead of an error.
 
     Raises:
         Refused: a plug-in cannot be loaded.
@@ -238,4 +247,4 @@ def sandbox() -> Sandbox:
                 f"expression helper {entry.name!r} ({entry.value}) cannot be loaded: {error!r}; "
                 "repair or remove the package that brings it"
             ) from error
-    return Sandbox(helpers)
+    return Sandbox(helpers, lenient=lenient)

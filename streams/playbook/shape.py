@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TypeAlias
 
 from streams.events.model import Json
+from streams.playbook.problem import Severity
 from streams.playbook.yaml_document import Authored, Document, Path
 
 
@@ -75,6 +76,8 @@ class Fields:
     rest: Shape | None = None
     is_open: Callable[[Authored], bool] = field(default=lambda value: True)
     """Predicate on the mapping: whether `rest` applies to it."""
+    unknown: Severity = Severity.ERROR
+    """Severity of an unknown key: it has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,10 @@ def _check_fields(document: Document, shape: Fields, value: Authored, path: Path
         known = shape.fields.get(key, rest)
         if known is None:
             hint = nearest(key, tuple(shape.fields)) or f"there are {', '.join(shape.fields)}"
-            document.report((*path, key), f"unknown key {key!r}", hint, at_key=True)
+            what = f"unknown key {key!r}"
+            if shape.unknown is not Severity.ERROR:
+                what += ", which has no effect"
+            document.report((*path, key), what, hint, shape.unknown, at_key=True)
         else:
             check_shape(document, known, item, (*path, key))
     for key in shape.required:

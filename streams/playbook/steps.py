@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from streams.events.model import Json
 from streams.playbook.control_flow import check_jumps
@@ -17,16 +18,18 @@ from streams.playbook.draft import (
     PlaybookDraft,
     WorkflowSource,
 )
-from streams.playbook.expressions import Template
 from streams.playbook.grammar import is_flat
 from streams.playbook.loops import loop_of
 from streams.playbook.model import Arc, Loop, Step, Task
+from streams.playbook.pools import check_pool
 from streams.playbook.problem import Severity
 from streams.playbook.sandbox import sandbox
 from streams.playbook.shape import nearest
 from streams.playbook.sinks.auth import with_auth
 from streams.playbook.sinks.sink_steps import needs_own_step
 from streams.playbook.tasks import configs_of, step_sink, tasks_of
+from streams.playbook.template import Template
+from streams.playbook.unread_keys import report_unread_step
 from streams.playbook.yaml_document import Authored, Path, as_list, as_mapping
 
 
@@ -38,8 +41,14 @@ def step_of(draft: PlaybookDraft, source: WorkflowSource, name: str) -> Step:
         what = "has no effect here; a step may have many tasks"
         at: Path = (*path, "spec", "result")
         draft.report(at, what, "put it into `spec` of a task", Severity.WARNING, at_key=True)
+    report_unread_step(draft, step, path)
+    check_pool(draft, (*path, "pool"), step.get("pool"))
     loop = loop_of(draft, step, path)
     arcs, inclusive = _arcs(draft, step.get("next"), (*path, "next"))
+    # Only an arc that reads this step handles its error.
+    arcs = tuple(
+        replace(arc, handles_error=arc.when is not None and name in arc.when.names) for arc in arcs
+    )
     sets = draft.changes(path, step, "set")
     outside = _names([sets, *(arc.when for arc in arcs), *(arc.args for arc in arcs)])
     tasks = with_deferred(_tasks(draft, source, name, loop), outside)

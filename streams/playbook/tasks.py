@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from streams.events.model import Json
 from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth, default_credential
+from streams.playbook.cluster import report_cluster
 from streams.playbook.deferred_saves import is_lone_insert
 from streams.playbook.draft import ALWAYS, IDENTIFIER, IN_PIPELINES, PlaybookDraft
 from streams.playbook.eval_rules import rules_of
-from streams.playbook.expressions import Constant, Template, mapping
 from streams.playbook.grammar import STEP_FIELDS, is_flat
 from streams.playbook.model import Task
 from streams.playbook.problem import Severity
+from streams.playbook.rate import rate_of
 from streams.playbook.repeated_effects import may_repeat
 from streams.playbook.result_policy import (
     policy_of,
@@ -26,7 +27,9 @@ from streams.playbook.shape import nearest
 from streams.playbook.sinks.auth import with_auth
 from streams.playbook.sinks.blocks import SinkPosition, sink_task
 from streams.playbook.sinks.check import check_rules
+from streams.playbook.template import Constant, Template, mapping
 from streams.playbook.tool_kinds import RAW, USUAL, kinds
+from streams.playbook.unread_keys import REFUSED, report_unread_task
 from streams.playbook.views import RESERVED
 from streams.playbook.workbook import resolve_action, with_action
 from streams.playbook.yaml_document import Authored, Path, as_mapping
@@ -165,7 +168,8 @@ def _task(
     config = resolve_action(draft, config, path, workbook)
     kind, spec = _kind(draft, label.name, config, path, kind_key), config.get("spec")
     rules = rules_of(draft, config.get("eval"), (*path, "eval"), label.all)
-    result = policy_of(draft, spec, path)
+    result, rate = policy_of(draft, spec, path), rate_of(draft, spec, path)
+    report_unread_task(draft, kind, config, path)
     report_ignored_by_put(draft, kind, config, result, path)
     report_hidden_by_label(draft, label.name, result, path)
     task = Task(
@@ -173,9 +177,10 @@ def _task(
         kind=kind,
         config=_config(draft, kind, config, path),
         rules=rules,
-        deferrable=result is None and is_lone_insert(kind, config, rules),
+        deferrable=result is None and rate is None and is_lone_insert(kind, config, rules),
         spec=as_mapping(spec),
         result=result,
+        rate=rate,
         line=draft.document.line(path),
     )
     if not isinstance(block := config.get("sink"), dict):
@@ -201,6 +206,7 @@ def _kind(draft: PlaybookDraft, label: str, config: Authored, path: Path, kind_k
         what, hint = repeated
         where = (*path, "method" if "method" in config else kind_key)
         draft.report(where, f"at least once: {what}", hint, Severity.NOTE)
+    report_cluster(draft, kind, config, (*path, kind_key))
     return kind
 
 
@@ -213,7 +219,7 @@ def _config(draft: PlaybookDraft, kind: str, config: Authored, path: Path) -> Te
             check_auth(draft, (*path, key), key, config)
             parts[AUTH] = draft.template((*path, key), value)
             continue
-        usual = USUAL.get(kind, ())
+        usual = (*USUAL.get(kind, ()), *REFUSED.get(kind, ()))
         if usual and key not in usual and (hint := nearest(key, usual)):
             what = f"{key!r} is not usual for {kind}"
             draft.report((*path, key), what, hint, Severity.WARNING, at_key=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, meta, nodes
@@ -29,6 +30,45 @@ _PLACE = re.compile(r"\[(-?\d{1,9}|)\]", re.ASCII)
 _ONE_OF = {"first": "[0]", "last": "[-1]", "length": "[]", "count": "[]"}
 
 
+_SELF = ("data", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """How templates read names; the default is the spec's spelling."""
+
+    lenient: bool = False
+    """An undefined name is empty, not an error."""
+    values: frozenset[str] = frozenset()
+    """Names of plain values: `.data` and `.result` are the value itself unless it has such keys."""
+
+
+STRICT = NameRules()
+
+
+class _PlainValues(NodeTransformer):
+    """Makes `.data` and `.result` of plain values the value itself."""
+
+    def __init__(self, values: frozenset[str]) -> None:
+        self._values = values
+
+    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return self._part(node, node.node, node.attr)
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        key = node.arg.value if isinstance(node.arg, nodes.Const) else None
+        return self._part(node, node.node, key)
+
+    def _part(self, node: nodes.Node, inner: nodes.Node, key: object) -> nodes.Node:
+        is_value = isinstance(inner, nodes.Name) and inner.name in self._values
+        if not is_value or key not in _SELF:
+            return node
+        name = nodes.Const(key, lineno=node.lineno)
+        return nodes.Filter(inner, "_part", [name], [], None, None, lineno=node.lineno)
+
+
 class _Guarded(NodeTransformer):
     """Adds limits to operations that jinja does not limit."""
 
@@ -46,14 +86,14 @@ def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
-def parse(text: str) -> nodes.Template:
+def parse(text: str, rules: NameRules = STRICT) -> nodes.Template:
     """Parse a template.
 
     Raises:
         BadTemplate: it is not a valid template, or uses unsupported statements.
     """
     try:
-        tree = sandbox().parse(text)
+        tree = sandbox(lenient=rules.lenient).parse(text)
     except TemplateSyntaxError as error:
         raise BadTemplate(text, error.message or "cannot be read", line=error.lineno) from error
     for node in tree.find_all(_NOT_OURS):
@@ -61,18 +101,21 @@ def parse(text: str) -> nodes.Template:
     return tree
 
 
-def compile_tree(text: str, tree: nodes.Template) -> tuple[Run, frozenset[KeyPath]]:
+def compile_tree(
+    text: str, tree: nodes.Template, rules: NameRules = STRICT
+) -> tuple[Run, frozenset[KeyPath]]:
     """Return the function that yields the template's values, and the key paths it reads.
 
     Raises:
         BadTemplate: it uses an unknown filter or test.
     """
-    environment = sandbox()
+    environment = sandbox(lenient=rules.lenient)
     tree.set_environment(environment)
     try:
         names = meta.find_undeclared_variables(tree) - environment.globals.keys()
         key_paths = frozenset(key_path for key_path in _key_paths(tree) if key_path[0] in names)
-        source = environment._generate(_Guarded().visit(tree), None, None, defer_init=False)
+        tree = _Guarded().visit(_PlainValues(rules.values).visit(tree))
+        source = environment._generate(tree, None, None, defer_init=False)
         namespace: dict[str, Any] = {"environment": environment}
         exec(compile(source, "<template>", "exec"), namespace)  # noqa: S102
     except TemplateSyntaxError as error:

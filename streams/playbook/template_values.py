@@ -41,7 +41,8 @@ def to_plain(value: Any, watch: Callable[[], None]) -> object:
         return value
     watch()
     if isinstance(value, Undefined):
-        str(value)  # raises and names what is missing
+        str(value)  # raises and names what is missing, unless it may be empty
+        return None
     if isinstance(value, Mapping):
         return _mapping(value, watch)
     if kind is list:

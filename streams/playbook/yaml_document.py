@@ -1,6 +1,7 @@
-"""YAML 1.2 parser that records the place of every node.
+"""YAML parser that records the place of every node.
 
-Only what looks like a number is one: `on`, `yes`, `2026-01-01`, `12:30` and `007` are text.
+The specs' spelling is YAML 1.2, where only what looks like a number is one: `on`, `yes`,
+`2026-01-01`, `12:30` and `007` are text. NoETL's spelling is YAML 1.1.
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ for _name, (_pattern, _first) in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})$"), _first)
 
 
-def read(text: str) -> Document:
+def read(text: str, *, version: str = "1.2") -> Document:
     """Parse a YAML text; syntax errors become problems of the document."""
     document = Document()
     try:
-        node = _Loader(text).get_single_node()
+        node = (_Loader if version == "1.2" else yaml.SafeLoader)(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = Mark(mark.line + 1, mark.column + 1) if mark else Mark(1, 1)
@@ -182,12 +183,26 @@ class _Reader:
             case "null":
                 return None
             case "bool":
-                return text.lower() == "true"
+                return text.lower() in ("true", "yes", "on")
             case "int":
-                return int(text, 0 if text[:2] in ("0x", "0o") else 10)
+                return _whole(text)
             case "float":
-                return float(text)
-            case "str" | "merge":
+                return float(text.replace("_", "")) if ":" not in text else text
+            case "str" | "merge" | "timestamp" | "value":
                 return text
         self._document.report(path, f"the tag {node.tag!r} is not used in playbooks")
         return text
+
+
+def _whole(text: str) -> int:
+    """Return a whole number: decimal, 0x…, 0o…, or as YAML 1.1 writes them."""
+    plain = text.replace("_", "")
+    if plain[:2] in ("0x", "0o", "0b"):
+        return int(plain, 0)
+    if ":" in plain:  # sexagesimal
+        number = 0
+        for part in plain.lstrip("+-").split(":"):
+            number = number * 60 + int(part)
+        return -number if plain.startswith("-") else number
+    is_octal = len(plain) > 1 and plain.lstrip("+-").startswith("0")
+    return int(plain, 8 if is_octal and set(plain) <= set("+-01234567") else 10)

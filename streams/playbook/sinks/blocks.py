@@ -9,7 +9,7 @@ from streams.events.model import Json
 from streams.playbook.auth import AUTH, AUTH_KEYS, check_auth
 from streams.playbook.deferred_saves import is_lone_insert
 from streams.playbook.draft import PlaybookDraft
-from streams.playbook.expressions import Constant, Template, compile_value, mapping
+from streams.playbook.expressions import compile_value
 from streams.playbook.model import Rule, Sink, Task
 from streams.playbook.problem import Severity
 from streams.playbook.sinks.auth import warn_machine_identity, with_default_credential
@@ -17,6 +17,7 @@ from streams.playbook.sinks.check import check_sink
 from streams.playbook.sinks.rows import ReferenceTo, RowsToPostgres, VectorsToPostgres, rendered
 from streams.playbook.sinks.sink_block import SinkBlock
 from streams.playbook.sinks.storages import exactly_once_hint, is_exact
+from streams.playbook.template import Constant, Template, mapping
 from streams.playbook.yaml_document import Authored, Path
 
 _RESULT = "{{ result }}"

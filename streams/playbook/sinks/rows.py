@@ -13,7 +13,7 @@ from itertools import groupby
 from streams.events.model import Json
 from streams.playbook.draft import IN_SINKS
 from streams.playbook.errors import BadSink
-from streams.playbook.expressions import Template
+from streams.playbook.template import Template
 from streams.playbook.template_compiler import KeyPath
 from streams.playbook.yaml_document import as_mapping
 
@@ -41,7 +41,7 @@ class RowsToPostgres:
             BadSink: there is nothing to write, or it is not a row.
         """
         block = rendered(self._block, scope)
-        save = _save(str(block["table"]), self._mode, self._key, rows_of(block["data"]))
+        save = save_of(str(block["table"]), self._mode, self._key, rows_of(block["data"]))
         return {**as_mapping(block["address"]), **_limit(block["spec"]), **save}
 
 
@@ -66,7 +66,7 @@ class VectorsToPostgres:
         }
         rows = [_vector(row, columns) for row in rows_of(block["data"])]
         key = (columns["id"],)
-        save = _save(table, self._mode, key, rows)
+        save = save_of(table, self._mode, key, rows)
         save["reference"] = {"store": "vector", "key": table, "range": range_of(rows, key)}
         return {**as_mapping(block["address"]), **_limit(spec), **save}
 
@@ -172,8 +172,12 @@ def _limit(spec: Json) -> dict[str, Json]:
     return {"timeout": spec["timeout"]} if isinstance(spec, dict) and "timeout" in spec else {}
 
 
-def _save(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Json]:
-    """Return the statements of a save with their rows, and the reference to them."""
+def save_of(table: str, mode: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Json]:
+    """Return the statements of a save with their rows, and the reference to them.
+
+    Raises:
+        BadSink: a name or a row is not valid.
+    """
     # Only the database knows how many rows an update matches.
     span = "" if mode == "update" and rows else range_of(rows, key)
     reference: dict[str, Json] = {"store": "db", "key": table, "range": span}

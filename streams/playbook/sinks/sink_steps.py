@@ -14,11 +14,12 @@ from streams.events.model import Json
 from streams.playbook.data_flow import key_paths_of
 from streams.playbook.deferred_saves import task_names
 from streams.playbook.draft import PlaybookDraft, WorkflowSource
-from streams.playbook.expressions import Template, compile_value
+from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc, Loop, Step, Task
 from streams.playbook.return_value import as_envelope
 from streams.playbook.sinks.auth import with_auth
 from streams.playbook.tasks import configs_of, step_sink
+from streams.playbook.template import Template
 from streams.playbook.yaml_document import Authored, Path, as_mapping
 
 
@@ -56,10 +57,6 @@ def with_sinks(
 def _followed(
     draft: PlaybookDraft, step: Step, block: Authored, path: Path, name: str
 ) -> tuple[Step, Step]:
-    goes_on = step.on_error == "continue"
-    if block.get("on", "success") != "success" and not goes_on:
-        hint = f"add on_error: continue, or route errors to a step that saves {step.name}"
-        draft.report((*path, "on"), "a loop or a call that fails ends here", hint, at_key=True)
     task = step_sink(draft, block, path, subject=_Result(step.name))
     after = Step(
         name=name,
@@ -73,10 +70,32 @@ def _followed(
         key_paths=key_paths_of((task,), None),
         line=step.line,
     )
-    handlers = [arc for arc in step.arcs if arc.when is not None and step.name in arc.when.names]
-    on_error = () if goes_on else tuple(_after_error(step.name, arc) for arc in handlers)
-    passed_on = Arc(step=name, args=compile_value("{{ args }}"))
-    return replace(step, arcs=(passed_on, *on_error)), after
+    on = "success" if task.sink is None else task.sink.on
+    if step.on_error == "continue":
+        return replace(step, arcs=(_to_sink(name),)), after
+    handlers = [arc for arc in step.arcs if arc.handles_error]
+    if on == "success":
+        on_error = [_after_error(step.name, arc) for arc in handlers]
+    else:  # an error that an arc handles is persisted first; then its sink follows that arc
+        conditions = [arc.when for arc in handlers if arc.when is not None]
+        either = _failed_and_any(step.name, conditions)
+        on_error = [_to_sink(name, when=either, handles_error=True)] if conditions else []
+        succeeded = compile_value(f"{{{{ {step.name}.status != 'error' }}}}")
+        arcs = [_only_if(succeeded, arc) for arc in after.arcs]
+        after = replace(after, arcs=tuple(arcs))
+    return replace(step, arcs=(_to_sink(name), *on_error)), after
+
+
+def _to_sink(name: str, *, when: Template | None = None, handles_error: bool = False) -> Arc:
+    args = compile_value("{{ args }}")
+    return Arc(step=name, when=when, args=args, handles_error=handles_error)
+
+
+def _only_if(condition: Template, arc: Arc) -> Arc:
+    """Return an arc that needs a condition, unless it handles errors."""
+    if arc.handles_error:
+        return arc
+    return replace(arc, when=condition if arc.when is None else _All(condition, arc.when))
 
 
 def _last(
@@ -86,14 +105,12 @@ def _last(
     name: str,
     returns: Template | None,
 ) -> Step:
-    if block.get("on", "success") != "success":
-        hint = "put the sink on the step, or route errors to a step that saves them"
-        draft.report(("sink", "on"), "a playbook that fails ends at once", hint, at_key=True)
     subject: Template = (
         _Last(frozenset(one.name for one in steps.values() if _may_end(one, steps)))
         if returns is None
         else _Returned(returns)
     )
+    subject = _OrFailure(subject)
     task = step_sink(draft, block, ("sink",), subject=subject, passes=returns is None)
     key_paths = key_paths_of((task,), None)
     return Step(
@@ -123,9 +140,16 @@ def _value(scope: Mapping[str, object], name: str) -> Json:
     return cast(Json, scope.get(name))
 
 
+def _failed(step: str) -> Template:
+    return compile_value(f"{{{{ {step}.status == 'error' }}}}")
+
+
 def _after_error(name: str, arc: Arc) -> Arc:
-    failed = compile_value(f"{{{{ {name}.status == 'error' }}}}")
-    return arc if arc.when is None else replace(arc, when=_Both(failed, arc.when))
+    return arc if arc.when is None else replace(arc, when=_All(_failed(name), arc.when))
+
+
+def _failed_and_any(step: str, conditions: Sequence[Template]) -> Template:
+    return _All(_failed(step), _Any(*conditions))
 
 
 def _after_sink(step: str, sink: str, arc: Arc) -> Arc:
@@ -148,15 +172,27 @@ class _WithSinkStatus:
         return self._when.render(scope)
 
 
-class _Both:
-    """Conjunction of two conditions."""
+class _Conditions:
+    """Several conditions."""
 
-    def __init__(self, first: Template, second: Template) -> None:
-        self._first, self._second = first, second
-        self.names, self.key_paths = first.names | second.names, first.key_paths | second.key_paths
+    def __init__(self, *conditions: Template) -> None:
+        self._conditions = conditions
+        self.names = frozenset().union(*(one.names for one in conditions))
+        self.key_paths = frozenset().union(*(one.key_paths for one in conditions))
+
+
+class _All(_Conditions):
+    """Conjunction of conditions."""
 
     def render(self, scope: Mapping[str, object]) -> Json:
-        return bool(self._first.render(scope)) and bool(self._second.render(scope))
+        return all(one.render(scope) for one in self._conditions)
+
+
+class _Any(_Conditions):
+    """Disjunction of conditions."""
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        return any(one.render(scope) for one in self._conditions)
 
 
 class _Result:
@@ -190,3 +226,17 @@ class _Returned:
 
     def render(self, scope: Mapping[str, object]) -> Json:
         return {"meta": {}, **as_envelope(self._returns.render(scope))}
+
+
+class _OrFailure:
+    """The failure of the playbook if the planner names one, else another value."""
+
+    def __init__(self, otherwise: Template) -> None:
+        self._otherwise = otherwise
+        self.names, self.key_paths = otherwise.names, otherwise.key_paths
+
+    def render(self, scope: Mapping[str, object]) -> Json:
+        failure = as_mapping(_value(scope, "args")).get("failure")
+        if failure is None:
+            return self._otherwise.render(scope)
+        return {"status": "error", "data": None, "meta": {}, "error": failure}

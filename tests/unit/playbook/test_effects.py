@@ -24,7 +24,7 @@ workflow:
           kind: http
           url: http://127.0.0.1/
           json: {a: 1}
-      - tell: {kind: kafka, topic: told, value: 1}
+      - emit: {kind: kafka, topic: reports, value: 1}
 """
 
 
@@ -93,8 +93,8 @@ def test_the_command_tells_it_as_text_and_as_json(tmp_path: Path) -> None:
     said = CliRunner().invoke(cli, ["playbook", "check", str(file)])
     assert said.exit_code == 0
     assert "send.yaml:9:17: note: workflow[0].tool[1].send.kind: at least once" in said.output
-    told = CliRunner().invoke(cli, ["playbook", "check", str(file), "--json"])
-    (shown,) = orjson.loads(told.output)["files"]
+    ran = CliRunner().invoke(cli, ["playbook", "check", str(file), "--json"])
+    (shown,) = orjson.loads(ran.output)["files"]
     assert shown["ok"]
     assert [(one["line"], one["severity"]) for one in shown["problems"]] == [
         (9, "note"),

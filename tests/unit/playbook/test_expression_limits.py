@@ -127,8 +127,8 @@ def test_what_json_does_not_have_never_leaves(template: str) -> None:
 
 def test_a_plug_in_brings_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = sandbox.Sandbox({"double": lambda value: value * 2})
-    monkeypatch.setattr("streams.playbook.template_compiler.sandbox", lambda: environment)
-    monkeypatch.setattr("streams.playbook.expressions.sandbox", lambda: environment)
+    monkeypatch.setattr("streams.playbook.template_compiler.sandbox", lambda **_: environment)
+    monkeypatch.setattr("streams.playbook.expressions.sandbox", lambda **_: environment)
     assert render("{{ double(21) }}") == 42
     assert render("{{ 21 | double }}") == 42
     assert compile_value("{{ double(x) }}").names == {"x"}

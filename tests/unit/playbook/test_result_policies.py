@@ -95,7 +95,7 @@ def test_a_result_has_an_end_or_has_none() -> None:
     book = text({"store": {"kind": "kv", "ttl": "permanent", "scope": "execution"}})
     made, (problem,) = check(book)
     assert made is None
-    assert "ends with its execution" in problem.message
+    assert "expires with its execution" in problem.message
     # What was registered before this was an error runs on.
     assert parse(book, clients=False).steps["start"]
     assert check(text({"store": {"ttl": "permanent", "scope": "permanent"}}))[1] == ()
@@ -119,7 +119,7 @@ def test_selected_fields_are_found_by_their_paths() -> None:
     [
         ({"store": {"kind": "auto", "ttl": "soon"}}, "'soon' is not a valid time to live"),
         ({"store": {"kind": "tape"}}, "tape"),
-        ({"store": {"kind": "kv", "ttl": "1h", "scope": "permanent"}}, "says an end"),
+        ({"store": {"kind": "kv", "ttl": "1h", "scope": "permanent"}}, "sets an expiry"),
         ({"store": {"kind": "kv", "scope": "week"}}, "week"),
         ({"select": [{"path": "$.a[", "as": "a"}]}, "is not a valid JSONPath"),
         ({"select": [{"path": "$.a", "as": "no name"}]}, "is not a valid name in templates"),
@@ -136,9 +136,9 @@ def test_selected_fields_are_found_by_their_paths() -> None:
 def test_what_is_wrong_is_told_with_its_place(result: Any, said: str) -> None:
     playbook, problems = check(text(result))
     assert playbook is None
-    told = [problem for problem in problems if said in str(problem)]
-    assert told
-    assert told[0].line > 1
+    matching = [problem for problem in problems if said in str(problem)]
+    assert matching
+    assert matching[0].line > 1
 
 
 def test_tasks_and_rows_that_others_read_are_known() -> None:
@@ -219,8 +219,8 @@ LOOP = {"in": [1, 2], "iterator": "n"}
 @pytest.mark.parametrize(
     ("template", "hint"),
     [
-        ("{{ start.page }}", "let last return what is needed of page"),
-        ("{{ start.page._ref }}", "let last return what is needed of page"),
+        ("{{ start.page }}", "return what is needed of page from last"),
+        ("{{ start.page._ref }}", "return what is needed of page from last"),
         ("{{ start.last.data }}", "{{ start.data[0] }}"),
     ],
 )
@@ -298,9 +298,9 @@ def test_a_selected_field_hides_nothing_that_templates_look_for(name: str) -> No
 def test_a_selected_field_that_is_called_like_its_task_is_warned_of(select: Any) -> None:
     made, problems = check(text({"select": [select]}))
     assert made is not None
-    told = [(one.where, one.severity) for one in problems if "is the label" in one.message]
+    matching = [(one.where, one.severity) for one in problems if "is the label" in one.message]
     where = "workflow[0].tool[0].page.spec.result.select"
-    assert told == [(where, Severity.WARNING)] * (select.get("as") != "last")
+    assert matching == [(where, Severity.WARNING)] * (select.get("as") != "last")
 
 
 @pytest.mark.parametrize("label", ["data", "_ref", "result", "error", "ctx", "_prev"])

@@ -160,10 +160,10 @@ def test_a_sink_that_says_where_or_has_no_login_is_given_none(sink: str) -> None
 def test_the_identity_of_the_machine_is_not_used_unsaid_where_there_is_a_credential(
     sink: str,
 ) -> None:
-    playbook, [told] = check(text(sink, top=ARCHIVE))
-    assert (playbook and auth_of(playbook), told.severity) == (None, Severity.WARNING)
-    assert "identity of the machine, not with 'archive'" in told.message
-    assert told.hint == "add auth: archive, if that is meant"
+    playbook, [problem] = check(text(sink, top=ARCHIVE))
+    assert (playbook and auth_of(playbook), problem.severity) == (None, Severity.WARNING)
+    assert "identity of the machine, not with 'archive'" in problem.message
+    assert problem.hint == "add auth: archive, if that is meant"
     two = "credentials: [{name: archive}, {name: other}]\n"
     for quiet in (text(sink), text(sink, top=two), text(sink[:-1] + ", auth: archive}")):
         assert check(quiet)[1] == ()

@@ -1,4 +1,4 @@
-"""What a sink must be told is asked for before it runs, and only what it must be told."""
+"""What a sink requires is asked for before it runs, and nothing else."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_what_would_be_refused_when_it_runs_is_refused_before(
 ) -> None:
     playbook, problems = check(HEAD + sink)
     assert playbook is None
-    told = [one for one in problems if message in str(one)]
-    assert [(one.where, bool(one.hint)) for one in told] == [(f"workflow[0].sink{where}", True)]
+    matching = [one for one in problems if message in str(one)]
+    assert [(one.where, bool(one.hint)) for one in matching] == [(f"workflow[0].sink{where}", True)]
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_what_is_there_is_not_asked_for(sink: str) -> None:
 def test_what_has_no_effect_is_said() -> None:
     playbook, problems = check(HEAD + "{storage: duckdb, table: t, auth: d, chunk_size: 5}")
     assert playbook is not None
-    [told] = problems
-    assert (told.severity, told.where) == (Severity.WARNING, "workflow[0].sink.chunk_size")
+    [problem] = problems
+    assert (problem.severity, problem.where) == (Severity.WARNING, "workflow[0].sink.chunk_size")
 
 
 def test_a_file_is_not_written_in_several_places_at_the_same_time() -> None:
     playbook, problems = check(HEAD + "{storage: file, chunk_size: 5, batch: true, concurrency: 2}")
     assert playbook is not None
-    [told] = problems
-    assert (told.severity, told.where) == (Severity.WARNING, "workflow[0].sink.concurrency")
-    assert "one part after the other" in told.message
+    [problem] = problems
+    assert (problem.severity, problem.where) == (Severity.WARNING, "workflow[0].sink.concurrency")
+    assert "one part after the other" in problem.message
 
 
 def test_a_mode_that_nothing_has_is_told_once() -> None:
@@ -119,8 +119,8 @@ def test_a_mode_that_nothing_has_is_told_once() -> None:
 def test_whatever_does_nothing_is_warned_of(sink: str, where: str) -> None:
     playbook, problems = check(HEAD + sink)
     assert playbook is not None, problems
-    told = [one for one in problems if one.severity is Severity.WARNING]
-    assert [(one.where, bool(one.hint)) for one in told] == [(f"workflow[0].sink{where}", True)]
+    matching = [one for one in problems if one.severity is Severity.WARNING]
+    assert [(one.where, bool(one.hint)) for one in matching] == [(f"workflow[0].sink{where}", True)]
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_what_would_leave_other_data_than_was_meant_is_refused_but_runs_on_where
 ) -> None:
     playbook, problems = check(HEAD + sink)
     assert playbook is None
-    [told] = [one for one in problems if message in one.message]
-    assert (told.where, told.severity) == (f"workflow[0].sink{where}", Severity.ERROR)
+    [problem] = [one for one in problems if message in one.message]
+    assert (problem.where, problem.severity) == (f"workflow[0].sink{where}", Severity.ERROR)
     running, problems = check(HEAD + sink, clients=False)
     assert running is not None
-    [told] = [one for one in problems if message in one.message]
-    assert told.severity is Severity.WARNING
+    [problem] = [one for one in problems if message in one.message]
+    assert problem.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(
