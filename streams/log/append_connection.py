@@ -23,8 +23,10 @@ APPEND = "SELECT * FROM noetl.append($1)"
 class Lane:
     """Calls `noetl.append`, one call at a time."""
 
-    def __init__(self, dsn: str, patience_s: float, native: NativeModule | None = None) -> None:
-        self._dsn, self._patience_s, self._native = dsn, patience_s, native
+    def __init__(
+        self, dsn: str, give_up_after_s: float, native: NativeModule | None = None
+    ) -> None:
+        self._dsn, self._give_up_after_s, self._native = dsn, give_up_after_s, native
         self._clock = SystemClock()
         self.is_busy = False
         self._rows: Callable[[Sequence[Sequence[Sealed]]], object] = new_event_rows
@@ -35,10 +37,10 @@ class Lane:
         """Append `batches` and return the rows of the response; retries on a lost connection.
 
         Raises:
-            LogUnavailable: no connection, or no response, within `patience_s`.
+            LogUnavailable: no connection, or no response, within `give_up_after_s`.
             asyncpg.PostgresError: the database rejects the rows.
         """
-        deadline = self._clock.monotonic() + self._patience_s
+        deadline = self._clock.monotonic() + self._give_up_after_s
         return await retry_until(
             lambda: self._attempt(batches),
             clock=self._clock,
@@ -50,11 +52,11 @@ class Lane:
         try:
             append = self._append or await self._connect()
             rows = self._rows(batches)
-            return list(await append.fetch(rows, timeout=self._patience_s))
+            return list(await append.fetch(rows, timeout=self._give_up_after_s))
         except CONNECTION_LOST as error:
             self._terminate()
             raise LogUnavailable(
-                f"Postgres has not responded for {self._patience_s:.0f} s "
+                f"Postgres has not responded for {self._give_up_after_s:.0f} s "
                 f"({error or type(error).__name__}); the append may be retried"
             ) from error
 

@@ -42,7 +42,7 @@ class Appender:
     ordered; await one before the next if order matters.
 
     A lost connection is reopened and the call retried, which the idempotency keys make safe;
-    after `patience_s` without a database callers get LogUnavailable.
+    after `give_up_after_s` without a database callers get LogUnavailable.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Appender:
         codec: Codec,
         take_ids: Callable[[int], Sequence[int]],
         producer: str,
-        patience_s: float = 30.0,
+        give_up_after_s: float = 30.0,
         lanes: int = LANES,
     ) -> None:
         self._take_ids = take_ids
         self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._queue: deque[_QueuedBatch] = deque()
         self._wake = asyncio.Event()
-        self._lanes = [Lane(dsn, patience_s, self._seal.native) for _ in range(lanes)]
+        self._lanes = [Lane(dsn, give_up_after_s, self._seal.native) for _ in range(lanes)]
         self._tasks: list[asyncio.Task[None]] = []
         self._open = False
 

@@ -161,7 +161,7 @@ class MemoryEventStore:
         return found
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
-        """Return the executions that this one started and that have not ended."""
+        """Return the executions that this one started, that are open and not detached."""
         lowest, highest = siblings_of(execution_id)
         return [
             key
@@ -170,6 +170,7 @@ class MemoryEventStore:
             and state.type == "execution"
             and not state.terminal
             and state.stored[0][0].parent_execution_id == execution_id
+            and not state.stored[0][0].meta.get("detached")
         ]
 
     async def endings(self, execution_ids: Sequence[int]) -> Mapping[int, Event]:

@@ -123,7 +123,7 @@ class Families(Protocol):
     """Looks up child executions, and the endings of executions."""
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
-        """Return the open child executions of this one.
+        """Return the open child executions of this one, without detached ones.
 
         Raises:
             Unavailable: the log cannot be reached.

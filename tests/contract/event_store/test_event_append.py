@@ -111,13 +111,13 @@ async def test_a_retelling_with_other_times_producer_and_trace_is_a_duplicate(
     first = event(root, "frame.committed")
     stored = (await store.append([first])).events[0]
     assert first.payload_ref is not None
-    told = replace(
+    other = replace(
         first,
         event_time=first.event_time.replace(year=2027),
         trace=None,
         payload_ref=replace(first.payload_ref, ipc=None),
     )
-    again = (await store.append([told])).events[0]
+    again = (await store.append([other])).events[0]
     assert (again.event_id, again.outcome) == (stored.event_id, AppendOutcome.DUPLICATE)
 
 

@@ -9,7 +9,7 @@ from streams.log.port import EventStore, Frontier
 from tests.support.events.stores import Subject
 from tests.support.log.databases import end_of, event, root_events
 
-PATIENCE_S = 90
+TIMEOUT_S = 90
 
 
 async def test_a_root_is_read_after_one_place_and_through_another(
@@ -73,7 +73,7 @@ async def _end_after(store: EventStore, root_id: int) -> Frontier:
     """Append an event; return the frontier behind it, where the log ends."""
     start = await end_of(store)
     await store.append([event(root_id)])
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         async for one, frontier in store.follow(start):
             if one.root.id == root_id:
                 return frontier
@@ -82,7 +82,7 @@ async def _end_after(store: EventStore, root_id: int) -> Frontier:
 
 async def _until_seen(store: EventStore, start: Frontier, count: int) -> None:
     """Wait until readers get so many events: transactions of strangers hold all of them up."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while len((await store.read_log(start, limit=count))[0]) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -95,7 +95,7 @@ async def test_a_follower_gets_what_is_there_and_what_comes(subject: Subject) ->
     seen = [await anext(follower), await anext(follower)]
     waiting = asyncio.ensure_future(anext(follower))
     await store.append([event(root_id)])
-    seen.append(await asyncio.wait_for(waiting, PATIENCE_S))
+    seen.append(await asyncio.wait_for(waiting, TIMEOUT_S))
     assert _seqs([one for one, _ in seen]) == [1, 2, 3]
     again = store.follow(seen[0][1])
     assert (await anext(again))[0].seq == 2

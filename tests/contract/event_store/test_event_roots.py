@@ -151,6 +151,17 @@ async def test_open_children_are_those_that_this_execution_began(subject: Subjec
     assert await families.open_children(children[0].root.id) == []
 
 
+async def test_a_detached_child_is_not_among_the_open_children(subject: Subject) -> None:
+    parent = subject.next_id()
+    attached, left = child_of(parent, 0), derive_root_id(parent, 1, "c")
+    first = event(left, "playbook.initialized", meta={"detached": True})
+    detached = replace(first, parent_execution_id=parent)
+    for one in (event(parent), attached, detached):
+        await subject.store.append([one])
+    families: Any = subject.store
+    assert await families.open_children(parent) == [attached.root.id]
+
+
 async def test_endings_are_told_of_roots_that_have_ended(subject: Subject) -> None:
     families: Any = subject.store
     ended, going, unknown = subject.next_id(), subject.next_id(), subject.next_id()

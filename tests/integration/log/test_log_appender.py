@@ -209,7 +209,7 @@ async def test_a_database_that_stays_away_is_said_so_and_the_next_append_tries_a
 ) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
     appender = Appender(
-        nowhere, codec=log.codec, take_ids=log.ids.take, producer=PRODUCER, patience_s=0.2
+        nowhere, codec=log.codec, take_ids=log.ids.take, producer=PRODUCER, give_up_after_s=0.2
     )
     async with appender:
         for _ in range(2):

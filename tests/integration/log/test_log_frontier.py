@@ -31,7 +31,7 @@ async def log(database: Settings) -> AsyncIterator[Log]:
 
 
 class Slow:
-    """An appender whose transaction stays open until it is told to end."""
+    """An appender whose transaction stays open until it is released."""
 
     def __init__(self, log: Log, connection: asyncpg.Connection) -> None:
         self._log, self._connection = log, connection

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 import pytest
 
 from streams.app import Log, open_log
+from streams.events.model import NewEvent, Root
 from streams.settings import Settings
 from tests.support.log.databases import dsn, event
+from tests.support.planner.memory import World, loop, playbook, step
 
 pytestmark = pytest.mark.stack
 
@@ -90,6 +93,24 @@ async def test_a_framed_fan_out_is_counted_as_shards(log: Log, reader: asyncpg.C
     assert [row[0] for row in enqueued] == ["1", "2", "3", "4", "5"]
 
 
+async def test_a_shard_that_another_frame_continues_is_enqueued_once(
+    log: Log, reader: asyncpg.Connection
+) -> None:
+    root = log.ids.next()
+    rest = frame(root, "frame.dispatched", "2")
+    cursor = {"kind": "list", "from": 3, "to": 9, "continues": "601"}
+    await log.store.append([
+        frame(root, "frame.dispatched", "1"),
+        frame(root, "frame.committed", "1", continues=True),
+        replace(rest, context={**(rest.context or {}), "cursor": cursor}),
+        frame(root, "frame.committed", "2", continues=False),
+    ])  # fmt: skip
+    rows = await reader.fetch(
+        "SELECT event_type FROM noetl.loop_event WHERE execution_id = $1 ORDER BY seq", root
+    )
+    assert [row[0] for row in rows] == ["loop.shard.enqueued", "loop.shard.done"]
+
+
 async def test_events_under_the_loop_names_themselves_are_counted_alike(
     log: Log, reader: asyncpg.Connection
 ) -> None:
@@ -128,7 +149,8 @@ async def test_the_view_shows_every_event_of_the_log_once_and_shards_beside_them
     log: Log, reader: asyncpg.Connection
 ) -> None:
     root = log.ids.next()
-    await log.store.append([event(root), frame(root, "frame.committed", "1", continues=False)])
+    done = frame(root, "frame.committed", "1", continues=False, rows=2)
+    await log.store.append([event(root), done, event(root, "command.completed")])
     rows = await reader.fetch(
         "SELECT event_type, seq FROM noetl.event_log WHERE execution_id = $1"
         " ORDER BY seq, event_type",
@@ -136,6 +158,56 @@ async def test_the_view_shows_every_event_of_the_log_once_and_shards_beside_them
     )
     assert [tuple(row) for row in rows] == [
         ("step.enter", 1),
+        ("command.completed", 2),
+        ("command.completed", 2),
         ("frame.committed", 2),
         ("loop.shard.done", 2),
+        ("action_completed", 3),
+        ("command.completed", 3),
     ]
+
+
+async def test_a_shard_has_the_status_of_its_result_and_the_id_of_its_command(
+    log: Log, reader: asyncpg.Connection
+) -> None:
+    root = log.ids.next()
+    await log.store.append([
+        frame(root, "frame.committed", "1", continues=False, rows=2),
+        frame(root, "frame.committed", "2", continues=False, rows=2, failed_rows=1),
+    ])  # fmt: skip
+    rows = await reader.fetch(
+        "SELECT result->>'status', meta->>'command_id', error IS NULL FROM noetl.loop_event"
+        " WHERE execution_id = $1 AND event_type LIKE 'loop.shard.%' ORDER BY seq",
+        root,
+    )
+    assert [tuple(row) for row in rows] == [("ok", "601", True), ("error", "602", False)]
+
+
+async def test_the_recovery_query_is_right_for_a_loop_that_the_planner_ran(
+    log: Log, reader: asyncpg.Connection
+) -> None:
+    world = World(playbook(step("each", loop=loop(list(range(25)), max_in_flight=8))))
+    await world.start()
+    first, second, third = world.take()
+    await world.claim(first)
+    await world.checkpoint(first, 6, None)
+    await world.commit(second, failed=2)
+    loop_id, copied = str(first.loop_id), log.ids.next()
+    assert await _recovered(log, reader, world, copied, loop_id) == (20, 14, 2, None, 25)
+    await world.commit(third)
+    assert await _recovered(log, reader, world, log.ids.next(), loop_id) == (24, 19, 2, None, 25)
+
+
+async def _recovered(
+    log: Log, reader: asyncpg.Connection, world: World, root: int, loop_id: str
+) -> tuple[Any, ...]:
+    """Copy the events of a run in memory into the log, and ask for its loop."""
+    names = ("type", "idempotency_key", "event_time", "node_name", "node_type", "status", "error")
+    names += ("current_index", "current_item", "meta", "context", "result")
+    for one in await world.events():
+        fields = {name: getattr(one, name) for name in names}
+        new = NewEvent(
+            root=Root("execution", root), tenant_id="acme", organization_id="care", **fields
+        )
+        await log.store.append([new])
+    return tuple(await reader.fetchrow(RECOVERY, root, "each", loop_id))

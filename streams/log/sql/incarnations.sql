@@ -1,2 +1,2 @@
--- The newest life of every worker.
+-- The newest incarnation of every worker.
 SELECT worker, life FROM noetl.worker_life
