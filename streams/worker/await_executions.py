@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from itertools import islice
 
 from streams.errors import Unavailable
 from streams.events.model import Event
+from streams.holds import Holds, Waiter
 from streams.log.port import Families
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 ASKED_AT_ONCE = 1000
-_log = logging.getLogger(__name__)
 
 
-class Endings:
+class EndedExecutions:
     """Polls the log while there are waiters, backing off while nothing ends."""
 
-    def __init__(self, log: Families) -> None:
-        self._log = log
+    def __init__(self, log: Families, holds: Holds | None = None) -> None:
+        self._log, self._holds = log, holds or Holds()
         self._waiting: dict[asyncio.Future[Event], tuple[int, ...]] = {}
         self._asking: asyncio.Task[None] | None = None
         self._stirred = asyncio.Event()
@@ -42,11 +41,15 @@ class Endings:
 
     async def _ask(self) -> None:
         """Poll until there are no waiters."""
+        with self._holds.waiter() as log_waiter:
+            await self._poll(log_waiter)
+
+    async def _poll(self, log_waiter: Waiter) -> None:
         pause, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while self._waiting:
             self._stirred.clear()
             began = loop.time()
-            if await self._notify():
+            if await self._notify(log_waiter, began):
                 pause = FIRST_PAUSE_S
             # A slow log is polled less often.
             rest = max(pause, 4 * (loop.time() - began))
@@ -59,15 +62,16 @@ class Endings:
             pause = FIRST_PAUSE_S
             await asyncio.sleep(FIRST_PAUSE_S)  # other waiters may join; nothing ends that soon
 
-    async def _notify(self) -> bool:
+    async def _notify(self, log_waiter: Waiter, asked_at: float) -> bool:
         """Query once and wake the waiters of ended executions; return whether any had ended."""
         found: dict[int, Event] = {}
         wanted = iter({one for ids in self._waiting.values() for one in ids})
         try:
             while some := list(islice(wanted, ASKED_AT_ONCE)):
                 found.update(await self._log.endings(some))
+            log_waiter.answered()
         except Unavailable as error:
-            _log.warning("cannot read which executions ended: %s; retrying", error)
+            log_waiter.failed(error, asked_at)
         except Exception as error:  # noqa: BLE001 - it belongs to those who wait
             for waiter in self._waiting:
                 if not waiter.done():

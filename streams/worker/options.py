@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streams.catalog.port import Playbooks
-from streams.clock import Clock
+from streams.clock import Clock, SystemClock
 from streams.holds import Holds
 from streams.kafka.dead_letters import DeadLetters
 from streams.log.port import EventStore
@@ -14,7 +14,8 @@ from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES, LARGE
 from streams.results.copies.port import Copies
 from streams.worker.attempt.input import Documents
-from streams.worker.port import Partitions, Tool
+from streams.worker.pace.rates import RateLimits, local_rates
+from streams.worker.port import Credentials, Partitions, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Options:
     """How long before the end of a lease that cannot be renewed its owner stops."""
     longest_s: float = 4 * 3600.0
     """How long an attempt may take before it is abandoned as hung."""
-    patience_s: float = 30.0
+    give_up_after_s: float = 30.0
     """How long a tool's dependency may be down before the attempt is abandoned."""
     grace_s: float = 10.0
     """How long a stopping worker waits for its frames and commands."""
@@ -58,9 +59,13 @@ class WorkerPorts:
     tools: Mapping[str, Tool]
     clock: Clock
     dead_letters: DeadLetters
+    credentials: Credentials | None = None
+    """Looks up what a keychain names; tools have their own reference to it."""
     partitions: Partitions | None = None
     """None: this deployment has no broker."""
     copies: Copies = field(default_factory=Copies)
     """Tiers with copies of results."""
     holds: Holds = field(default_factory=Holds)
     """Reports which dependency is away."""
+    rates: RateLimits = field(default_factory=lambda: local_rates(SystemClock()))
+    """Rates of tasks; by default they hold for this process only."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from streams.events.model import Json, PayloadRef
+from streams.playbook.spelling import Spelling
 
 T = TypeVar("T")
 Config = Mapping[str, Json]
@@ -51,8 +52,14 @@ class Call:
     timeout_s: float | None = None
     tries: int = 1
     """Number of the try, where a rule retries."""
+    spelling: Spelling = Spelling.SPEC
+    """Decides the shape of the result: NoETL's tools return other mappings."""
+    cause_id: int | None = field(default=None, compare=False)
+    """The event that claimed the frame or command."""
     released_slot: ReleasedSlot = field(default=nullcontext, compare=False)
     """Context in which the call only waits, and its frame needs no slot of the worker."""
+    released_lane: ReleasedSlot = field(default=nullcontext, compare=False)
+    """Context in which the call waits before it begins, and other rows of its frame may run."""
 
 
 class Tool(Protocol):
@@ -115,7 +122,10 @@ class Saver(Protocol):
         ...
 
     async def save(
-        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+        self,
+        batches: Sequence[tuple[Fence, Sequence[Config]]],
+        saved: Saved,
+        spelling: Spelling = Spelling.SPEC,
     ) -> Mapping[Fence, Saved]:
         """Write all batches, which share a target, and their fences in one transaction.
 

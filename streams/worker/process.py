@@ -18,7 +18,7 @@ def attach_worker(
     feed: WatchedFeed,
     worker: Worker,
     *,
-    lives: Incarnations,
+    incarnations: Incarnations,
     name: str,
     set_aside: SetAside,
     stall_s: float = LIMIT_S,
@@ -32,7 +32,7 @@ def attach_worker(
             watchdog.beat()  # a frame may take longer than the watchdog waits
 
     async def check_incarnation() -> None:
-        await check(lives, name)
+        await check(incarnations, name)
 
     process.every(CHECK_S, check_items)
     process.every(INCARNATION_S, check_incarnation)

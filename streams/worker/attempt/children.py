@@ -12,9 +12,9 @@ from blake3 import blake3
 from streams.clock import Clock
 from streams.errors import Refused
 from streams.events.model import Event, Json, Root
-from streams.events.types import PlaybookInitialized
+from streams.events.types import CommandCompleted
 from streams.execution.cancellation import orphaned
-from streams.execution.initialization import child_event
+from streams.execution.initialization import ExecutionStart, child_event
 from streams.ids import derive_root_id
 from streams.kafka.work.item import INLINE_DOCUMENT_BYTES
 from streams.log.errors import ForeignRoot, IdempotencyConflict, RootEnded, VersionConflict
@@ -49,6 +49,8 @@ class Called:
     path: str
     version: int | None
     workload: Mapping[str, Json]
+    detached: bool = False
+    """Whether the execution outlives the calling one, which does not wait for it."""
 
 
 class Children:
@@ -100,10 +102,31 @@ class Children:
         now = self._clock.now()
         try:
             await self._log.append(
-                [orphaned(child, call.execution_id, scope, reason=reason, now=now)]
+                [
+                    orphaned(
+                        child,
+                        call.execution_id,
+                        scope,
+                        reason,
+                        now=now,
+                        cause_id=call.cause_id,
+                    )
+                ]
             )
         except Refused:
             return
+
+    async def step_end(self, child: int, step: str) -> Event | None:
+        """Return the last completion of a step's command in a child; None: it has none.
+
+        Raises:
+            Unavailable: the log is down.
+        """
+        found = None
+        async for event in self._log.read_root(Root("execution", child)):
+            if event.type == CommandCompleted.TYPE and event.node_name == step:
+                found = event
+        return found
 
     async def _first(self, child: Root) -> Event | None:
         async for event in self._log.read_root(child, through_seq=1):
@@ -117,18 +140,19 @@ class Children:
         catalog_id, version = await self._paths.resolve(
             call.tenant_id, call.organization_id, called.path, called.version
         )
-        started = PlaybookInitialized(
-            path=called.path,
-            version=version,
-            parent_step=call.step,
-            workload=orjson.loads(workload)["workload"],
-        )
-        event = child_event(
-            started,
+        start = ExecutionStart(
             execution_id=child.id,
-            parent_execution_id=call.execution_id,
             scope=Scope(call.tenant_id, call.organization_id),
             catalog_id=catalog_id,
+            path=called.path,
+            version=version,
+            workload=orjson.loads(workload)["workload"],
+            is_detached=called.detached,
+        )
+        event = child_event(
+            start,
+            parent_execution_id=call.execution_id,
+            parent_step=call.step,
             key=key,
             now=self._clock.now(),
         )

@@ -16,6 +16,7 @@ from streams.worker.attempt.context import Attempt, begin
 from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.row import PipelineRow, RowOutcome
 from streams.worker.options import Options, WorkerPorts
+from streams.worker.pace.lanes import RowLanes
 from streams.worker.port import ReleasedSlot
 from streams.worker.rows.cursors import plan
 
@@ -74,7 +75,9 @@ async def _work(attempt: Attempt) -> CommandOutcome:
     if attempt.item.tool == "cursor.plan":
         ran = await _plan(attempt)
     else:
-        ran = await attempt.pipeline().run(row)
+        lanes = RowLanes(1, attempt.released_slot)
+        lanes.enter()
+        ran = await attempt.pipeline(lanes=lanes).run(row)
     end = failed if ran.status == "error" else completed
     return await attempt.retry(lambda: end(attempt, ran, row))
 

@@ -9,15 +9,20 @@ from streams.execution.attempts import FrameReport
 from streams.payload.content import reference_from, reference_json
 from streams.worker.port import Saved
 
-_RESULT = ("retries", "saved", "exhausted", "errors", "ctx", "ctx_elsewhere")
+_RESULT = ("retries", "saved", "exhausted", "errors", "ctx", "ctx_elsewhere", "vars")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The outcome of a frame. Its cursor is where a continuation begins."""
+    """The outcome of a frame, or of its rows up to a checkpoint.
+
+    Its cursor is where a continuation begins.
+    """
 
     report: FrameReport
     continues: bool = False
+    is_checkpoint: bool = False
+    """More rows of the same frame follow."""
 
     def saved(self) -> Saved:
         """Return the outcome as a fence stores it, for a later attempt to commit."""
@@ -26,7 +31,9 @@ class Commit:
         output = {
             "ref": None if report.payload_ref is None else reference_json(report.payload_ref),
             "failed_rows": report.failed_rows,
-            "continues": self.continues,
+            # A worker that knows no checkpoints continues in another frame.
+            "continues": self.continues or self.is_checkpoint,
+            "checkpoint": self.is_checkpoint,
             "result": {name: value for name, value in result.items() if value is not None},
         }
         return Saved(row_count=report.rows, cursor=dict(report.cursor or {}), output=output)
@@ -47,6 +54,9 @@ def adopt(saved: Saved) -> Commit:
         errors=objects_of(result.get("errors")),
         ctx=object_of(result.get("ctx")),
         ctx_elsewhere=objects_of(result.get("ctx_elsewhere")),
+        vars=object_of(result.get("vars")),
         payload_ref=None if ref is None else reference_from(ref),
     )
-    return Commit(report=report, continues=bool(output.get("continues")))
+    is_checkpoint = bool(output.get("checkpoint"))
+    continues = bool(output.get("continues")) and not is_checkpoint
+    return Commit(report=report, continues=continues, is_checkpoint=is_checkpoint)

@@ -14,7 +14,7 @@ from streams.results.envelope import Envelope
 from streams.results.limits import EVENT_BYTES, TASKS_BYTES
 from streams.results.spill import encode_result, is_inline, normalized, oversized
 from streams.worker.attempt.context import Attempt
-from streams.worker.attempt.ctx_changes import serialize_ctx_changes
+from streams.worker.attempt.ctx_changes import serialize_ctx_changes, serialize_vars
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.result_meta import serialize_meta
 from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
@@ -33,6 +33,7 @@ class CommandOutcome:
 async def completed(attempt: Attempt, ran: RowOutcome, row: PipelineRow) -> CommandOutcome:
     """Return the outcome of a completed command; its payloads are durable."""
     envelope = Envelope({"status": "success", "meta": serialize_meta(ran.meta)})
+    envelope = envelope.with_fields(**serialize_vars(row.vars))
     envelope = envelope.with_fields(**await serialize_ctx_changes(attempt, row.ctx))
     envelope, payload = await _with_results(attempt, ran, row, envelope)
     return CommandOutcome(envelope, payload)

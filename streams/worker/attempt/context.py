@@ -13,6 +13,7 @@ from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.playbook.model import Playbook, Step
 from streams.retry import retry
 from streams.worker.attempt.deferred import Deferral
+from streams.worker.attempt.keychain import Keychain
 from streams.worker.attempt.lease import AttemptLease
 from streams.worker.attempt.pipeline import Pipeline
 from streams.worker.attempt.result_writer import ResultWriter
@@ -20,6 +21,7 @@ from streams.worker.attempt.secrets import name_credentials
 from streams.worker.attempt.task_call import Caller
 from streams.worker.errors import TaskUnavailable
 from streams.worker.options import Options, WorkerPorts
+from streams.worker.pace.lanes import RowLanes
 from streams.worker.port import ReleasedSlot
 
 T = TypeVar("T")
@@ -49,6 +51,7 @@ class Attempt:
             self.retry,
             self.options.inline_bytes,
             self.options.large_store,
+            cause_id=self.lease.claim_id,
         )
         object.__setattr__(self, "results", writer)
 
@@ -61,8 +64,8 @@ class Attempt:
         """Return the result of `call`, retrying while a dependency is down and the lease lasts."""
         return await _while_leased(call, self.lease, self.ports)
 
-    def pipeline(self, deferral: Deferral | None = None) -> Pipeline:
-        """Return the step's pipeline for this attempt."""
+    def pipeline(self, deferral: Deferral | None = None, lanes: RowLanes | None = None) -> Pipeline:
+        """Return the step's pipeline for this attempt; `lanes` count the rows that run."""
         item = self.item
         caller = Caller(
             tenant_id=item.tenant_id,
@@ -72,7 +75,11 @@ class Attempt:
             entity_id=item.entity_id,
             attempt=item.attempt,
             stage_id=item.stage_id,
+            cause_id=self.lease.claim_id,
+            catalog_id=item.catalog_id,
             released_slot=self.released_slot,
+            lanes=RowLanes(1) if lanes is None else lanes,
+            rates=self.ports.rates,
             holds=self.ports.holds,
         )
         return Pipeline(
@@ -80,7 +87,7 @@ class Attempt:
             self.ports.tools,
             caller,
             clock=self.ports.clock,
-            patience_s=self.options.patience_s,
+            give_up_after_s=self.options.give_up_after_s,
             deferral=deferral,
             results=self.results,
         )
@@ -105,7 +112,10 @@ async def begin(
         step = _step(playbook, item)
         name_credentials(playbook.credentials)
         document = await documents.document(item)
-        scope = await documents.scope(item, document, step.key_paths)
+        scope = await documents.scope(item, document, step.key_paths, step.spelling)
+        if playbook.keychain and "keychain" in step.reads:
+            keychain = Keychain(ports.credentials, ports.tools)
+            scope["keychain"] = await keychain.values(playbook.keychain, scope, item)
         return Attempt(lease, ports, options, step, document, scope, released_slot)
 
     return await _while_leased(read, lease, ports)

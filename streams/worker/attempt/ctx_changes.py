@@ -1,4 +1,4 @@
-"""Serialized changes of `ctx` in the event of a frame or command."""
+"""Serialized changes of `ctx` and `vars` in the event of a frame or command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from streams.errors import Refused
 from streams.events.model import Json
 from streams.events.reading import json_of
-from streams.results.limits import CTX_BYTES
+from streams.results.limits import CTX_BYTES, VARS_BYTES
 from streams.results.spill import encode_result, normalized, spill
 from streams.worker.attempt.context import Attempt
 
@@ -17,6 +17,29 @@ class TooManyChanges(Refused):
 
     def __init__(self, count: int) -> None:
         super().__init__(f"set_ctx: {count} names are too many; nest them under one")
+
+
+class VarsTooLarge(Refused):
+    """Values of a step that an event cannot carry."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(
+            f"set_vars: {found} bytes are more than the {VARS_BYTES} of a step's values; "
+            "use set_ctx, whose values may have any size"
+        )
+
+
+def serialize_vars(changes: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the event's field for the values of a step.
+
+    Raises:
+        VarsTooLarge: they do not fit.
+    """
+    if not changes:
+        return {}
+    if (found := len(encode_result(changes))) > VARS_BYTES:
+        raise VarsTooLarge(found)
+    return {"vars": normalized(changes)}
 
 
 async def serialize_ctx_changes(attempt: Attempt, changes: Mapping[str, Json]) -> dict[str, Json]:

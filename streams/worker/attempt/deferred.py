@@ -9,6 +9,7 @@ import orjson
 
 from streams.errors import StreamsError
 from streams.playbook.model import Task
+from streams.playbook.spelling import Spelling
 from streams.worker.errors import SaveFailed
 from streams.worker.port import Config, Fence, Saved, Saver
 
@@ -24,6 +25,7 @@ class RowsRefused(StreamsError):
 @dataclass(slots=True)
 class _Target:
     saver: Saver
+    spelling: Spelling
     calls: dict[str, list[tuple[int, Config]]] = field(default_factory=dict)
     is_saved: bool = False
 
@@ -34,17 +36,17 @@ class Deferral:
     def __init__(self, fence: Fence, order: Iterable[str]) -> None:
         """Key the saves by `fence`; tasks are written in `order`, the pipeline's own."""
         self._fence, self._order = fence, tuple(order)
-        self._targets: dict[tuple[str, str], _Target] = {}
+        self._targets: dict[tuple[str, str, Spelling], _Target] = {}
         self.byte_count = 0
         """Approximate memory of the calls."""
 
     def add(self, row: int, task: Task, saver: Saver, config: Config) -> None:
         """Defer one call to the end of the frame."""
         self.byte_count += _size(config)
-        key = (task.kind, saver.target(config))
+        key = (task.kind, saver.target(config), task.spelling)
         target = self._targets.get(key)
         if target is None:
-            target = self._targets[key] = _Target(saver)
+            target = self._targets[key] = _Target(saver, task.spelling)
         target.calls.setdefault(task.label, []).append((row, config))
 
     def drop(self, rows: frozenset[int]) -> None:
@@ -90,15 +92,15 @@ class Deferral:
             if target.calls.get(label)
         ]
         try:
-            return await target.saver.save(batches, saved)
+            return await target.saver.save(batches, saved, target.spelling)
         except SaveFailed as refused:
             calls = target.calls.get(refused.task, [])
-            blamed = [calls[row] for row in refused.rows if row < len(calls)]
+            failed_calls = [calls[row] for row in refused.rows if row < len(calls)]
             if not refused.rows:
-                blamed = calls
-            if not blamed:
+                failed_calls = calls
+            if not failed_calls:
                 raise
-            rows = (row for row, _ in blamed)
+            rows = (row for row, _ in failed_calls)
             raise RowsRefused(rows, refused.task, f"{refused.task}: {refused.why}") from refused
 
     def fence(self, label: str) -> Fence:

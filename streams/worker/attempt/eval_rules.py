@@ -28,6 +28,8 @@ def usual(status: str) -> Do:
 
 def delay(rule: Rule, tries: int) -> float:
     """Return the seconds to wait after `tries` tries, without jitter so that runs repeat."""
+    if rule.backoff == "none":
+        return 0.0
     if rule.backoff == "exponential":
         return min(MAX_DELAY_S, rule.delay_s * 2.0 ** min(tries - 1, 32))
     if rule.backoff == "linear":

@@ -36,7 +36,13 @@ def attempt_of(item: WorkItem, worker: str) -> FrameAttempt | CommandAttempt:
 
 
 def attempt_event(
-    item: WorkItem, event: AttemptEvent, *, version: int, turn: int, at: datetime
+    item: WorkItem,
+    event: AttemptEvent,
+    *,
+    version: int,
+    turn: int,
+    at: datetime,
+    cause_id: int | None = None,
 ) -> NewEvent:
     """Return an event of an attempt, to append at `version` of the item's stream.
 
@@ -50,6 +56,7 @@ def attempt_event(
         organization_id=item.organization_id,
         idempotency_key=f"{event.TYPE}/{attempt}",
         event_time=at,
+        causation_id=cause_id,
         catalog_id=item.catalog_id,
         expected_version=version,
         **_concealed(event.columns()),

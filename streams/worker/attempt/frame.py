@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from dataclasses import replace
 
 from streams.errors import Refused, StreamsError, Unavailable
 from streams.execution.attempts import FrameAttempt, FrameReport
@@ -12,16 +13,18 @@ from streams.worker.attempt.adoption import find_saved
 from streams.worker.attempt.claimed import run_claimed
 from streams.worker.attempt.commit import Commit, adopt
 from streams.worker.attempt.context import Attempt, begin
-from streams.worker.attempt.ctx_changes import serialize_ctx_changes
+from streams.worker.attempt.ctx_changes import serialize_ctx_changes, serialize_vars
 from streams.worker.attempt.deferred import Deferral, RowsRefused
 from streams.worker.attempt.events import fit
 from streams.worker.attempt.lease import AttemptLease, LeaseLost
 from streams.worker.attempt.output import store_rows
 from streams.worker.attempt.secrets import concealed
 from streams.worker.options import Options, WorkerPorts
+from streams.worker.pace.lanes import RowLanes
 from streams.worker.port import Fence, ReleasedSlot
+from streams.worker.rows.bounds import Bounds
 from streams.worker.rows.cursors import read_rows
-from streams.worker.rows.window import Bounds, WindowRun
+from streams.worker.rows.window import WindowRun
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +64,23 @@ class FrameRunner:
 
 
 async def _work(attempt: Attempt) -> Commit:
-    """Run the frame's rows; output and saves are durable on return, but not committed."""
-    item, step, ports = attempt.item, attempt.step, attempt.ports
+    """Run the frame's rows; output and saves are durable on return, but not committed.
+
+    Rows done long before the others are checkpointed: a later attempt starts after them.
+    """
+    began, item, is_repeated = attempt.ports.clock.monotonic(), attempt.item, True
+    while (commit := await _part(attempt, item, began, is_repeated=is_repeated)).is_checkpoint:
+        await attempt.lease.checkpoint(commit.report)
+        done = (item.rows_before or 0) + commit.report.rows
+        item, is_repeated = replace(item, cursor=commit.report.cursor, rows_before=done), False
+    return commit
+
+
+async def _part(attempt: Attempt, item: WorkItem, began: float, *, is_repeated: bool) -> Commit:
+    """Run the rows from the item's cursor up to the next checkpoint, or to the frame's end."""
+    step, ports = attempt.step, attempt.ports
     deferral = Deferral(_fence(item, attempt.options), (task.label for task in step.tasks))
-    if item.version > 1:
+    if item.version > 1 and is_repeated:
         # An earlier attempt may have saved without committing.
         saved = await attempt.retry(lambda: find_saved(step, attempt.scope, deferral, ports.tools))
         if saved is not None:
@@ -74,8 +90,18 @@ async def _work(attempt: Attempt) -> Commit:
         lambda: read_rows(item, cursor, attempt.document, attempt.scope, ports, attempt.options)
     )
     bounds = Bounds.of(item, attempt.options)
-    run = WindowRun(step, attempt.scope, rows, bounds, deferral, ports.clock)
-    await run.go(attempt.pipeline(deferral))
+    run = WindowRun(
+        step,
+        attempt.scope,
+        rows,
+        bounds,
+        deferral,
+        ports.clock,
+        began=began,
+        before=item.rows_before or 0,
+    )
+    lanes = RowLanes(run.width, attempt.released_slot)
+    await run.go(attempt.pipeline(deferral, lanes), lanes)
     return await _save(attempt, run, deferral)
 
 
@@ -88,7 +114,12 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
             lambda rows=rows: store_rows(attempt.ports.payloads, attempt.item, rows)  # type: ignore[misc]
         )
         try:
-            changes = await serialize_ctx_changes(attempt, run.changes)
+            own = serialize_vars(run.vars)
+        except Refused as refused:
+            run.fail(run.vars_changing, "set_vars", str(refused))
+            continue
+        try:
+            changes = own | await serialize_ctx_changes(attempt, run.changes)
         except Refused as refused:
             # Another attempt would fail too, and repeat the effects of its rows.
             run.fail(run.changing, "set_ctx", str(refused))
@@ -121,6 +152,7 @@ def _fence(item: WorkItem, options: Options) -> Fence:
         stage_id=item.stage_id or 0,
         frame_id=item.entity_id,
         task="",
+        partition="" if not item.rows_before else f"after/{item.rows_before}",
         tenant_id=item.tenant_id,
         organization_id=item.organization_id,
     )

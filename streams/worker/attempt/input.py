@@ -11,6 +11,8 @@ from streams.events.model import Json, PayloadRef
 from streams.events.reading import fields_of
 from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.payload.port import PayloadStore, Scope
+from streams.playbook.plain_views import flat_scope
+from streams.playbook.spelling import Spelling
 from streams.results.copies.port import Copies
 from streams.results.envelope import Envelope
 from streams.results.resolve import (
@@ -28,6 +30,7 @@ from streams.worker.errors import VALUE_BYTES
 
 CACHE_BYTES = 128 * 1024 * 1024
 T = TypeVar("T")
+_Ways = Collection[Sequence[str]]
 _ReadPayloads = dict[tuple[PayloadRef, frozenset[int] | None], Json]
 
 
@@ -93,7 +96,11 @@ class Documents:
         return document
 
     async def scope(
-        self, item: WorkItem, document: Mapping[str, Json], ways: Collection[Sequence[str]]
+        self,
+        item: WorkItem,
+        document: Mapping[str, Json],
+        ways: _Ways,
+        spelling: Spelling = Spelling.SPEC,
     ) -> dict[str, object]:
         """Return the scope that all rows of the item share.
 
@@ -102,17 +109,8 @@ class Documents:
         """
         given = fields_of(document.get("input"))
         owner = Scope(item.tenant_id, item.organization_id)
-        names = names_read("args", ways)
-        names = None if names is None else names | {way[0] for way in ways}
-        spilled = resolve_groups(groups_of(given.get("args_elsewhere")), names, owner)
-        args = {**fields_of(given.get("args")), **await self._resolved(spilled)}
-        scope: dict[str, object] = dict(args)
-        read: _ReadPayloads = {}
-        for name, fields in fields_of(given.get("steps")).items():
-            if isinstance(fields, dict):
-                whole = resolve(Envelope(fields), keys_from(name, ways), owner)
-                scope[name] = (await self._resolved(whole, read)).view()
-        scope["workload"] = given.get("workload") or {}
+        steps = await self._steps(fields_of(given.get("steps")), ways, owner, spelling)
+        workload = fields_of(given.get("workload"))
         later = item.ctx if item.ctx_ref is None else await self.read(item.ctx_ref)
         ctx, groups = merged(
             fields_of(given.get("ctx")),
@@ -120,13 +118,34 @@ class Documents:
             fields_of(later),
             groups_of(item.ctx_elsewhere),
         )
-        spilled = resolve_groups(groups, names_read("ctx", ways), owner)
-        scope["ctx"] = ctx | await self._resolved(spilled)
-        scope["args"] = args
-        scope["vars"] = {}
-        scope["iter"] = {}
-        scope["execution_id"] = str(item.execution_id)
-        return scope
+        own_id, is_flat = str(item.execution_id), spelling is Spelling.NOETL
+        spilled = resolve_groups(groups, None if is_flat else names_read("ctx", ways), owner)
+        ctx |= await self._resolved(spilled)
+        if is_flat:
+            return flat_scope(workload=workload, ctx=ctx, steps=steps, execution_id=own_id)
+        args = await self._args(given, ways, owner)
+        own = {"workload": workload, "ctx": ctx, "args": args, "iter": {}}
+        own["vars"] = dict(item.vars or {})
+        return {**args, **steps, **own, "execution_id": own_id}
+
+    async def _args(self, given: Mapping[str, Json], ways: _Ways, owner: Scope) -> dict[str, Json]:
+        """Return the arguments of the arc; of spilled ones those that templates read."""
+        names = names_read("args", ways)
+        names = None if names is None else names | {way[0] for way in ways}
+        spilled = resolve_groups(groups_of(given.get("args_elsewhere")), names, owner)
+        return {**fields_of(given.get("args")), **await self._resolved(spilled)}
+
+    async def _steps(
+        self, given: Mapping[str, Json], ways: _Ways, owner: Scope, spelling: Spelling
+    ) -> dict[str, object]:
+        """Return the views of earlier steps."""
+        read: _ReadPayloads = {}
+        views: dict[str, object] = {}
+        for name, fields in given.items():
+            if isinstance(fields, dict):
+                whole = resolve(Envelope(fields), keys_from(name, ways), owner, spelling)
+                views[name] = (await self._resolved(whole, read)).view(spelling)
+        return views
 
     async def _resolved(self, resolving: Resolving[T], known: _ReadPayloads | None = None) -> T:
         """Return the result of `resolving`; payloads in `known` are not read again."""

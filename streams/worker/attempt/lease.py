@@ -9,8 +9,8 @@ from itertools import count
 from types import TracebackType
 
 from streams.errors import StreamsError, Unavailable
-from streams.execution.attempts import AttemptEvent
-from streams.kafka.work.item import WorkItem
+from streams.execution.attempts import AttemptEvent, FrameAttempt, FrameReport
+from streams.kafka.work.item import BadWorkItem, WorkItem
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.log.port import AppendOutcome
 from streams.retry import GiveUp, retry
@@ -44,6 +44,7 @@ class AttemptLease:
         self._holds = ports.holds
         self.attempt = attempt_of(item, options.name)
         self.version = item.version
+        self.claim_id: int | None = None
         # An item redelivered to this process is another turn, and loses to the first.
         self._turn = next(_turns)
         self.expires_at = self._claimed_at = 0.0
@@ -120,6 +121,21 @@ class AttemptLease:
             raise LeaseLost(self._lost)
         await self._append_last(event)
 
+    async def checkpoint(self, report: FrameReport) -> None:
+        """Store rows that are done, waiting for the log if it is away; this renews the lease.
+
+        Raises:
+            LeaseLost: another worker holds the frame.
+        """
+        await self._rest()
+        if self._lost is not None:
+            raise LeaseLost(self._lost)
+        if not isinstance(self.attempt, FrameAttempt):
+            raise BadWorkItem(f"{self.item.kind} {self.item.entity_id} is not a frame")
+        await self._confirm(self.attempt.checkpoint(self._options.lease_s, report))
+        self._is_held = True
+        self._arm()
+
     async def hand_back(self) -> None:
         """Release the lease early; if that fails, it expires."""
         await self._rest()
@@ -153,9 +169,16 @@ class AttemptLease:
 
     async def _append(self, event: AttemptEvent) -> AppendOutcome:
         now = self._clock.now()
-        new = attempt_event(self.item, event, version=self.version, turn=self._turn, at=now)
+        new = attempt_event(
+            self.item,
+            event,
+            version=self.version,
+            turn=self._turn,
+            at=now,
+            cause_id=self.claim_id or self.item.cause_id,
+        )
         appended = (await self._log.append([new])).events[0]
-        self.version = appended.stream_version
+        self.version, self.claim_id = appended.stream_version, self.claim_id or appended.event_id
         return appended.outcome
 
     def _arm(self) -> None:

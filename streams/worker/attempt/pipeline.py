@@ -9,14 +9,15 @@ from dataclasses import replace
 from streams.clock import Clock
 from streams.errors import Refused
 from streams.events.model import Json, PayloadRef
-from streams.playbook.expressions import Template
 from streams.playbook.model import Do, Rule, Sink, Task
+from streams.playbook.spelling import Spelling
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.eval_rules import delay, matching, usual
-from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome, extend
+from streams.worker.attempt.row import PipelineRow, RowOutcome, TaskOutcome
+from streams.worker.attempt.scope_changes import apply_changes, expose
 from streams.worker.attempt.sink_scope import envelope_for, sink_scope
 from streams.worker.attempt.task_call import DEFERRED, Caller, TaskCalls, TaskResults
-from streams.worker.attempt.views import Placement, outcome_view, task_view
+from streams.worker.attempt.views import Placement
 from streams.worker.port import Outcome, Tool
 
 MAX_JUMPS = 100_000
@@ -38,7 +39,7 @@ class Pipeline:
         caller: Caller,
         *,
         clock: Clock,
-        patience_s: float,
+        give_up_after_s: float,
         deferral: Deferral | None = None,
         results: TaskResults | None = None,
     ) -> None:
@@ -48,7 +49,7 @@ class Pipeline:
             tools,
             caller,
             clock=clock,
-            patience_s=patience_s,
+            give_up_after_s=give_up_after_s,
             deferral=deferral,
             results=results,
         )
@@ -161,28 +162,28 @@ class Pipeline:
         while True:
             tries += 1
             outcome = await self._calls.call(place, row, count, tries)
-            placed, partition = None, f"{row.number}.{count}.{tries}"
+            placed = None
             if outcome.stored is not None:
+                partition = f"{row.number}.{count}.{tries}"
                 outcome = self._registered(task, outcome, outcome.stored, partition)
             elif task.result is not None:
-                placed = await self._place(task, outcome, partition)
+                placed = await self._place(task, outcome, f"{row.number}.{count}.{tries}")
             if task.result is not None or task.is_read or outcome.stored is not None:
                 last = TaskOutcome(outcome, placed, task.result)
                 row.outcomes = {**(row.outcomes or {}), task.label: last}
-            scope[task.label] = scope["_prev"] = task_view(outcome, placed)
+            expose(task, outcome, placed, tries, scope)
             if not task.rules:
                 return outcome, None
-            scope["outcome"] = outcome_view(task.kind, outcome, placed, tries)
             rule = matching(task, scope)
             if rule is None:
                 return outcome, None
-            _apply(rule, row)
+            apply_changes(rule, row, is_flat=task.spelling is Spelling.NOETL)
             if rule.do is not Do.RETRY:
                 return outcome, rule
             if tries >= rule.attempts:
                 return _given_up(outcome, tries), None
             row.retries += 1
-            await asyncio.sleep(delay(rule, tries))
+            await self._calls.rest(delay(rule, tries))
 
     async def _place(self, task: Task, outcome: Outcome, partition: str) -> Placement:
         assert task.result is not None
@@ -200,25 +201,6 @@ class Pipeline:
             return outcome
         ref = self._results.register(task, stored, partition)
         return replace(outcome, data={**outcome.data, "store": ref.store, "_ref": ref.uri})
-
-
-def _apply(rule: Rule, row: PipelineRow) -> None:
-    scope = row.scope
-    if rule.set_iter is not None:
-        extend(scope, "iter", _mapping(rule.set_iter, scope, "set_iter"))
-    if rule.set_vars is not None:
-        extend(scope, "vars", _mapping(rule.set_vars, scope, "set_vars"))
-    if rule.set_ctx is not None:
-        changes = _mapping(rule.set_ctx, scope, "set_ctx")
-        row.ctx.update(changes)
-        extend(scope, "ctx", changes)
-
-
-def _mapping(template: Template, scope: Mapping[str, object], name: str) -> dict[str, Json]:
-    value = template.render(scope)
-    if not isinstance(value, dict):
-        raise Refused(f"{name} is {type(value).__name__}, not a mapping of names to values")
-    return value
 
 
 def _error_of(outcome: Outcome) -> Mapping[str, Json]:

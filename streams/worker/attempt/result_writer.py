@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from itertools import islice
-from typing import get_args
 
 import orjson
 
 from streams.clock import Clock
 from streams.events.model import Json, NewEvent, PayloadRef, Root
-from streams.events.types import ResultStored, ResultStoredScope
 from streams.ids import derive_id
 from streams.kafka.work.item import WorkItem
 from streams.log.port import EventStore
@@ -23,14 +21,13 @@ from streams.payload.port import JSON, PayloadStore, Scope
 from streams.playbook.model import Task
 from streams.playbook.result_policy import INLINE_BYTES, LARGE, USUAL, ResultPolicy
 from streams.results.copies.port import Copies, Copy
-from streams.results.reference import ResultRef, result_uri
+from streams.results.reference import ResultRef, result_uri, stored_result
 from streams.results.spill import Group, encode_result, group_of, is_inline
 from streams.worker.attempt.result_fields import event_preview, selected_fields
 from streams.worker.attempt.views import Placement
 from streams.worker.port import Config, Retry
 
 _log = logging.getLogger(__name__)
-_SCOPES: dict[str, ResultStoredScope] = {one: one for one in get_args(ResultStoredScope)}
 _BATCH = 256
 _IDS = re.compile(rb"[0-9]+")
 _READERS, _KEY = ("artifact", "result"), "/payloads/sha256/"
@@ -54,10 +51,12 @@ class ResultWriter:
         retry: Retry,
         inline_bytes: int = INLINE_BYTES,
         large: str = LARGE,
+        *,
+        cause_id: int | None = None,
     ) -> None:
         self._item, self._payloads, self._copies = item, payloads, copies
         self._log, self._clock, self._retry = log, clock, retry
-        self._inline_bytes, self._large = inline_bytes, large
+        self._inline_bytes, self._large, self._cause_id = inline_bytes, large, cause_id
         self._scope = Scope(item.tenant_id, item.organization_id)
         self._unpublished: dict[str, NewEvent] = {}
         self._publishing = asyncio.Lock()
@@ -182,22 +181,14 @@ class ResultWriter:
         return None if policy.ttl is None else self._clock.now() + policy.ttl
 
     def _event(self, result_id: int, task: str, ref: ResultRef, payload: PayloadRef) -> NewEvent:
-        event = ResultStored(
-            node_name=self._item.step,
-            result_id=result_id,
-            store=ref.store,
-            scope=_SCOPES[ref.scope or ""],
-            task=task,
-            expires_at=ref.expires_at,
-            result=ref.to_json(),
-            payload_ref=payload,
-        )
+        event = stored_result(result_id, self._item.step, task, ref, payload)
         return NewEvent(
             root=Root("execution", self._item.execution_id),
             tenant_id=self._item.tenant_id,
             organization_id=self._item.organization_id,
             idempotency_key=f"result.stored/{result_id}",
             event_time=self._clock.now(),
+            causation_id=self._cause_id,
             catalog_id=self._item.catalog_id,
             **event.columns(),
         )

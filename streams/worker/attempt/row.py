@@ -31,6 +31,8 @@ class PipelineRow:
     """This row's scope; it must hold the mappings `iter`, `vars` and `ctx`."""
     ctx: dict[str, Json] = field(default_factory=dict)
     """Changes by `set_ctx`."""
+    vars: dict[str, Json] = field(default_factory=dict)
+    """Changes by `set_vars`."""
     retries: int = 0
     jumps: int = 0
     calls: dict[str, int] = field(default_factory=dict)

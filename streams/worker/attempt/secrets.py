@@ -57,6 +57,12 @@ def name_credentials(aliases: Mapping[str, str]) -> None:
         now.aliases.update(aliases)
 
 
+def conceal(name: str, fields: Mapping[str, object]) -> None:
+    """Conceal the texts of these fields in the current attempt's output."""
+    if (now := _current.get()) is not None:
+        now.secrets.add(name, {key: one for key, one in fields.items() if isinstance(one, str)})
+
+
 def concealed(text: str) -> str:
     """Return a message without the attempt's secrets.
 

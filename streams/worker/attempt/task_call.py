@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
 from streams.clock import Clock
@@ -13,13 +14,16 @@ from streams.events.model import Json, PayloadRef
 from streams.holds import Holds
 from streams.playbook.model import Task
 from streams.results.reference import ResultRef
-from streams.retry import retry
+from streams.retry import retry_failed
 from streams.worker.attempt.deferred import Deferral
 from streams.worker.attempt.row import PipelineRow
 from streams.worker.attempt.secrets import concealed, concealed_error, concealed_value
 from streams.worker.attempt.sink_scope import reference_in
 from streams.worker.attempt.views import Placement
 from streams.worker.errors import TaskUnavailable, UnknownTool
+from streams.worker.pace.lanes import RowLanes
+from streams.worker.pace.rates import RateLimits
+from streams.worker.pace.task_rate import wait_for_rate
 from streams.worker.port import Call, Config, Outcome, ReleasedSlot, Saver, Tool
 
 DEFERRED = Outcome(status="success", meta={"deferred": True})
@@ -36,7 +40,11 @@ class Caller:
     entity_id: int
     attempt: int
     stage_id: int | None = None
+    cause_id: int | None = None
+    catalog_id: int = 0
     released_slot: ReleasedSlot = nullcontext
+    lanes: RowLanes = field(default_factory=lambda: RowLanes(1))
+    rates: RateLimits | None = None
     holds: Holds | None = None
 
 
@@ -71,12 +79,12 @@ class TaskCalls:
         caller: Caller,
         *,
         clock: Clock,
-        patience_s: float,
+        give_up_after_s: float,
         deferral: Deferral | None = None,
         results: TaskResults | None = None,
     ) -> None:
         self._tasks, self._caller, self._deferral = tasks, caller, deferral
-        self._clock, self._patience_s, self._results = clock, patience_s, results
+        self._clock, self._give_up_after_s, self._results = clock, give_up_after_s, results
         self._tools = [tools.get(task.kind) for task in tasks]
         self._known = tuple(tools)
         self._savers = [saver_of(task, tools) if deferral else None for task in tasks]
@@ -94,41 +102,64 @@ class TaskCalls:
             return _error("config", f"the configuration of {task.label} is not a mapping")
         if self._results is not None and self._savers[place] is None:
             await self._results.publish_before(task.kind, config)
-        call = self._name(task, f"{row.number}.{count}", tries)
         if task.sink is None:
-            return await self._use(place, row, tool, config, call)
+            return await self._use(place, row, tool, config, count, tries)
         reference = config.pop("reference", None)
-        outcome = await self._use(place, row, tool, config, call)
+        outcome = await self._use(place, row, tool, config, count, tries)
         if outcome.status == "error":
             return outcome
         return replace(outcome, data=reference_in(reference, outcome.data))
 
     async def _use(
-        self, place: int, row: PipelineRow, tool: Tool, config: Config, call: Call
+        self, place: int, row: PipelineRow, tool: Tool, config: Config, count: int, tries: int
     ) -> Outcome:
-        saver = self._savers[place]
+        saver, task = self._savers[place], self._tasks[place]
         try:
             if saver is not None and self._deferral is not None:
-                self._deferral.add(row.number, self._tasks[place], saver, config)
+                self._deferral.add(row.number, task, saver, config)
                 return DEFERRED
-            outcome = await self._run(tool, config, call)
+            call = self._name(task, f"{row.number}.{count}", tries)
+            outcome = await self._run(place, row, tool, config, call)
         except Refused as error:
             return _error("refused", concealed(str(error)))
         return _concealed(outcome, config)
 
-    async def _run(self, tool: Tool, config: Config, call: Call) -> Outcome:
+    async def rest(self, seconds: float) -> None:
+        """Wait before a retry, without a lane of the frame."""
+        await self._caller.lanes.rest(seconds)
+
+    async def _run(
+        self, place: int, row: PipelineRow, tool: Tool, config: Config, call: Call
+    ) -> Outcome:
         """Run a tool, retrying while its dependency is down: the task's own for a while."""
-        until: float | None = None
+        task = self._tasks[place]
+
+        async def once() -> Outcome:
+            await self._paced(task, row)
+            return await tool.run(config, call)
+
+        asked_at = asyncio.get_running_loop().time()
+        try:
+            return await (tool.run(config, call) if task.rate is None else once())
+        except Unavailable as error:
+            first = error
+        until = self._clock.monotonic() + self._give_up_after_s
 
         def give_up(error: Unavailable, pause_s: float) -> bool:
-            nonlocal until
             now = self._clock.monotonic()
-            until = now + self._patience_s if until is None else until
             return isinstance(error, TaskUnavailable) and now + pause_s >= until
 
-        return await retry(
-            lambda: tool.run(config, call), give_up=give_up, holds=self._caller.holds
-        )
+        return await retry_failed(once, first, asked_at, give_up=give_up, holds=self._caller.holds)
+
+    async def _paced(self, task: Task, row: PipelineRow) -> None:
+        """Wait for the task's rate, if it has one."""
+        caller = self._caller
+        if task.rate is None or caller.rates is None:
+            return
+        owner = f"{caller.tenant_id}/{caller.organization_id}"
+        own_key = f"task/{caller.catalog_id}/{caller.step}/{task.label}"
+        released = caller.lanes.released
+        await wait_for_rate(caller.rates, task.rate, row.scope, owner, own_key, released)
 
     def _name(self, task: Task, partition: str, tries: int) -> Call:
         caller, timeout = self._caller, task.spec.get("timeout_s")
@@ -142,9 +173,12 @@ class TaskCalls:
             attempt=caller.attempt,
             partition=partition,
             stage_id=caller.stage_id,
+            cause_id=caller.cause_id,
             timeout_s=float(timeout) if isinstance(timeout, (int, float)) else None,
             tries=tries,
+            spelling=task.spelling,
             released_slot=caller.released_slot,
+            released_lane=caller.lanes.released,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streams.events.model import Json
+from streams.playbook.plain_views import plain_view
 from streams.playbook.views import IN_EVENT, reference_view, result_view
 from streams.results.reference import ResultRef
 from streams.worker.port import Outcome
@@ -60,6 +61,32 @@ def outcome_view(
             **IN_EVENT,
             **placed.view(),
         }
+    return view
+
+
+def plain_value(outcome: Outcome, placed: Placement | None) -> object:
+    """Return what later templates see under a task's label in NoETL's spelling."""
+    envelope: dict[str, object] = {
+        "status": outcome.status,
+        "data": outcome.data,
+        "error": outcome.error,
+    }
+    if placed is not None and placed.reference is not None:
+        envelope |= {"extracted": placed.extracted, "ref": placed.reference.fields}
+    return plain_view(envelope)
+
+
+def output_view(kind: str, outcome: Outcome, attempt: int) -> dict[str, object]:
+    """Return what rules see as `output` in NoETL's spelling."""
+    view: dict[str, object] = {**_BLANK.get(kind, {}), **outcome.detail}
+    http = outcome.detail.get("http")
+    status = http.get("status") if isinstance(http, Mapping) else None
+    error: dict[str, object] | None = None
+    if outcome.error is not None:
+        own = {"retryable": False, "code": None, "status_code": status, "status": status}
+        error = {**own, **outcome.error}
+    view |= {"status": outcome.status, "data": outcome.data, "error": error}
+    view["meta"] = {**outcome.meta, "attempt": attempt}
     return view
 
 

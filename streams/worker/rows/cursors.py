@@ -13,6 +13,9 @@ from streams.playbook.model import Cursor
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.rows import offsets, sql
 
+FRAME_SIZE = "__frame_max_rows"
+"""The name by which a claim reads how many rows to return."""
+
 
 class BadCursor(Refused):
     """A cursor that this worker cannot read."""
@@ -22,7 +25,8 @@ class BadCursor(Refused):
 class Rows:
     """A frame's rows.
 
-    `first` is the number of the first row in its collection. `rest(n)` is the cursor of the
+    `first` is the number of the first row in its collection; numbers are unique over all frames,
+    with gaps where a frame has fewer rows than it could have. `rest(n)` is the cursor of the
     rows after the first n; None: the rows belong to this frame and cannot be continued by
     another. `keys` order the rows where rows of one key must stay in one frame.
     """
@@ -33,6 +37,8 @@ class Rows:
     first: int = 0
     keys: Sequence[str] | None = None
     exhausted: bool | None = None
+    total: int | None = None
+    """Rows of the whole collection, if known."""
 
     def may_part(self, number: int) -> bool:
         """Return whether the frame may end before its row `number`."""
@@ -61,11 +67,12 @@ async def read_rows(
         return _of_list(given, document)
     if cursor is None:
         raise BadCursor(f"frame {item.entity_id}: {kind} cursor, but step {item.step} has none")
-    config = _config(cursor, scope)
+    size = int((item.policy or {}).get("size") or 1)
+    config = _config(cursor, {**scope, FRAME_SIZE: size})
     if kind == "keyset":
         return await _of_keyset(item, given, document, cursor, config, ports)
     if kind == "claim":
-        return await _of_claim(item, given, cursor, config, ports, options)
+        return await _of_claim(item, cursor, config, size, ports, options)
     if kind == "offsets":
         return await _of_offsets(given, config, ports)
     raise BadCursor(f"frame {item.entity_id}: unknown kind of cursor {kind!r}")
@@ -79,7 +86,8 @@ async def plan(
     if cursor.form == "keyset":
         return await sql.boundaries(sql.asker(item, cursor.kind, ports), config, size)
     if cursor.form == "offsets":
-        return offsets.split(await offsets.of(ports).ranges(_topic(config)), size)
+        ranges = await offsets.of(ports).ranges(_topic(config))
+        return offsets.split(offsets.bounded(ranges, config), size)
     raise BadCursor(f"step {item.step}: the frames of a {cursor.form} cursor cannot be planned")
 
 
@@ -95,7 +103,8 @@ def _of_list(given: Mapping[str, Json], document: Mapping[str, Json]) -> Rows:
         return {"kind": "list", "from": start + count, "to": end}
 
     ended: dict[str, Json] = {"kind": "list", "from": start, "to": end}
-    return Rows(items=items[start:end], first=start, end=ended, rest=rest)
+    rows = items[start:end]
+    return Rows(items=rows, first=start, end=ended, rest=rest, total=len(items))
 
 
 async def _of_keyset(
@@ -111,24 +120,51 @@ async def _of_keyset(
     items, keys = await sql.keyset(sql.asker(item, cursor.kind, ports), config, window)
     ended = {key: value for key, value in given.items() if key != "continues"}
 
-    def rest(count: int) -> dict[str, Json]:
-        return {**ended, "after": keys[count - 1]}
+    first = _number(given, "first", 0)
 
-    return Rows(items=items, keys=keys, end=ended, rest=rest)
+    def rest(count: int) -> dict[str, Json]:
+        return {**ended, "after": keys[count - 1], "first": first + count}
+
+    return Rows(items=items, keys=keys, first=first, end=ended, rest=rest)
 
 
 async def _of_claim(
     item: WorkItem,
-    given: Mapping[str, Json],
     cursor: Cursor,
     config: Mapping[str, Json],
+    size: int,
     ports: WorkerPorts,
     options: Options,
 ) -> Rows:
-    size = int((item.policy or {}).get("size") or 1)
+    if cursor.is_fenced:
+        return await _of_fenced_claim(item, cursor, config, size, ports)
     ask = sql.asker(item, cursor.kind, ports)
     items = await sql.claim(ask, config, item.entity_id, size, options.name)
-    return Rows(items=items, end={"kind": "claim"}, exhausted=len(items) < size)
+    # Only the last frames have fewer rows, so the numbers have no gaps before those.
+    first = item.ordinal * size
+    return Rows(items=items, first=first, end={"kind": "claim"}, exhausted=len(items) < size)
+
+
+async def _of_fenced_claim(
+    item: WorkItem, cursor: Cursor, config: Mapping[str, Json], size: int, ports: WorkerPorts
+) -> Rows:
+    """Return the rows of a claim that its fence stores, so that another frame can continue it."""
+    given = item.cursor or {}
+    owner, skipped = _number(given, "claimed_by", item.entity_id), _number(given, "skip", 0)
+    first = _number(given, "first", item.ordinal * size)
+    ask = sql.asker(item, cursor.kind, ports, fenced_by=owner)
+    items: list[Json] = list(await ask(config, str(config.get("claim") or ""), {}))
+    if cursor.is_whole:
+        whole = [items] if items else []
+        return Rows(items=whole, first=item.ordinal, end={"kind": "claim"}, exhausted=not items)
+
+    def rest(count: int) -> dict[str, Json]:
+        place: dict[str, Json] = {"skip": skipped + count, "first": first + count}
+        return {"kind": "claim", "claimed_by": str(owner), **place}
+
+    return Rows(
+        items=items[skipped:], first=first, end={"kind": "claim"}, rest=rest, exhausted=not items
+    )
 
 
 async def _of_offsets(
@@ -137,11 +173,12 @@ async def _of_offsets(
     partition, start, end = (_number(given, name) for name in ("partition", "from", "to"))
     items = await offsets.of(ports).read(_topic(config), partition, start, end)
     ended: dict[str, Json] = {"kind": "offsets", "partition": partition, "from": start, "to": end}
+    first = _number(given, "first", 0)
 
     def rest(count: int) -> dict[str, Json]:
-        return {**ended, "from": items[count]["offset"]}
+        return {**ended, "from": items[count]["offset"], "first": first + count}
 
-    return Rows(items=[dict(one) for one in items], end=ended, rest=rest)
+    return Rows(items=[dict(one) for one in items], first=first, end=ended, rest=rest)
 
 
 def _config(cursor: Cursor, scope: Mapping[str, object]) -> dict[str, Json]:

@@ -31,37 +31,37 @@ class NoSuchTopic(Refused):
 class KafkaPartitions:
     """Reads committed records by offset, without committing offsets."""
 
-    def __init__(self, bootstrap: str, clock: Clock, *, patience_s: float = 15.0) -> None:
-        self._bootstrap, self._clock, self._patience_s = bootstrap, clock, patience_s
+    def __init__(self, bootstrap: str, clock: Clock, *, timeout_s: float = 15.0) -> None:
+        self._bootstrap, self._clock, self._timeout_s = bootstrap, clock, timeout_s
 
     async def ranges(self, topic: str) -> Mapping[int, tuple[int, int]]:
         """Return each partition's first offset and the one after its last."""
-        places = [TopicPartition(topic, number) for number in await self._numbers(topic)]
+        partitions = [TopicPartition(topic, number) for number in await self._numbers(topic)]
         async with self._reader(topic) as consumer:
-            first = await consumer.beginning_offsets(places)
-            end = await consumer.end_offsets(places)
-            return {place.partition: (first[place], end[place]) for place in places}
+            first = await consumer.beginning_offsets(partitions)
+            end = await consumer.end_offsets(partitions)
+            return {one.partition: (first[one], end[one]) for one in partitions}
 
     async def read(
         self, topic: str, partition: int, start: int, end: int
     ) -> Sequence[Mapping[str, Json]]:
         """Return the committed records from `start` up to, excluding, `end`."""
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         rows: list[Mapping[str, Json]] = []
         async with self._reader(topic) as consumer:
-            consumer.assign([place])
-            consumer.seek(place, start)
+            consumer.assign([topic_partition])
+            consumer.seek(topic_partition, start)
             last = self._clock.monotonic()
-            while (at := await consumer.position(place)) < end:
-                found = await consumer.getmany(place, timeout_ms=_POLL_MS)
+            while (at := await consumer.position(topic_partition)) < end:
+                found = await consumer.getmany(topic_partition, timeout_ms=_POLL_MS)
                 rows += [
                     row_of(partition, r.offset, r.key, r.value, dict(r.headers), r.timestamp)
-                    for r in found.get(place, ())
+                    for r in found.get(topic_partition, ())
                     if r.offset < end
                 ]
-                if await consumer.position(place) > at:
+                if await consumer.position(topic_partition) > at:
                     last = self._clock.monotonic()
-                elif self._clock.monotonic() - last > self._patience_s:
+                elif self._clock.monotonic() - last > self._timeout_s:
                     raise TopicUnavailable(f"{topic}/{partition}: no records after offset {at}")
         return rows
 

@@ -23,6 +23,48 @@ def of(ports: WorkerPorts) -> Partitions:
     return ports.partitions
 
 
+class BadRange(Refused):
+    """The range of a loop over a topic is not valid."""
+
+    def __init__(self, name: str, value: Json) -> None:
+        super().__init__(
+            f"`{name}` of the cursor is {value!r}; give an offset for every partition, or a "
+            "mapping of partitions to offsets"
+        )
+
+
+def bounded(
+    ranges: Mapping[int, tuple[int, int]], config: Mapping[str, Json]
+) -> dict[int, tuple[int, int]]:
+    """Return the part of `ranges` from the offset `from` up to, excluding, `to`.
+
+    Each is one offset for all partitions, or a mapping of partitions to offsets; partitions
+    that a mapping does not name are read to their own bound.
+
+    Raises:
+        BadRange: one is neither.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for partition, (low, high) in ranges.items():
+        start = max(low, _bound(config, "from", partition, low))
+        end = min(high, _bound(config, "to", partition, high))
+        if start < end:
+            found[partition] = (start, end)
+    return found
+
+
+def _bound(config: Mapping[str, Json], name: str, partition: int, usual: int) -> int:
+    given = config.get(name)
+    value = given
+    if isinstance(given, dict):
+        value = {str(key): each for key, each in given.items()}.get(str(partition))
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise BadRange(name, given)
+    return int(str(value))
+
+
 def split(ranges: Mapping[int, tuple[int, int]], size: int) -> dict[str, Json]:
     """Split every partition into ranges of at most `size` offsets.
 

@@ -29,6 +29,7 @@ from streams.errors import Refused, StreamsError
 from streams.events.model import Json
 from streams.events.reading import fields_of, objects_of
 from streams.kafka.work.item import WorkItem
+from streams.playbook.spelling import Spelling
 from streams.worker.errors import TaskUnavailable, UnknownTool
 from streams.worker.options import WorkerPorts
 from streams.worker.port import Call, Config
@@ -61,8 +62,12 @@ class Window:
     type: str | None = None
 
 
-def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
-    """Return a function that queries the database of the cursor of `item`."""
+def asker(item: WorkItem, kind: str, ports: WorkerPorts, *, fenced_by: int | None = None) -> Ask:
+    """Return a function that queries the database of the cursor of `item`.
+
+    With the fence of a frame, later attempts at it and frames that continue it get its rows.
+    """
+    is_fenced = fenced_by is not None
     tool = ports.tools.get(kind)
     if tool is None:
         raise UnknownTool(kind, tuple(ports.tools))
@@ -72,17 +77,18 @@ def asker(item: WorkItem, kind: str, ports: WorkerPorts) -> Ask:
         execution_id=item.execution_id,
         step=item.step,
         task="cursor",
-        entity_id=item.entity_id,
+        entity_id=item.entity_id if fenced_by is None else fenced_by,
         attempt=item.attempt,
         stage_id=item.stage_id,
+        spelling=Spelling.NOETL if is_fenced else Spelling.SPEC,
     )
 
     async def ask(
         config: Config, statement: str, params: Mapping[str, Json]
     ) -> list[dict[str, Json]]:
         where = {name: config[name] for name in ("auth", "dsn") if name in config}
-        # Not fenced: every attempt must claim again; the stamp is what persists.
-        asked = {**where, "command": statement, "params": dict(params), "fence": False}
+        # Without a fence every attempt must claim again; the stamp is what persists.
+        asked = {**where, "command": statement, "params": dict(params), "fence": is_fenced}
         outcome = await tool.run(asked, call)
         if outcome.status == "error":
             raise _failure(item.step, outcome.error or {})
@@ -101,23 +107,31 @@ def _failure(step: str, error: Mapping[str, Json]) -> StreamsError:
 
 
 async def boundaries(ask: Ask, config: Config, size: int) -> dict[str, Json]:
-    """Return the last key of every window of `size` rows, as text, with the keys' type."""
+    """Return the last key of every window of `size` rows, as text, with the keys' type.
+
+    `counts` has for each the number of rows up to it.
+    """
     query, key, params = _keyset(config)
     found = await ask(
         config,
         f"WITH q AS ({query}), n AS (SELECT {key} AS k, row_number() OVER (ORDER BY {key}) AS r, "  # noqa: S608 - the author's own query
-        "count(*) OVER () AS total FROM q) "
-        "SELECT CAST(k AS text) AS boundary, CAST(pg_typeof(k) AS text) AS type, total, "
+        f"count(*) OVER () AS total, count(*) OVER (ORDER BY {key}) AS through FROM q) "
+        "SELECT CAST(k AS text) AS boundary, CAST(pg_typeof(k) AS text) AS type, total, through, "
         "(SELECT count(*) FROM n WHERE k IS NULL) AS nulls "
         f"FROM n WHERE r % {int(size)} = 0 OR r = total ORDER BY r",
         params,
     )
     if not found:
-        return {"type": "text", "boundaries": [], "rows": 0}
+        return {"type": "text", "boundaries": [], "counts": [], "rows": 0}
     if nulls := _count(found[0], "nulls"):
         raise CursorFailed(f"{nulls} rows have no {config['key']}; a key must not be NULL")
-    bounds: dict[str, None] = dict.fromkeys(str(one["boundary"]) for one in found)
-    return {"type": found[0]["type"], "boundaries": list(bounds), "rows": _count(found[0], "total")}
+    bounds: dict[str, Json] = {str(one["boundary"]): _count(one, "through") for one in found}
+    return {
+        "type": found[0]["type"],
+        "boundaries": list(bounds),
+        "counts": list(bounds.values()),
+        "rows": _count(found[0], "total"),
+    }
 
 
 async def keyset(ask: Ask, config: Config, window: Window) -> tuple[list[Json], list[str]]:

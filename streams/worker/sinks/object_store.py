@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # obstore defines these for type checkers only
 
 _Store: TypeAlias = S3Store | GCSStore
 _REFUSED = (PermissionDeniedError, UnauthenticatedError, InvalidPathError)
-_PATIENCE: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+_RETRY: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 
 
 class _Objects:
@@ -74,6 +74,29 @@ class _Objects:
             raise TargetUnavailable(f"{bucket}: {_first_line(error)}; retrying") from error
         return {"store": "object", "key": f"{self.scheme}://{bucket}/{key}", "range": span(made)}
 
+    async def read(self, job: SinkJob, limit: int) -> bytes:
+        """Return the content of the object `spec.key`.
+
+        Raises:
+            BadConfig: it does not exist, or has more than `limit` bytes.
+            SinkRefused: the store refuses it.
+            TargetUnavailable: the store cannot be reached.
+        """
+        bucket, key, config = _bucket(job), str(job.spec.get("key") or ""), self._config(job)
+        name = f"{self.scheme}://{bucket}/{key}"
+        try:
+            store = self._opened(bucket, config)
+            found = await obstore.get_async(store, key)
+            if found.meta["size"] > limit:
+                raise BadConfig(f"{name} has {found.meta['size']} bytes, more than {limit}")
+            return bytes(await found.bytes_async())
+        except FileNotFoundError as error:
+            raise BadConfig(f"{name} does not exist") from error
+        except _REFUSED as error:
+            raise SinkRefused(_code(error), f"{name}: {_first_line(error)}") from error
+        except BaseError as error:
+            raise TargetUnavailable(f"{name}: {_first_line(error)}; retrying") from error
+
     async def close(self) -> None:
         """Release the stores."""
         await self._stores.close()
@@ -82,7 +105,7 @@ class _Objects:
         is_plain = config.get("endpoint", config.get("base_url", "")).startswith("http://")
         options: ClientConfig = {"allow_http": is_plain}
         try:
-            return self._kind(bucket, client_options=options, retry_config=_PATIENCE, **config)
+            return self._kind(bucket, client_options=options, retry_config=_RETRY, **config)
         except BaseError as error:
             raise BadConfig(f"{bucket}: {_first_line(error)}") from error
 
@@ -110,7 +133,7 @@ class S3Driver(_Objects):
 
 
 class GcsDriver(_Objects):
-    """Google Cloud Storage, with the `service_account_key` (JSON) of the credential.
+    """Google Cloud Storage, with the `service_account_key` or `service_account_json` (JSON).
 
     Without one the machine's identity is used; `none` sends no credentials, as emulators
     require.
@@ -119,7 +142,9 @@ class GcsDriver(_Objects):
     scheme, _kind = "gs", GCSStore
 
     def _config(self, job: SinkJob) -> dict[str, str]:
-        key, endpoint = job.secret.get("service_account_key"), job.setting("endpoint")
+        names = ("service_account_key", "service_account_json")
+        key = next((job.secret[name] for name in names if job.secret.get(name)), None)
+        endpoint = job.setting("endpoint")
         config: dict[str, str] = {}
         if key == "none":
             nobody = {"client_email": "", "private_key": "", "private_key_id": ""}

@@ -29,9 +29,12 @@ from streams.worker.sinks.tables import (
 )
 from streams.worker.tools.postgres.statement import statements
 
-_LOGIN = ("account", "user", "password", "token", "authenticator", "role", "warehouse", "host")
+LOGIN = (
+    *("account", "user", "password", "token", "authenticator", "role", "warehouse", "host"),
+    *("database", "schema"),
+)
+"""Fields of a credential that a connection takes."""
 _TABLE = re.compile(r"[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*){0,2}")
-_PLACE = ("database", "schema")
 
 
 class SnowflakeDriver:
@@ -62,7 +65,7 @@ class SnowflakeDriver:
 
 
 def _write(job: SinkJob, rows: TableRows | None) -> None:
-    login = {name: value for name in (*_LOGIN, *_PLACE) if (value := job.setting(name))}
+    login = {name: value for name in LOGIN if (value := job.setting(name, f"sf_{name}"))}
     if "account" not in login:
         raise BadConfig("a snowflake sink needs `auth` whose credential has account, user …")
     with snowflake.connector.connect(**login, login_timeout=20, autocommit=False) as session:

@@ -12,6 +12,7 @@ from streams.payload.content import reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadForeign, PayloadMissing
 from streams.payload.media import is_json, text_of
 from streams.payload.port import ARROW, JSON, Compression, PayloadStore, Scope
+from streams.playbook.spelling import Spelling
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult, Results
 from streams.results.reading import MANIFEST, RowCheck, TooManyRows
 from streams.worker.attempt.reading import handed
@@ -23,9 +24,11 @@ from streams.worker.tools.artifact_config import (
     encoded,
     execution_id_of,
     find_reference,
+    is_value,
     plain_type,
     reference_of,
     with_args,
+    with_input,
 )
 from streams.worker.tools.byte_range import parse_range, read_range
 from streams.worker.tools.download import ByteSource, Downloads, SourceUnavailable, from_file
@@ -58,7 +61,8 @@ class ArtifactTool:
     name of a result (`_ref`), a result reference, the answer of a put, or the `key` in it, of
     the same execution; one of another tenant or organization is refused. `range` selects some
     of its bytes. Bytes that are not text are base64, and `meta.encoding` says so. Fields may
-    also be given in `args`.
+    also be given in `args`. NoETL's spelling has `input.result_ref`, which may be a result that
+    was too small to be stored: it is returned as it is.
     """
 
     def __init__(
@@ -79,12 +83,15 @@ class ArtifactTool:
         Raises:
             Unavailable: the store or the log is down.
         """
-        given = with_args(config)
+        is_noetl = call.spelling is Spelling.NOETL
+        given = with_input(config) if is_noetl else with_args(config)
         scope, action = Scope(call.tenant_id, call.organization_id), given.get("action", "get")
         try:
             if action == "put":
                 return await self._put(given, scope, call)
             if action == "get":
+                if is_noetl and is_value(given.get("ref")):
+                    return Outcome(status="success", data=given["ref"])
                 check = None if self._known is None else self._known.ends(scope)
                 ref = await self._payload(given, scope, call)
                 return await self._get(ref, given.get("range"), check)

@@ -111,6 +111,21 @@ def with_args(config: Config) -> dict[str, Json]:
     return {**(inner if isinstance(inner, dict) else {}), **config}
 
 
+def with_input(config: Config) -> dict[str, Json]:
+    """Return a task's fields in NoETL's spelling, where `input.result_ref` is the `ref`."""
+    inner = config.get("input")
+    given = {**(inner if isinstance(inner, dict) else {}), **with_args(config)}
+    if "result_ref" in given:
+        given["ref"] = given.pop("result_ref")
+    return given
+
+
+def is_value(ref: Json) -> bool:
+    """Return whether a `result_ref` is a result itself, which was too small to be stored."""
+    found = find_reference(ref)
+    return isinstance(found, dict) and "uri" not in found
+
+
 def find_reference(ref: Json) -> Json:
     """Return the name or payload reference within `ref`.
 

@@ -37,12 +37,17 @@ class ConfiguredCredentials:
             UnknownCredential: it does not exist.
             BadConfig: the variable cannot be read.
         """
-        variable = PREFIX + re.sub(r"\W", "_", name).upper()
+        variable = variable_of(name)
         if (value := self._environment.get(variable)) is not None:
             return _fields(variable, value)
         if (fields := self._found.get(name)) is not None:
             return fields
         raise UnknownCredential(name, list(self._found))
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a credential."""
+    return PREFIX + re.sub(r"\W", "_", name).upper()
 
 
 def _fields(variable: str, value: str) -> Mapping[str, str]:

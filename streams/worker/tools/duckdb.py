@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import duckdb
 
 from streams.events.model import Json
-from streams.worker.errors import BadConfig
-from streams.worker.port import Call, Config, Outcome
+from streams.playbook.spelling import Spelling
+from streams.worker.errors import BadConfig, TargetUnavailable, UnknownCredential
+from streams.worker.port import Call, Config, Credentials, Outcome
+from streams.worker.tools.duckdb_files import DuckdbFiles
+from streams.worker.tools.duckdb_secrets import SessionSecret, create_secrets, find_secrets
+from streams.worker.tools.postgres.literal import command_texts, has_no_rows
 from streams.worker.tools.postgres.reference import reference_of
-from streams.worker.tools.postgres.statement import Statement, statements
+from streams.worker.tools.postgres.statement import Statement, literal_statements, statements
 from streams.worker.tools.postgres.values import jsonable
 from streams.worker.tools.sql_answer import SqlAnswer
 from streams.worker.tools.task_config import failed, seconds, text
 
 MEMORY = "512MB"
+_LOCKED = "Could not set lock"
 
 
 class DuckdbTool:
@@ -25,33 +31,75 @@ class DuckdbTool:
     Every call has its own session; one in memory starts empty. `params` is a mapping for :name
     or a list for `?`. The answer is {"rows": [...], "row_count": n}, as the postgres tool's,
     with {"store", "key", "range"} of a write. There is no fence: a retried attempt writes again.
+
+    In NoETL's spelling the default is a file of the execution below `folder`, the text has no
+    placeholders, and `auth` names credentials for secrets of the session.
     """
 
-    def __init__(self, *, memory: str = MEMORY) -> None:
+    def __init__(
+        self,
+        credentials: Credentials | None = None,
+        *,
+        memory: str = MEMORY,
+        folder: Path | None = None,
+    ) -> None:
+        self._credentials, self._files = credentials, DuckdbFiles(folder)
         self._settings: dict[str, str | bool | int | float | list[str]] = {"memory_limit": memory}
         self._settings["threads"] = 1
 
     async def run(self, config: Config, call: Call) -> Outcome:
-        """Run the statements of the task and return the last one's answer."""
+        """Run the statements of the task and return the last one's answer.
+
+        Raises:
+            TargetUnavailable: another process has the execution's file open.
+        """
         try:
+            if call.spelling is Spelling.NOETL:
+                return await self._run_literal(config, call)
             commands = statements(text(config, "command", "query", "sql", "statement"))
-            limit = seconds(config, call, None)
             place = str(config.get("database") or ":memory:")
-            session = await asyncio.to_thread(duckdb.connect, place, config=self._settings)
-        except BadConfig as error:
+            return await self._run(
+                place, call, config, lambda session: _execute(session, commands, config)
+            )
+        except (BadConfig, UnknownCredential) as error:
             return failed("duckdb.config", str(error))
         except duckdb.Error as error:
             return _refused(error)
-        work = asyncio.create_task(asyncio.to_thread(_execute, session, commands, config))
+
+    async def _run_literal(self, config: Config, call: Call) -> Outcome:
+        commands = [one for part in command_texts(config) for one in literal_statements(part)]
+        secrets: list[SessionSecret] = []
+        if self._credentials is not None:
+            secrets = await find_secrets(self._credentials, config, call)
+        attaches = not any("attach" in one.words for one in commands)
+
+        def work(session: duckdb.DuckDBPyConnection) -> dict[str, Json]:
+            create_secrets(session, secrets, attaches=attaches)
+            return _execute_literal(session, commands, config.get("params"))
+
+        async with self._files.place(config, call) as place:
+            try:
+                return await self._run(place, call, config, work)
+            except duckdb.IOException as error:
+                if _LOCKED not in str(error):
+                    raise
+                raise TargetUnavailable(f"{place}: another process has it open") from error
+
+    async def _run(
+        self,
+        place: str,
+        call: Call,
+        config: Config,
+        execute: Callable[[duckdb.DuckDBPyConnection], dict[str, Json]],
+    ) -> Outcome:
+        limit = seconds(config, call, None)
+        session = await asyncio.to_thread(duckdb.connect, place, config=self._settings)
+        work = asyncio.create_task(asyncio.to_thread(execute, session))
         try:
             async with asyncio.timeout(limit):
                 data = await asyncio.shield(work)
         except TimeoutError:
             return failed("duckdb.timeout", f"no answer within {limit} s")
-        except BadConfig as error:
-            return failed("duckdb.config", str(error))
-        except duckdb.Error as error:
-            return _refused(error)
         finally:
             session.interrupt()
             await asyncio.gather(work, return_exceptions=True)
@@ -78,6 +126,24 @@ def _execute(
             result = SqlAnswer(rows, len(rows))
         result.reference = reference_of(command, result, "duckdb")
     return result.data
+
+
+def _execute_literal(
+    session: duckdb.DuckDBPyConnection, commands: Sequence[Statement], params: Json
+) -> dict[str, Json]:
+    """Run statements without placeholders; return columns, rows and count of the last."""
+    data: dict[str, Json] = {"columns": [], "rows": [], "row_count": 0}
+    for command in commands:
+        answer = session.execute(command.text, params or None)
+        names = [column[0] for column in answer.description or ()]
+        found = answer.fetchall() if names else []
+        if has_no_rows(command):  # DuckDB answers a change with one row, the count
+            count = found[0][0] if found and isinstance(found[0][0], int) else 0
+            data = {"columns": [], "rows": [], "row_count": count}
+        else:
+            rows: list[Json] = [dict(zip(names, map(jsonable, row), strict=True)) for row in found]
+            data = {"columns": [*names], "rows": rows, "row_count": len(rows)}
+    return {"status": "success", "statement_count": len(commands), **data}
 
 
 def bound(command: Statement, params: Json) -> tuple[str, Json]:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from streams.payload.port import PayloadStore
+from streams.playbook.sinks.storages import missing
 from streams.results.lookup import Results
 from streams.worker.attempt.children import Children
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Call, Config, Credentials, Outcome, Tool
 from streams.worker.sinks.port import SinkEnvironment
 from streams.worker.sinks.tool import SinkTool
-from streams.worker.tools.artifact import ArtifactTool
-from streams.worker.tools.download import Downloads
-from streams.worker.tools.kafka import KafkaTool
+from streams.worker.tools.container.login import KubernetesConfig
+from streams.worker.tools.container.script import ScriptTool
+from streams.worker.tools.container.tool import ContainerTool
+from streams.worker.tools.kv.port import KvStore
+from streams.worker.tools.kv.tool import NatsTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
 from streams.worker.tools.postgres.tool import PostgresTool
 from streams.worker.tools.python.tool import PythonTool
+from streams.worker.tools.script import Scripts
+from streams.worker.tools.shell.tool import ShellTool
 
 GROUP = "streams.tools"
 
@@ -39,13 +44,21 @@ class ToolEnvironment:
     """Kafka's address."""
     children: Children
     """Starts the executions that tasks call."""
-    endings: Endings
+    ended_executions: EndedExecutions
     """Waits for them."""
     results: Results | None = None
     """Lookup of results by name."""
     python_in_process: bool = False
     sink_folder: Path | None = None
     """Folder for files of sinks; None: files are not allowed."""
+    scratch_folder: Path | None = None
+    """Folder for files that pass between the steps of an execution on this host."""
+    kv: KvStore | None = None
+    """Small values that playbooks share."""
+    shell_allowed: bool = False
+    """Whether `kind: shell` may run commands with the rights of the worker's account."""
+    kubernetes: KubernetesConfig = field(default_factory=KubernetesConfig)
+    """Cluster of container tasks that name none."""
 
 
 class LazyTool:
@@ -72,6 +85,9 @@ Factory = Callable[[ToolEnvironment], Tool]
 
 
 def _artifact(around: ToolEnvironment) -> Tool:
+    from streams.worker.tools.artifact import ArtifactTool
+    from streams.worker.tools.download import Downloads
+
     downloads = Downloads(around.credentials)
     return ArtifactTool(
         around.payloads, around.results, downloads=downloads, folder=around.sink_folder
@@ -84,29 +100,84 @@ def _http(around: ToolEnvironment) -> Tool:
     return HttpTool(around.credentials)
 
 
-def _duckdb() -> Tool:
+def _kafka(around: ToolEnvironment) -> Tool:
+    from streams.worker.tools.kafka import KafkaTool
+
+    return KafkaTool(around.bootstrap)
+
+
+def _duckdb(around: ToolEnvironment) -> Tool:
     from streams.worker.tools.duckdb import DuckdbTool
 
-    return DuckdbTool()
+    folder = None if around.scratch_folder is None else around.scratch_folder / "duckdb"
+    return DuckdbTool(around.credentials, folder=folder)
 
 
-_OURS: Mapping[str, Factory] = {
-    "noop": lambda _: NoopTool(),
-    "http": lambda around: LazyTool(lambda: _http(around)),
-    "postgres": lambda around: PostgresTool(around.credentials, deployment=around.deployment),
-    "python": lambda around: PythonTool(in_process=around.python_in_process),
-    "duckdb": lambda _: LazyTool(_duckdb),
-    "kafka": lambda around: KafkaTool(around.bootstrap),
-    "playbook": lambda around: PlaybookTool(around.children, around.endings, around.payloads),
-    "artifact": _artifact,
-    "result": _artifact,
-    "sink": lambda around: SinkTool(
+def _snowflake(around: ToolEnvironment) -> Tool:
+    if (why := missing("snowflake", "snowflake")) is not None:
+        raise BadConfig(why)
+    from streams.worker.tools.snowflake import SnowflakeTool
+
+    return SnowflakeTool(around.credentials)
+
+
+def _sink(around: ToolEnvironment) -> Tool:
+    return SinkTool(
         SinkEnvironment(
             credentials=around.credentials,
             deployment=around.deployment,
             folder=around.sink_folder,
         )
+    )
+
+
+def _container(around: ToolEnvironment) -> ContainerTool:
+    return ContainerTool(around.credentials, around.kubernetes, deployment=around.deployment)
+
+
+def _subscription(around: ToolEnvironment) -> Tool:
+    from streams.worker.tools.subscription.tool import SubscriptionTool
+
+    return SubscriptionTool(around.credentials, around.bootstrap)
+
+
+def _transfer(around: ToolEnvironment) -> Tool:
+    from streams.worker.tools.transfer import TransferTool, TransferTools
+
+    return TransferTool(
+        TransferTools(
+            http=LazyTool(lambda: _http(around)),
+            postgres=PostgresTool(around.credentials, deployment=around.deployment),
+            snowflake=lambda: _snowflake(around),
+            sink=_sink(around),
+        )
+    )
+
+
+_OURS: Mapping[str, Factory] = {
+    "noop": lambda _: NoopTool(),
+    "http": lambda around: LazyTool(lambda: _http(around)),
+    "postgres": lambda around: PostgresTool(
+        around.credentials, deployment=around.deployment, scripts=Scripts(around.credentials)
     ),
+    "python": lambda around: PythonTool(
+        in_process=around.python_in_process, scripts=Scripts(around.credentials)
+    ),
+    "duckdb": lambda around: LazyTool(lambda: _duckdb(around)),
+    "shell": lambda around: ShellTool(is_allowed=around.shell_allowed),
+    "kafka": lambda around: LazyTool(lambda: _kafka(around)),
+    "playbook": lambda around: PlaybookTool(
+        around.children, around.ended_executions, around.payloads
+    ),
+    "artifact": lambda around: LazyTool(lambda: _artifact(around)),
+    "result": lambda around: LazyTool(lambda: _artifact(around)),
+    "sink": _sink,
+    "snowflake": lambda around: LazyTool(lambda: _snowflake(around)),
+    "transfer": lambda around: LazyTool(lambda: _transfer(around)),
+    "nats": lambda around: NatsTool(around.kv, around.credentials),
+    "container": _container,
+    "script": lambda around: ScriptTool(_container(around), Scripts(around.credentials)),
+    "subscription": lambda around: LazyTool(lambda: _subscription(around)),
 }
 
 

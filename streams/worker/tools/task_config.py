@@ -9,6 +9,8 @@ from streams.events.model import Json
 from streams.worker.errors import BadConfig
 from streams.worker.port import Call, Config, Outcome
 
+_TRUE, _FALSE = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "off", "0"))
+
 
 def failed(
     kind: str, message: str, *, data: Json = None, detail: Mapping[str, Json] | None = None
@@ -59,6 +61,22 @@ def seconds(config: Config, call: Call, default: float | None) -> float | None:
         raise BadConfig(f"'timeout' must be a number of seconds, not {config['timeout']!r}")
     limits = [one for one in (limit, call.timeout_s) if one is not None]
     return min(limits) if limits else None
+
+
+def flag(config: Config, *names: str, default: bool = True) -> bool:
+    """Return the first of these fields that is present, which must be true or false.
+
+    Raises:
+        BadConfig: it is something else.
+    """
+    for name in names:
+        value = config.get(name)
+        if value is not None:
+            word = str(value).strip().lower()
+            if word in _TRUE or word in _FALSE:
+                return word in _TRUE
+            raise BadConfig(f"{name!r} must be true or false, not {_short(value)}")
+    return default
 
 
 def whole(config: Config, name: str) -> int | None:

@@ -99,14 +99,14 @@ async def test_bigquery_does_a_job_once(tmp_path: Path) -> None:
     statement = {"storage": "bigquery", "auth": "bq", "params": {"v": "x"}}
     statement |= {"statement": "INSERT INTO d.t (v) VALUES (:v)"}
     try:
-        told = await sinks.twice(block, result=[{"id": 1, "v": "1e5"}])
+        reference = await sinks.twice(block, result=[{"id": 1, "v": "1e5"}])
         await sinks.twice({**block, "mode": "upsert", "key": "id"}, result={"id": 1, "v": None})
         await sinks.twice(statement)
         outcome = await sinks.once({**block, "table": "d.nowhere"}, result={"id": 1})
     finally:
         await sinks.tool.close()
         await runner.cleanup()
-    assert told == {"store": "bigquery", "key": "d.t", "range": "rows:1"}
+    assert reference == {"store": "bigquery", "key": "d.t", "range": "rows:1"}
     assert warehouse.loaded == [{"id": 1, "v": "1e5"}]
     merged, inserted = warehouse.queries
     assert merged["query"] == (
@@ -204,6 +204,6 @@ async def test_more_rows_than_a_query_takes_go_in_several_jobs(
 @pytest.mark.parametrize("statement", ["", "-- nothing", "SELECT 1; SELECT 2"])
 async def test_a_statement_is_one(bigquery: tuple[Sinks, Warehouse], statement: str) -> None:
     config = {"storage": "bigquery", "driver": "bigquery", "auth": "bq", "statement": statement}
-    told = await bigquery[0].tool.run(config, call())
-    assert kind(told) == "bigquery.config"
-    assert "takes one statement" in str(told.error)
+    outcome = await bigquery[0].tool.run(config, call())
+    assert kind(outcome) == "bigquery.config"
+    assert "takes one statement" in str(outcome.error)

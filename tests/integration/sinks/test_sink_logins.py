@@ -34,8 +34,8 @@ async def test_no_driver_has_a_secret_among_its_own_things(
 ) -> None:
     sinks = Sinks(tmp_path, {"own": login})
     with suppress(TargetUnavailable):
-        told = await sinks.once({"storage": storage, "auth": "own", **block})
-        assert told.status == "error"
+        outcome = await sinks.once({"storage": storage, "auth": "own", **block})
+        assert outcome.status == "error"
     [driver] = sinks.tool._drivers.values()
     kept: Any = [one for one in vars(driver).values() if isinstance(one, Clients)]
     assert len(kept[0]._open) == 1

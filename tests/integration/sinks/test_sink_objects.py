@@ -45,7 +45,7 @@ async def test_s3_objects_are_put_under_a_name_that_every_attempt_has(
     rows = [{"a": n} for n in range(5)]
     try:
         named = {**block, "spec": {"key": f"{place}/x.csv"}}
-        told = await sinks.twice(named, result={"a": 1})
+        reference = await sinks.twice(named, result={"a": 1})
         parted = {**block, "spec": {"path": f"{place}/y"}, "mode": "append"}
         parted |= {"chunk_size": 2, "concurrency": 2}
         assert (await sinks.twice(parted, result=rows))["range"] == "parts:3"
@@ -62,7 +62,7 @@ async def test_s3_objects_are_put_under_a_name_that_every_attempt_has(
         assert kind(bad) == "s3.config"
     finally:
         await sinks.tool.close()
-    assert told["key"] == f"s3://{found.bucket}/{place}/x.csv"
+    assert reference["key"] == f"s3://{found.bucket}/{place}/x.csv"
 
 
 async def test_gcs_objects_are_put_under_a_name_that_every_attempt_has(tmp_path: Path) -> None:
@@ -72,13 +72,13 @@ async def test_gcs_objects_are_put_under_a_name_that_every_attempt_has(tmp_path:
         sinks = Sinks(tmp_path, {"gcs": login})
         block = {"storage": "gcs", "auth": "gcs", "data": "{{ result }}"}
         try:
-            told = await sinks.twice({**block, "spec": {"prefix": "reports"}}, result={"a": 1})
+            reference = await sinks.twice({**block, "spec": {"prefix": "reports"}}, result={"a": 1})
             parted = {**block, "spec": {"key": "y"}, "mode": "append", "chunk_size": 2}
             await sinks.twice(parted, result=[1, 2, 3])
             nowhere = await sinks.once({**block, "spec": {"bucket": "nowhere"}}, result=1)
         finally:
             await sinks.tool.close()
-        assert told["key"].startswith(f"gs://{bucket.name}/reports/7/load/sink-")
+        assert reference["key"].startswith(f"gs://{bucket.name}/reports/7/load/sink-")
         [report] = bucket.files("reports")
         assert orjson.loads(report.read_bytes()) == {"a": 1}
         assert [one.read_text() for one in bucket.files("y")] == ["[1,2]", "[3]"]
@@ -94,8 +94,8 @@ async def test_parts_that_a_longer_list_left_are_removed(tmp_path: Path) -> None
         block |= {"concurrency": 2, "data": "{{ result }}"}
         try:
             for result, count in ((list(range(8)), 4), ([1, 2, 3], 2), ([1], 1)):
-                told = await sinks.twice(block, result=result)
-                assert told["range"] == f"parts:{count}"
+                reference = await sinks.twice(block, result=result)
+                assert reference["range"] == f"parts:{count}"
                 names = [one.name for one in bucket.files("a")]
                 assert names == [f"b-{n:05}.json" for n in range(count)]
         finally:

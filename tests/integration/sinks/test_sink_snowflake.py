@@ -32,8 +32,8 @@ async def test_snowflake_rows_are_merged_by_their_key(tmp_path: Path, snow: Any)
     sinks = Sinks(tmp_path, {"snow": LOGIN})
     block = {"storage": "snowflake", "auth": "snow", "table": "t", "data": "{{ result }}"}
     upsert = {**block, "mode": "upsert", "key": ["id"]}
-    told = await sinks.twice(upsert, result=ROWS)
-    assert told == {"store": "snowflake", "key": "t", "range": "id:1-2"}
+    reference = await sinks.twice(upsert, result=ROWS)
+    assert reference == {"store": "snowflake", "key": "t", "range": "id:1-2"}
     await sinks.twice({**block, "mode": "update", "key": "id"}, result={"id": 1, "v": "None"})
     statement = {"storage": "snowflake", "auth": "snow", "params": {"id": 2, "v": "it's"}}
     statement |= {"statement": "UPDATE t SET v = :v WHERE id = :id"}

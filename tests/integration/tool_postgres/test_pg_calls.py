@@ -162,9 +162,9 @@ async def test_a_later_attempt_adopts_the_answer_and_writes_nothing(
     )
     first = await tool.run(config, call)
     second = await tool.run(config, replace(call, attempt=2))
-    told = {"rows": [{"id": 1}, {"id": 2}, {"id": 3}], "row_count": 3}
-    told |= {"store": "db", "key": "t", "range": "id:1-3"}
-    assert first.data == second.data == told
+    expected = {"rows": [{"id": 1}, {"id": 2}, {"id": 3}], "row_count": 3}
+    expected |= {"store": "db", "key": "t", "range": "id:1-3"}
+    assert first.data == second.data == expected
     assert second.meta == {"fence": "adopted"}
     assert await db.fetchval("SELECT count(*) FROM t") == 3
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +45,8 @@ async def answer(request: web.Request) -> web.Response:
     await asyncio.sleep(float(query.get("delay", 0)))
     headers = {"Content-Type": query.get("type", "text/plain")}
     body = bytes.fromhex(query.get("hex", "")) * int(query.get("times", 1))
+    if "after" in query:
+        headers["Retry-After"] = query["after"]
     if "gzip" in query:
         headers["Content-Encoding"] = "gzip"
         body = gzip.compress(body)
@@ -102,9 +106,9 @@ def kind(outcome: Outcome) -> Any:
 async def test_json_is_parsed_and_the_answer_is_told(tool: HttpTool, url: str) -> None:
     outcome = await ask(tool, url, type="application/json", hex=b'{"a": [1, "2"]}')
     assert (outcome.status, outcome.data) == ("success", {"a": [1, "2"]})
-    told: Any = outcome.detail["http"]
-    assert told["status"] == 200
-    assert told["headers"]["content-type"] == "application/json"
+    response: Any = outcome.detail["http"]
+    assert response["status"] == 200
+    assert response["headers"]["content-type"] == "application/json"
 
 
 async def test_text_stays_text_even_when_it_looks_like_a_number(tool: HttpTool, url: str) -> None:
@@ -174,8 +178,8 @@ async def test_an_unknown_credential_is_an_error_that_names_it(tool: HttpTool, u
 async def test_a_bad_status_is_an_error_with_its_body(tool: HttpTool, url: str) -> None:
     outcome = await ask(tool, url, status=503, type="application/json", hex=b'{"wait": 1}')
     assert kind(outcome) == "http.status"
-    told: Any = outcome.detail["http"]
-    assert (told["status"], outcome.data) == (503, {"wait": 1})
+    response: Any = outcome.detail["http"]
+    assert (response["status"], outcome.data) == (503, {"wait": 1})
 
 
 async def test_slowness_is_a_timeout(tool: HttpTool, url: str) -> None:
@@ -261,3 +265,35 @@ async def test_a_message_is_shortened_when_the_secret_is_gone(url: str, before: 
     assert outcome.error is not None
     assert "c4n" not in str(outcome.error["message"])
     assert "xxx*" in str(outcome.error["message"])
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_host_that_asks_to_wait_is_not_asked_before(
+    tool: HttpTool, url: str, status: int
+) -> None:
+    loop, released = asyncio.get_running_loop(), []
+
+    @contextmanager
+    def lane() -> Iterator[None]:
+        released.append(loop.time())
+        yield
+
+    assert kind(await ask(tool, url, status=status, after="1")) == "http.status"
+    limited_at = loop.time()
+    other = url.replace("127.0.0.1", "localhost")
+    assert (await ask(tool, other)).status == "success"
+    assert loop.time() - limited_at < 0.5, "another host"
+    config, call = {"url": f"{url}/answer"}, replace(CALL, released_lane=lane)
+    answers = await asyncio.gather(*(tool.run(config, call) for _ in range(2)))
+    assert [one.status for one in answers] == ["success", "success"]
+    assert loop.time() - limited_at >= 0.99
+    assert len(released) == 2, "they waited without a lane"
+
+
+async def test_a_host_that_asks_to_wait_for_long_is_not_asked_at_all(
+    tool: HttpTool, url: str
+) -> None:
+    assert kind(await ask(tool, url, status=503, after="3600")) == "http.status"
+    outcome = await ask(tool, url)
+    assert kind(outcome) == "http.paused"
+    assert outcome.detail["http"] == {"status": 429, "headers": {"retry-after": "3600"}}

@@ -22,7 +22,7 @@ from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, Scope
 from streams.settings import Settings
 from streams.worker.attempt.children import Children
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.errors import BadConfig, UnknownTool
 from streams.worker.port import Config, Outcome, Tool
 from streams.worker.tools.artifact import ArtifactTool
@@ -68,12 +68,12 @@ async def test_duckdb_answers_rows_as_json() -> None:
 async def test_duckdb_keeps_a_file_between_calls(tmp_path: Path) -> None:
     tool, place = DuckdbTool(), str(tmp_path / "x.duckdb")
     command = "CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)"
-    told = {"store": "duckdb", "key": "t", "range": "rows:2"}
+    expected = {"store": "duckdb", "key": "t", "range": "rows:2"}
     put = await run(tool, command=command, database=place)
-    assert put.data == {"rows": [], "row_count": 2, **told}
+    assert put.data == {"rows": [], "row_count": 2, **expected}
     command = "INSERT INTO t VALUES (5), (7) RETURNING a"
     put = await run(tool, command=command, database=str(tmp_path / "x.duckdb"))
-    assert put.data == {"rows": [{"a": 5}, {"a": 7}], "row_count": 2, **told, "range": "a:5-7"}
+    assert put.data == {"rows": [{"a": 5}, {"a": 7}], "row_count": 2, **expected, "range": "a:5-7"}
     found = await run(
         tool, query="SELECT sum(a)::INT AS s FROM t WHERE a > ?", params=[0], database=place
     )
@@ -111,14 +111,14 @@ async def test_an_artifact_comes_back(payloads: MemoryPayloadStore, value: Any) 
 async def test_a_frames_output_comes_back_as_rows(payloads: MemoryPayloadStore) -> None:
     rows: list[Any] = [{"a": 1}, {"a": 2}]
     ref = await payloads.put(Scope("acme", "care"), encode_rows(rows).data, media_type=ARROW)
-    told = {n: getattr(ref, n) for n in ("uri", "sha256", "media_type", "byte_length")}
-    assert (await run(ArtifactTool(payloads), ref=told)).data == rows
+    fields = {n: getattr(ref, n) for n in ("uri", "sha256", "media_type", "byte_length")}
+    assert (await run(ArtifactTool(payloads), ref=fields)).data == rows
 
 
 async def test_a_reference_of_another_tenant_is_refused(payloads: MemoryPayloadStore) -> None:
     ref = await payloads.put(Scope("other", "care"), b"1", media_type="application/json")
-    told = {n: getattr(ref, n) for n in ("uri", "sha256", "media_type", "byte_length")}
-    assert kind(await run(ArtifactTool(payloads), ref=told)) == "artifact.refused"
+    fields = {n: getattr(ref, n) for n in ("uri", "sha256", "media_type", "byte_length")}
+    assert kind(await run(ArtifactTool(payloads), ref=fields)) == "artifact.refused"
 
 
 async def test_a_missing_artifact_is_said(payloads: MemoryPayloadStore) -> None:
@@ -214,7 +214,7 @@ def surroundings(payloads: MemoryPayloadStore) -> ToolEnvironment:
         deployment="test",
         bootstrap="127.0.0.1:9",
         children=Children(LOG, NoPlaybooks(), payloads, SystemClock()),
-        endings=Endings(LOG),
+        ended_executions=EndedExecutions(LOG),
     )
 
 

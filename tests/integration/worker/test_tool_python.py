@@ -162,8 +162,8 @@ async def test_code_is_needed(child: PythonTool) -> None:
 
 
 async def test_code_ends_with_the_worker_that_was_killed(tmp_path: Path) -> None:
-    told = tmp_path / "pid"
-    code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    pid_file = tmp_path / "pid"
+    code = f"import os, time\nopen({str(pid_file)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     program = (
         "import asyncio\nfrom streams.worker.tools.python.tool import PythonTool\n"
         "from tests.support.worker.tool_calls import CALL\n"
@@ -172,9 +172,9 @@ async def test_code_ends_with_the_worker_that_was_killed(tmp_path: Path) -> None
     )
     worker = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     async with asyncio.timeout(30):
-        while not (told.exists() and told.read_text()):  # noqa: ASYNC110
+        while not (pid_file.exists() and pid_file.read_text()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         worker.kill()
         await worker.wait()
-        while psutil.pid_exists(int(told.read_text())):  # noqa: ASYNC110
+        while psutil.pid_exists(int(pid_file.read_text())):  # noqa: ASYNC110
             await asyncio.sleep(0.05)

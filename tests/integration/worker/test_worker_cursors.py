@@ -16,7 +16,7 @@ from streams.worker.attempt.command import CommandRunner
 from streams.worker.attempt.frame import FrameRunner
 from streams.worker.tools.postgres.tool import PostgresTool
 from tests.support.log.databases import dsn
-from tests.support.worker.memory import Dying, FakeTool, World, loop_step, task
+from tests.support.worker.memory import Dying, FakeTool, World, loop_step, ok, task
 
 pytestmark = pytest.mark.stack
 
@@ -151,6 +151,41 @@ async def test_a_later_attempt_is_given_the_rows_the_first_one_stamped(
     assert committed.meta["rows"] == 10
     ids = await db.fetch("SELECT id FROM target ORDER BY id")
     assert [r["id"] for r in ids] == list(range(1, 11))
+
+
+FENCED = """
+WITH mine AS (
+  SELECT id FROM source WHERE by IS NULL ORDER BY id LIMIT 10 FOR UPDATE SKIP LOCKED)
+UPDATE source SET by = 'me' FROM mine WHERE source.id = mine.id RETURNING source.id, source.name
+"""
+
+
+async def test_another_frame_continues_a_fenced_claim_with_the_rows_that_are_left(
+    database: Settings, tool: PostgresTool, db: asyncpg.Connection
+) -> None:
+    here = world(database, tool, "claim", claim=FENCED)
+    assert here.step.loop is not None
+    assert here.step.loop.cursor is not None
+    cursor = replace(here.step.loop.cursor, is_fenced=True)
+    loop = replace(here.step.loop, cursor=cursor)
+    slow = task("slow", "t", {"n": "{{ item.id }}"})
+    step = replace(here.step, loop=loop, tasks=(slow, *here.step.tasks))
+    ticking = FakeTool(lambda config, call: (here.clock.advance(1.0), ok(1))[1])
+    here = replace(here, step=step, tools={**here.tools, "t": ticking})
+    policy = {"size": 10, "row_concurrency": 1, "duration_ms": 4000}
+    given: dict[str, Any] = {"kind": "claim"}
+    counts = []
+    for number in range(100, 103):
+        item = await here.frame(frame_id=number, cursor=given, policy=policy)
+        await FrameRunner(here.ports, here.options()).run(item)
+        committed = await here.last()
+        assert committed.type == "frame.committed", committed.error
+        counts.append((committed.meta["rows"], committed.meta["continues"]))
+        given = dict(committed.context["cursor"])
+    assert counts == [(4, True), (4, True), (2, False)]
+    ids = await db.fetch("SELECT id FROM target ORDER BY id")
+    assert [r["id"] for r in ids] == list(range(1, 11))
+    assert await db.fetchval("SELECT count(*) FROM source WHERE by = 'me'") == 10
 
 
 def _bug(config: Any, call: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from streams.local.process import die_with_parent
 
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 
 
 @asynccontextmanager
@@ -33,7 +33,7 @@ async def serving(
     assert process.stdout is not None
     try:
         said = ""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while (found := re.search(says, said)) is None:
                 line = await process.stdout.readline()
                 assert line, f"{command[0]} ended: {said}"

@@ -36,7 +36,7 @@ from streams.roles.start import existing_roles
 from streams.settings import Settings, load
 from tests.support.waiting import until
 
-PATIENCE_S = 90.0
+TIMEOUT_S = 90.0
 """The longest that anything may wait once the parts are back."""
 
 
@@ -65,7 +65,7 @@ class Runtime:
 
     async def until(self, sql: str, *values: Any) -> None:
         """Wait until a question to the log is answered with true."""
-        await until(lambda: self.executions.connection.fetchval(sql, *values), within_s=PATIENCE_S)
+        await until(lambda: self.executions.connection.fetchval(sql, *values), within_s=TIMEOUT_S)
 
     async def finish(self, execution_id: int) -> ExecutionEnd:
         """Wait for the end; fail when nothing happens for too long."""
@@ -75,7 +75,7 @@ class Runtime:
             if head["seq"] != seen:
                 seen, moved_at = head["seq"], time.monotonic()
             waited = time.monotonic() - moved_at
-            assert waited < PATIENCE_S, f"{execution_id} waits for {waited:.0f} s after {seen}"
+            assert waited < TIMEOUT_S, f"{execution_id} waits for {waited:.0f} s after {seen}"
             await asyncio.sleep(0.1)
         last = await self.executions.connection.fetchrow(LAST, execution_id)
         assert last is not None
@@ -124,8 +124,8 @@ class Runtime:
 
     def api(self) -> str:
         """Return the address of the API."""
-        (told,) = layout_of(self.data).roles.glob("api-*.json")
-        url: str = orjson.loads(told.read_bytes())["url"]
+        (address_file,) = layout_of(self.data).roles.glob("api-*.json")
+        url: str = orjson.loads(address_file.read_bytes())["url"]
         return url
 
     def part(self, name: str) -> ServiceStatus:
@@ -144,7 +144,7 @@ class Runtime:
         return time.monotonic() - began
 
     async def _ready(self, name: str, fits: Callable[[ServiceStatus], bool]) -> ServiceStatus:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 now = self.part(name)
                 if now.state is ServiceState.READY and fits(now):

@@ -1,4 +1,4 @@
-"""A worker's surroundings in memory: log, payloads, a tool that does as it is told."""
+"""A worker's surroundings in memory: log, payloads, a scripted tool."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from streams.playbook.draft import PlaybookDraft
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Do, FramePolicy, Loop, Mode, Playbook, Rule, Step, Task
 from streams.playbook.result_policy import policy_of
+from streams.playbook.spelling import Spelling
 from streams.playbook.yaml_document import Document
 from streams.worker.attempt.input import Documents
 from streams.worker.errors import SaveFailed
@@ -77,7 +78,10 @@ class FakeSaver(FakeTool):
         return {fence: self.fences[fence] for fence in fences if fence in self.fences}
 
     async def save(
-        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+        self,
+        batches: Sequence[tuple[Fence, Sequence[Config]]],
+        saved: Saved,
+        spelling: Spelling = Spelling.SPEC,
     ) -> Mapping[Fence, Saved]:
         found = {fence: self.fences[fence] for fence, _ in batches if fence in self.fences}
         fresh = [(fence, rows) for fence, rows in batches if fence not in found]
@@ -99,8 +103,10 @@ class Dying:
         self._saver = saver
         self.run, self.target, self.find = saver.run, saver.target, saver.find
 
-    async def save(self, batches: Any, saved: Saved) -> Mapping[Fence, Saved]:
-        await self._saver.save(batches, saved)
+    async def save(
+        self, batches: Any, saved: Saved, spelling: Spelling = Spelling.SPEC
+    ) -> Mapping[Fence, Saved]:
+        await self._saver.save(batches, saved, spelling)
         raise KeyboardInterrupt
 
 

@@ -11,6 +11,7 @@ import pytest
 from streams.payload.content import reference_json
 from streams.payload.port import Scope
 from streams.playbook.model import Step
+from streams.playbook.spelling import Spelling
 from streams.results.lookup import Results
 from streams.results.reading import MANIFEST, RowsPart, encode_manifest
 from streams.results.reference import ResultRef, results_of
@@ -39,7 +40,9 @@ class Shop:
         (stored,) = await world.events("result.")
         return str(stored.result["ref"])
 
-    async def ask(self, tenant: str = "acme", **config: Any) -> Outcome:
+    async def ask(
+        self, tenant: str = "acme", spelling: Spelling = Spelling.SPEC, **config: Any
+    ) -> Outcome:
         call = Call(
             tenant_id=tenant,
             organization_id="care",
@@ -48,6 +51,7 @@ class Shop:
             task="get",
             entity_id=1,
             attempt=1,
+            spelling=spelling,
         )
         return await self.tool.run(config, call)
 
@@ -68,6 +72,20 @@ async def test_a_name_gets_the_data(shop: Shop) -> None:
     assert (await shop.ask(ref=name)).data == PAGE
 
 
+async def test_result_ref_of_noetl_is_a_name_or_a_result(shop: Shop) -> None:
+    async def get(result_ref: Any) -> Outcome:
+        return await shop.ask(
+            spelling=Spelling.NOETL, action="get", input={"result_ref": result_ref}
+        )
+
+    name = await shop.open()
+    assert (await get(name)).data == PAGE
+    assert (await get({"_ref": name, "_store": "kv", "status": "ok"})).data == PAGE
+    small = {"status": "ok", "data": {"n": 1}}
+    assert (await get(small)).data == small
+    assert kind(await get(None)) == "artifact.config"
+
+
 async def test_a_listed_reference_gets_the_data_too(shop: Shop) -> None:
     name = await shop.open()
     listed: Any = (await shop.ask(action="list", step="once", task="page")).data
@@ -77,7 +95,7 @@ async def test_a_listed_reference_gets_the_data_too(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "part", "told"),
+    ("asked", "part", "expected"),
     [
         ("0-8", slice(0, 9), "0-8"),
         ("5-5", slice(5, 6), "5-5"),
@@ -86,12 +104,14 @@ async def test_a_listed_reference_gets_the_data_too(shop: Shop) -> None:
         ("0-999999999", slice(None), "0-{last}"),
     ],
 )
-async def test_a_part_of_it_is_text(shop: Shop, asked: str, part: slice, told: str | None) -> None:
+async def test_a_part_of_it_is_text(
+    shop: Shop, asked: str, part: slice, expected: str | None
+) -> None:
     name, whole = await shop.open(), orjson.dumps(PAGE).decode()
     last = len(whole) - 1
     got = await shop.ask(ref=name, range=asked.format(last=last))
     assert got.data == whole[part]
-    assert told is None or got.meta["range"] == told.format(last=last)
+    assert expected is None or got.meta["range"] == expected.format(last=last)
 
 
 @pytest.mark.parametrize("asked", ["", "-", "9-3", "999999999-", "-0", "a-b", 5, "bytes=0-1"])

@@ -109,22 +109,22 @@ async def test_what_is_put_is_a_result_that_is_listed_resolved_and_expires(
     shop = Shop(tmp_path, spec, data={"page": [1, 2]})
     ended = await shop.run()
     (stored,) = await shop.world.events("result.stored")
-    told = ended.result["data"]
+    data = ended.result["data"]
 
-    assert told["_ref"] == stored.result["ref"]
-    assert (told["store"], stored.meta["scope"]) == ("object", "execution")
+    assert data["_ref"] == stored.result["ref"]
+    assert (data["store"], stored.meta["scope"]) == ("object", "execution")
     assert stored.payload_ref is not None
-    assert stored.payload_ref.uri == told["key"]
-    assert (await shop.ask(ref=told["_ref"])).data == {"page": [1, 2]}
-    assert (await shop.ask(ref=told["ref"])).data == {"page": [1, 2]}
+    assert stored.payload_ref.uri == data["key"]
+    assert (await shop.ask(ref=data["_ref"])).data == {"page": [1, 2]}
+    assert (await shop.ask(ref=data["ref"])).data == {"page": [1, 2]}
     assert (await shop.ask(action="list", execution_id=EXECUTION_ID)).data == [stored.result]
     known = typed(stored)
     assert isinstance(known, ResultStored)
     row = result_row(stored, known)
-    assert (row.ref, row.task_label) == (told["_ref"], "save")  # type: ignore[union-attr]
+    assert (row.ref, row.task_label) == (data["_ref"], "save")  # type: ignore[union-attr]
     shop.world.clock.advance(1801)
     with pytest.raises(ExpiredResult):
-        await shop.results.find(told["_ref"], ACME)
+        await shop.results.find(data["_ref"], ACME)
 
 
 async def test_a_download_goes_into_the_store(tmp_path: Path, server: TestServer) -> None:

@@ -44,7 +44,7 @@ class Talkative(FakeSaver):
                 return Outcome(status="error", error=error, detail={"pg": {"said": said}})
         return ok({"said": [said]}, meta={"said": said})
 
-    async def save(self, batches: Any, saved: Saved) -> Mapping[Fence, Saved]:
+    async def save(self, batches: Any, saved: Saved, spelling: Any) -> Mapping[Fence, Saved]:
         await self._credentials.find("acme", "care", "pg")
         raise SaveFailed(batches[0][0].task, f"refused by {DSN}")
 
@@ -56,15 +56,15 @@ async def test_the_log_and_the_payloads_have_no_secret(how: str) -> None:
     here = World(loop_step(one), {"t": Talkative()})
     await FrameRunner(here.ports, here.options()).run(await here.frame(["a"]))
     events = await here.events()
-    told = repr(events)
-    assert "c4nary" not in told
+    text_of_events = repr(events)
+    assert "c4nary" not in text_of_events
     last = events[-1]
     if how == "result":
         assert last.payload_ref is not None
         rows = decode_rows(await here.payloads.get(last.payload_ref))
         assert rows == [{"said": ["logged in with *** by ***"]}]
     else:
-        assert "***" in told
+        assert "***" in text_of_events
 
 
 async def test_what_was_logged_in_for_is_not_changed_otherwise() -> None:
@@ -75,7 +75,7 @@ async def test_what_was_logged_in_for_is_not_changed_otherwise() -> None:
 
 
 class Plain(FakeSaver):
-    """Logs in where it is told to, and answers what it is told to."""
+    """Logs in and answers as its script says."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         super().__init__()
@@ -112,5 +112,5 @@ async def test_a_word_of_a_credential_changes_no_result_of_a_command() -> None:
     tasks = (task("one", "t", {"auth": "own", "row": {}}), task("two", "t", {"row": row}))
     here = World(Step(name="once", tasks=tasks, key_paths=key_paths_of(tasks, None)), {"t": tool})
     await CommandRunner(here.ports, here.options()).run(await here.command())
-    told: Any = (await here.last()).result
-    assert told["data"] == row
+    result: Any = (await here.last()).result
+    assert result["data"] == row

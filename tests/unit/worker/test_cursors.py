@@ -75,7 +75,7 @@ async def test_an_early_close_goes_on_after_the_last_key_and_parts_no_equal_keys
     )
     committed = await here.last()
     assert committed.meta["rows"] == 4
-    assert committed.context == {"cursor": {**WINDOW, "after": "12"}}
+    assert committed.context == {"cursor": {**WINDOW, "after": "12", "first": 4}}
 
 
 CLAIM = cursor("claim", claim="UPDATE t SET by = :frame_id::int8 LIMIT :size RETURNING *")
@@ -133,7 +133,21 @@ async def test_offsets_continue_at_the_next_record_that_is_there() -> None:
     rows = await read(here, cursor=given)
     assert [one["offset"] for one in rows.items if isinstance(one, dict)] == [0, 2, 3]
     assert rows.rest is not None
-    assert rows.rest(1) == {**given, "from": 2}
+    assert rows.rest(1) == {**given, "from": 2, "first": 1}
+
+
+async def test_rows_are_numbered_over_all_frames_of_a_cursor() -> None:
+    topic = world(cursor("offsets", topic="in"), [])
+    topic.ports = replace(topic.ports, partitions=FakePartitions())
+    given = {"kind": "offsets", "partition": 0, "from": 0, "to": 4, "first": 40}
+    keys = await read(
+        world(KEYSET, [{"id": 11, "_noetl_key": "11"}]), cursor={**WINDOW, "first": 7}
+    )
+    claimed = await read(world(CLAIM, []), cursor={"kind": "claim"}, policy={"size": 5}, ordinal=3)
+    assert (await read(topic, cursor=given)).first == 40
+    assert (keys.first, claimed.first) == (7, 15)
+    assert keys.rest is not None
+    assert keys.rest(1)["first"] == 8
 
 
 def test_ranges_are_cut_to_size() -> None:

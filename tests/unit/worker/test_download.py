@@ -37,6 +37,6 @@ async def test_a_login_does_not_follow_a_redirect_to_another_origin(
     async with TestServer(app) as server:
         config = {"url": str(server.make_url(f"/{way}")), "auth": auth}
         async with downloads.open(config, CALL) as source:
-            told = b"".join([piece async for piece in source.pieces])
+            content = b"".join([piece async for piece in source.pieces])
     await downloads.close()
-    assert bool(told) is arrives
+    assert bool(content) is arrives

@@ -9,7 +9,7 @@ import pytest
 from streams.worker.errors import BadConfig, SaveFailed
 from streams.worker.port import Fence, Saved
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.postgres.pools import _check_dsn
+from streams.worker.tools.postgres.dsn import check_dsn
 from streams.worker.tools.postgres.tool import PostgresTool
 from tests.support.worker.postgres_tool import calls, sql
 from tests.support.worker.sinks import call
@@ -32,7 +32,7 @@ from tests.support.worker.sinks import call
     ],
 )
 def test_what_can_be_used_passes(dsn: str) -> None:
-    _check_dsn(dsn)
+    check_dsn(dsn)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_what_can_be_used_passes(dsn: str) -> None:
 )
 def test_what_is_none_is_refused_without_being_quoted(dsn: str) -> None:
     with pytest.raises(BadConfig) as refused:
-        _check_dsn(dsn)
+        check_dsn(dsn)
     assert "c4nary" not in str(refused.value)
 
 
 @pytest.mark.parametrize("password", ["c4nary#x", "c4nary/x", "c4nary?x", "12#c4nary", "x@c4nary"])
 def test_a_password_that_is_not_escaped_is_refused_with_what_to_do(password: str) -> None:
     with pytest.raises(BadConfig, match="percent-encode") as refused:
-        _check_dsn(f"postgresql://u:{password}@h:5432/db")
+        check_dsn(f"postgresql://u:{password}@h:5432/db")
     assert "c4nary" not in str(refused.value)
 
 

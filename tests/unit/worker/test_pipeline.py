@@ -33,7 +33,7 @@ def scope(**more: Any) -> dict[str, Any]:
 
 async def run(tasks: list[Task], row: PipelineRow | None = None, **tools: Any) -> RowOutcome:
     tools.setdefault("noop", FakeTool(lambda config, call: ok()))
-    pipeline = Pipeline(tasks, tools, CALLER, clock=SettableClock(), patience_s=1.0)
+    pipeline = Pipeline(tasks, tools, CALLER, clock=SettableClock(), give_up_after_s=1.0)
     return await pipeline.run(row or PipelineRow(0, scope()))
 
 
@@ -93,8 +93,8 @@ async def test_a_refusal_is_one_for_the_rules_also_after_an_outage(outages: int)
                 raise Unavailable("the API is away")
             raise CredentialRefused("pg", "the step does not name it")
 
-    told = rule("{{ outcome.error.kind == 'refused' }}", "continue")
-    ran = await run([task("fetch", "t", {}, told), task("b", "noop")], t=Tool())
+    continues = rule("{{ outcome.error.kind == 'refused' }}", "continue")
+    ran = await run([task("fetch", "t", {}, continues), task("b", "noop")], t=Tool())
     assert ran.status == "success"
     ran = await run([task("fetch", "t", {})], t=Tool())
     assert ran.error is not None

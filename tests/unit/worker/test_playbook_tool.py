@@ -14,13 +14,15 @@ import pytest
 from streams.clock import SettableClock
 from streams.errors import Refused
 from streams.events.model import Event, NewEvent, Root
+from streams.holds import Holds
 from streams.ids import derive_root_id
+from streams.log.errors import LogUnavailable
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Receipt
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
 from streams.worker.attempt.children import Children
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.port import Call, Config, Outcome
 from streams.worker.tools.playbook import PlaybookTool
 from tests.support.events.examples import PRODUCER, codec
@@ -76,18 +78,20 @@ class Stage:
         self.log, self.payloads, self.paths = Recording(), MemoryPayloadStore(), OnePath()
         self.clock = SettableClock()
         self.children = Children(self.log, self.paths, self.payloads, self.clock)
-        self.tool = PlaybookTool(self.children, Endings(self.log), self.payloads)
+        self.holds = Holds()
+        ended = EndedExecutions(self.log, self.holds)
+        self.tool = PlaybookTool(self.children, ended, self.payloads)
 
     def begin(self, config: Config = CHILD, call: Call = CALL) -> asyncio.Task[Outcome]:
         return asyncio.ensure_future(self.tool.run(config, call))
 
-    async def append(self, root: int, type: str, **fields: Any) -> None:
+    async def append(self, root: int, type: str, *, key: str = "test", **fields: Any) -> None:
         event = NewEvent(
             type=type,
             root=Root("execution", root),
             tenant_id="acme",
             organization_id="care",
-            idempotency_key=f"{type}/test",
+            idempotency_key=f"{type}/{key}",
             event_time=self.clock.now(),
             **fields,
         )
@@ -284,3 +288,22 @@ async def test_one_question_asks_for_all_that_are_waited_for(stage: Stage) -> No
     for child in children:
         await stage.complete(child, child)
     assert {(await one).data for one in running} == set(children)
+
+
+async def test_a_log_that_is_away_while_a_child_is_awaited_is_a_hold(stage: Stage) -> None:
+    ask = stage.log.endings
+
+    async def away(ids: Any) -> Any:
+        raise LogUnavailable("paused")
+
+    stage.log.endings = away  # type: ignore[method-assign]
+    running = stage.begin()
+    child = await stage.log.begun.get()
+    async with asyncio.timeout(30):
+        while not stage.holds.away:  # noqa: ASYNC110 - it makes no sound
+            await asyncio.sleep(0.005)
+    stage.log.endings = ask  # type: ignore[method-assign]
+    await stage.complete(child, 7)
+
+    assert (await running).data == 7
+    assert not stage.holds.away

@@ -70,11 +70,11 @@ async def test_writes_side_by_side_open_one_client(soon: None) -> None:
 
 def test_a_password_of_redis_may_have_any_letter() -> None:
     client = _opened(_url({"host": "h", "password": "a/b@c:d%e ä"}))
-    told: Any = client.connection_pool.connection_kwargs
-    assert (told["host"], told["password"]) == ("h", "a/b@c:d%e ä")
+    options: Any = client.connection_pool.connection_kwargs
+    assert (options["host"], options["password"]) == ("h", "a/b@c:d%e ä")
 
 
 def test_an_address_that_cannot_be_read_is_not_quoted() -> None:
-    with pytest.raises(BadConfig) as told:
+    with pytest.raises(BadConfig) as caught:
         _opened("redis://:c4na/ry@h:6379/0")
-    assert "c4na" not in str(told.value)
+    assert "c4na" not in str(caught.value)

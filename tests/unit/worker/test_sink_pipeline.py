@@ -31,7 +31,7 @@ async def run(
     tools.setdefault("sink", FakeTool(lambda config, call: ok(REFERENCE)))
     tools.setdefault("noop", FakeTool(lambda config, call: ok({"a": 1})))
     pipeline = Pipeline(
-        tasks, tools, CALLER, clock=SettableClock(), patience_s=1.0, deferral=deferral
+        tasks, tools, CALLER, clock=SettableClock(), give_up_after_s=1.0, deferral=deferral
     )
     return await pipeline.run(row or PipelineRow(0, scope()))
 
@@ -122,7 +122,7 @@ class Saver(FakeTool):
     def target(self, config: Config) -> str:
         return "db"
 
-    async def save(self, batches: Any, saved: Any) -> Any:
+    async def save(self, batches: Any, saved: Any, spelling: Any) -> Any:
         if len(batches[0][1]) > 2:
             raise SaveFailed("load_sink", "no such column", rows=(1, 2))
         return {}
@@ -183,7 +183,7 @@ async def test_the_playbooks_sink_gives_what_the_last_step_gave() -> None:
         {"sink": sink},
         CALLER,
         clock=SettableClock(),
-        patience_s=1.0,
+        give_up_after_s=1.0,
     )
     last = {"status": "success", "data": {"a": 5}, "meta": {}}
     ran = await pipeline.run(PipelineRow(0, scope(load=last, args={"last_step": "load"})))

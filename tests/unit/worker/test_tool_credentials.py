@@ -6,7 +6,7 @@ import pytest
 
 from streams.worker.errors import BadConfig, UnknownCredential
 from streams.worker.tools.credentials import ConfiguredCredentials
-from streams.worker.tools.postgres.pools import dsn_of, target_of
+from streams.worker.tools.postgres.dsn import dsn_of, target_of
 
 FOUND = ConfiguredCredentials(
     {"pg_main": {"dsn": "from settings"}, "api": {"token": "t"}},
@@ -58,6 +58,9 @@ def test_a_connection_string_is_made_from_fields() -> None:
     fields = {"host": "db", "user": "a b", "password": "p@:/", "database": "d"}
     assert dsn_of(fields) == "postgresql://a%20b:p%40%3A%2F@db:5432/d"
     assert dsn_of({"dsn": "x", "host": "db"}) == "x"
+    prefixed = {f"db_{name}": one for name, one in (("host", "h"), ("port", "1"), ("name", "n"))}
+    prefixed |= {"db_user": "u", "db_password": "p"}
+    assert dsn_of(prefixed) == "postgresql://u:p@h:1/n"
     with pytest.raises(BadConfig, match="'dsn'"):
         dsn_of({"token": "t"})
 

@@ -138,7 +138,7 @@ async def test_a_target_that_stays_down_leaves_the_command_to_somebody_else() ->
 
     here = world(task("a", "t"), t=FakeTool(down))
     command = await here.command()
-    await CommandRunner(here.ports, here.options(patience_s=0.05)).run(command)
+    await CommandRunner(here.ports, here.options(give_up_after_s=0.05)).run(command)
     assert (await here.last()).type == "command.claimed"
 
 
@@ -157,12 +157,12 @@ def planned(*found: dict[str, Any]) -> World:
 
 async def test_planning_a_keyset_gives_the_last_key_of_every_window() -> None:
     rows = [
-        {"boundary": "100", "type": "bigint", "total": 150, "nulls": 0},
-        {"boundary": "150", "type": "bigint", "total": 150, "nulls": 0},
+        {"boundary": "100", "type": "bigint", "total": 150, "nulls": 0, "through": 100},
+        {"boundary": "150", "type": "bigint", "total": 150, "nulls": 0, "through": 150},
     ]
     here = planned(*rows)
     last = await ran(here, tool="cursor.plan", document={"input": {}, "size": 100})
-    expected = {"type": "bigint", "boundaries": ["100", "150"], "rows": 150}
+    expected = {"type": "bigint", "boundaries": ["100", "150"], "counts": [100, 150], "rows": 150}
     assert last.result["data"] == expected
     config, _ = here.tools["db"].calls[0]
     assert config["auth"] == "pg"
@@ -179,7 +179,7 @@ async def test_planning_a_keyset_with_rows_without_a_key_is_refused() -> None:
 
 async def test_planning_without_rows_finds_no_windows() -> None:
     last = await ran(planned(), tool="cursor.plan", document={"input": {}, "size": 100})
-    assert last.result["data"] == {"type": "text", "boundaries": [], "rows": 0}
+    assert last.result["data"] == {"type": "text", "boundaries": [], "counts": [], "rows": 0}
 
 
 @pytest.mark.parametrize("n", [2**70, float("nan")])

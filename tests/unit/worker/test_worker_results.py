@@ -1,4 +1,4 @@
-"""What becomes of results: stored, told, seen, and read back by who names them."""
+"""What becomes of results: stored, published, seen, and read back by who names them."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ async def test_templates_may_ask_where_a_result_is_whatever_its_size(size: int) 
     here = world(kept, task("show", "t", asked))
     last = await ran(here)
     ref = last.result["tasks"]["page"].get("ref") or {"ref": None, "store": "eventlog", "meta": {}}
-    told = {"ref": ref["ref"], "store": ref["store"], "bytes": ref["meta"].get("bytes", 0)}
-    assert last.result["data"] == told
-    assert told["store"] == ("eventlog" if size == 1 else "kv")
+    fields = {"ref": ref["ref"], "store": ref["store"], "bytes": ref["meta"].get("bytes", 0)}
+    assert last.result["data"] == fields
+    assert fields["store"] == ("eventlog" if size == 1 else "kv")
     between = result_view(last.result)["page"]
-    assert (between["_ref"], between["_store"]) == (told["ref"], told["store"])
+    assert (between["_ref"], between["_store"]) == (fields["ref"], fields["store"])
 
 
 async def test_a_named_store_takes_small_results_too() -> None:

@@ -14,7 +14,7 @@ async def authorization(credentials: Credentials, auth: Json, call: Call) -> dic
     """Return the headers for `auth`: a credential's name, or {type, credential}.
 
     `token` makes a bearer token, `username` and `password` basic authentication, `header` and
-    `value` a custom header.
+    `value` (or `header_name` and `api_key`) a custom header.
 
     Raises:
         UnknownCredential: it does not exist.
@@ -34,5 +34,7 @@ async def authorization(credentials: Credentials, auth: Json, call: Call) -> dic
         return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
     if kind in (None, "header") and "header" in fields:
         return {fields["header"]: fields.get("value", "")}
-    wanted = "'token', 'username' and 'password', or 'header' and 'value'"
+    if kind in (None, "header", "api_key") and "api_key" in fields:
+        return {fields.get("header_name") or "X-API-Key": fields["api_key"]}
+    wanted = "'token', 'username' and 'password', 'header' and 'value', or 'api_key'"
     raise BadConfig(f"credential {auth!r} does not fit type {kind or 'any'!r}: it needs {wanted}")

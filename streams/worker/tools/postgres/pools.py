@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
-from urllib.parse import quote
 
 import asyncpg
 
@@ -17,9 +14,15 @@ from streams.postgres import CONNECTION_LOST
 from streams.worker.errors import BadConfig, TargetUnavailable
 from streams.worker.port import Config, Credentials
 from streams.worker.tools import exact_json
+from streams.worker.tools.postgres.dsn import (
+    NOT_POSTGRES,
+    UNREADABLE,
+    check_dsn,
+    dsn_of,
+    target_of,
+)
 
 MAX_CONNECTIONS = 3
-_NOT_POSTGRES = "the connection string does not begin with postgresql://"
 ACQUIRE_S = 30.0
 UNUSED_S = 600.0
 STATEMENTS = 1000
@@ -36,6 +39,8 @@ class PooledDatabase:
     name: str
     types: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     has_fences: bool = False
+    free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONNECTIONS))
+    """Waits for a connection without a limit: busy is not down."""
     asked_at: float = 0.0
     """When a task last named it, on the loop's clock."""
 
@@ -47,13 +52,18 @@ class PooledDatabase:
             BadConfig: the connection string is not valid.
             TargetUnavailable: the database is down, or the connection was lost.
         """
+        async with self.free, self._acquired(tidy) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _acquired(self, tidy: bool) -> AsyncIterator[asyncpg.Connection]:
         try:
             connection = await self.pool.acquire(timeout=ACQUIRE_S)
         except asyncpg.ClientConfigurationError as error:
             raise BadConfig(f"the connection string cannot be used: {error}") from error
         except (ValueError, OverflowError):
             # Without its message: what was parsed as port or name may be part of a password.
-            raise BadConfig(_UNREADABLE) from None
+            raise BadConfig(UNREADABLE) from None
         except CONNECTION_LOST as error:  # a connect timeout is an OSError as well
             raise self._down(error) from error
         try:
@@ -100,19 +110,6 @@ class PooledDatabase:
         return known
 
 
-_DSN = re.compile(r"postgres(?:ql)?://(?P<who>[^/?#]*)(?P<rest>.*)", re.DOTALL)
-_PORT = re.compile(r":([^:,\]]*)(?=,|$)")
-_LAST_PORT = 65535
-_ESCAPE = (
-    "the connection string's login cannot be parsed; percent-encode special characters in user and "
-    "password: %23 for #, %2F for /, %3F for ?, %40 for @"
-)
-_UNREADABLE = (
-    "the connection string cannot be parsed; check its host, port and options, and percent-encode "
-    "special characters in user, password and database"
-)
-
-
 class PostgresPools:
     """Opens a pool when a task first uses its database, and reuses it.
 
@@ -140,17 +137,19 @@ class PostgresPools:
                 self._close_unused(now)
                 if (found := self._open.get(dsn)) is None:
                     found = self._open[dsn] = PooledDatabase(
-                        await self._pool(dsn), target_of(config)
+                        await self._pool(dsn),
+                        target_of(config),
+                        free=asyncio.Semaphore(self._max),
                     )
         found.asked_at = now
         return found
 
     async def _dsn(self, config: Config, tenant_id: str, organization_id: str) -> str:
-        given, name = config.get("dsn"), config.get("auth")
+        given, name = config.get("dsn"), config.get("auth") or config.get("credential")
         if isinstance(given, str):
             return given
         if given is not None:
-            raise BadConfig(_NOT_POSTGRES)
+            raise BadConfig(NOT_POSTGRES)
         if not isinstance(name, str):
             raise BadConfig("a postgres task needs 'auth', the name of a credential, or 'dsn'")
         return dsn_of(await self._credentials.find(tenant_id, organization_id, name))
@@ -170,7 +169,7 @@ class PostgresPools:
 
     async def _pool(self, dsn: str) -> asyncpg.Pool:
         """Create a pool, which connects when it is first used."""
-        _check_dsn(dsn)
+        check_dsn(dsn)
         try:
             return await asyncpg.create_pool(
                 dsn,
@@ -183,52 +182,6 @@ class PostgresPools:
             )
         except (ValueError, asyncpg.InterfaceError) as error:
             raise BadConfig(f"the connection string cannot be used: {error}") from error
-
-
-def _check_dsn(dsn: str) -> None:
-    """Validate a connection string, without quoting it in errors.
-
-    Raises:
-        BadConfig: it is not valid.
-    """
-    found = _DSN.match(dsn)
-    if found is None:
-        raise BadConfig(_NOT_POSTGRES)
-    login, _, hosts = found["who"].rpartition("@")
-    is_cut = not login and "@" in found["rest"]  # perhaps within a login
-    if "@" in login or (is_cut and found["rest"].startswith("#")):
-        raise BadConfig(_ESCAPE)
-    for port in filter(None, _PORT.findall(hosts)):
-        if not (port.isascii() and port.isdecimal()):
-            raise BadConfig(
-                _ESCAPE if is_cut else "the connection string has a port that is not a number"
-            )
-        if not 0 < int(port) <= _LAST_PORT:
-            raise BadConfig(f"the connection string has a port that is not 1 to {_LAST_PORT}")
-
-
-def target_of(config: Config) -> str:
-    """Return a name for the database without its secrets."""
-    if config.get("dsn") is not None:
-        return f"dsn:{sha256(str(config['dsn']).encode()).hexdigest()[:16]}"
-    return f"auth:{config.get('auth')}"
-
-
-def dsn_of(fields: Mapping[str, str]) -> str:
-    """Return a credential's connection string, built from its fields if it has none.
-
-    Raises:
-        BadConfig: it has neither `dsn` nor `host`.
-    """
-    if "dsn" in fields:
-        return fields["dsn"]
-    if "host" not in fields:
-        raise BadConfig("the credential for postgres needs 'dsn', or 'host', 'user', 'password' …")
-    user = quote(fields.get("user") or fields.get("username") or "", safe="")
-    password = quote(fields.get("password", ""), safe="")
-    database = quote(fields.get("database") or fields.get("dbname") or user, safe="")
-    login = f"{user}:{password}@" if user else ""
-    return f"postgresql://{login}{fields['host']}:{fields.get('port', '5432')}/{database}"
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:

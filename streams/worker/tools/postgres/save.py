@@ -27,10 +27,12 @@ from streams.worker.tools.task_config import mapping, mappings, text
 
 COMMAND = ("command", "query", "sql", "statement")
 TRIES = 4
-_AGAIN = frozenset({"40001", "40P01", "55P03"})
+AGAIN = frozenset({"40001", "40P01", "55P03"})
+"""Codes of conflicts with other transactions: the same save may work later."""
 _ROWS_FAULT = ("21", "22", "23", "P0")
 _STATEMENTS_FAULT = ("42", "3F")
-_REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
+REFUSED = (asyncpg.PostgresError, UnicodeEncodeError)
+"""Errors of a database that rejects a statement, and of text that cannot be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,11 @@ async def save(
                 if at_once and (insert := _single(runs)) is not None:
                     return await _in_one_statement(database, connection, runs, saved, insert)
                 return await _in_one_transaction(database, connection, runs, saved, at_once)
-        except _REFUSED as error:
-            if at_once and _code(error) in NOT_AT_ONCE:
+        except REFUSED as error:
+            if at_once and error_code(error) in NOT_AT_ONCE:
                 at_once = False
                 continue
-            if _code(error) not in _AGAIN:
+            if error_code(error) not in AGAIN:
                 raise await _refused_rows(database, runs, error) from error
             await asyncio.sleep(0.05 * 2**tried)
     raise TargetUnavailable(f"database {database.name}: too much contention after {TRIES} tries")
@@ -173,9 +175,11 @@ async def _refused_rows(
     database: PooledDatabase, runs: Mapping[Fence, Sequence[StatementRun]], error: Exception
 ) -> SaveFailed:
     """Find the rows that the database rejects, by writing them again and rolling back."""
-    whole = SaveFailed(_first_task(runs), _message(error), code=_code(error))
+    whole = SaveFailed(_first_task(runs), error_message(error), code=error_code(error))
     every = [run for each in runs.values() for run in each]
-    if not _code(error).startswith(_ROWS_FAULT) and (not _is_statements(error) or len(every) == 1):
+    if not error_code(error).startswith(_ROWS_FAULT) and (
+        not _is_statements(error) or len(every) == 1
+    ):
         return whole
     found: list[SaveFailed] = []
     try:
@@ -190,7 +194,7 @@ async def _refused_rows(
                 await attempt.rollback()
     except (asyncpg.PostgresError, TargetUnavailable):
         return whole
-    return _together(found) if found else whole
+    return together(found) if found else whole
 
 
 async def _bisect(
@@ -203,18 +207,22 @@ async def _bisect(
     try:
         async with connection.transaction():
             await write_anyhow(database, connection, run.statement, run.rows[low:high])
-    except _REFUSED as error:
+    except REFUSED as error:
         is_whole = _is_statements(error)
         if high - low == 1 or is_whole:
             calls = dict.fromkeys(run.calls if is_whole else run.calls[low:high])
-            return [SaveFailed(run.task, _message(error), rows=tuple(calls), code=_code(error))]
+            return [
+                SaveFailed(
+                    run.task, error_message(error), rows=tuple(calls), code=error_code(error)
+                )
+            ]
         middle = (low + high) // 2
         first = await _bisect(database, connection, run, low, middle)
         return first or await _bisect(database, connection, run, middle, high)
     return []
 
 
-def _together(found: Sequence[SaveFailed]) -> SaveFailed:
+def together(found: Sequence[SaveFailed]) -> SaveFailed:
     """Return the first failure with the rows of all failures of its task and code."""
     first = found[0]
     same = [one for one in found if (one.task, one.code) == (first.task, first.code)]
@@ -223,21 +231,22 @@ def _together(found: Sequence[SaveFailed]) -> SaveFailed:
 
 
 def _is_statements(error: Exception) -> bool:
-    return _code(error).startswith(_STATEMENTS_FAULT)
+    return error_code(error).startswith(_STATEMENTS_FAULT)
 
 
 def _first_task(runs: Mapping[Fence, Sequence[StatementRun]]) -> str:
     return next(iter(runs)).task
 
 
-def _code(error: Exception) -> str:
+def error_code(error: Exception) -> str:
     """Return the database's error code, also for text that cannot be sent."""
     return (getattr(error, "sqlstate", None) or "") if _is_sql(error) else "22021"
 
 
-def _message(error: Exception) -> str:
+def error_message(error: Exception) -> str:
+    """Return the database's message, with its detail and code."""
     detail = getattr(error, "detail", None)
-    return f"{error}{f' ({detail})' if detail else ''} [{_code(error)}]"
+    return f"{error}{f' ({detail})' if detail else ''} [{error_code(error)}]"
 
 
 def _is_sql(error: Exception) -> bool:

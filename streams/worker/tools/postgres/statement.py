@@ -13,8 +13,9 @@ from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""
-      (?P<quoted> --[^\n]* | /\*.*?\*/ | [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*'
-                | "(?:[^"]|"")*" | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | := )
+      (?P<quoted> --[^\n]*+ | [eE]'(?:[^'\\]|\\.|'')*+' | '[^']*+(?:''[^']*+)*+'
+                | "[^"]*+(?:""[^"]*+)*+" | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$ | :: | := )
+    | (?P<comment>/\*)
     | :(?P<name>[A-Za-z_]\w*)
     | \$(?P<place>\d+)
     | (?P<word>[^\W\d][\w$]*)
@@ -22,6 +23,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 _READS = frozenset({"select", "show", "explain", "values", "table"})
 _WRITES = frozenset({"insert", "update", "delete", "merge"})
 _CHANGES = _WRITES | {"do"}
@@ -105,34 +107,64 @@ class Statement:
 @lru_cache(maxsize=1024)
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the non-empty statements, separated by `;`."""
-    found: list[tuple[str, list[Token], int]] = []
+    return tuple(_statement(*one) for one in _split(text))
+
+
+def literal_statements(text: str) -> tuple[Statement, ...]:
+    """Return the statements of text without placeholders: `:name` is a part of it.
+
+    They are not cached: such text contains values.
+    """
+    return tuple(Statement((one,), (), _moved(tokens, at), one) for one, tokens, at in _split(text))
+
+
+def _split(text: str) -> Iterator[tuple[str, list[Token], int]]:
+    """Yield the text, tokens and position of each statement."""
     tokens: list[Token] = []
     begin = 0
     for token in _tokens(text):
         if token.text == ";" and token.kind == "mark":
-            found.append((text[begin : token.start], tokens, begin))
+            if tokens:
+                yield text[begin : token.start], tokens, begin
             tokens, begin = [], token.end
         else:
             tokens.append(token)
-    found.append((text[begin:], tokens, begin))
-    return tuple(_statement(*one) for one in found if one[1])
+    if tokens:
+        yield text[begin:], tokens, begin
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    depth = 0
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup or ""
-        if kind in ("quoted", "tag"):
+    depth = position = 0
+    while (match := _TOKEN.search(text, position)) is not None:
+        kind, position = match.lastgroup or "", match.end()
+        if kind == "comment":
+            position = _end_of_comment(text, position)
+        if kind in ("quoted", "tag", "comment"):
             continue
         depth -= match[0] == ")"
         yield Token(kind, match[kind], match.start(), match.end(), depth)
         depth += match[0] == "("
 
 
-def _statement(text: str, tokens: list[Token], begin: int) -> Statement:
-    moved = tuple(
+def _end_of_comment(text: str, position: int) -> int:
+    """Return where the comment ends that begins before `position`; comments may be nested."""
+    level = 1
+    for mark in _COMMENT_MARK.finditer(text, position):
+        level += 1 if mark[0] == "/*" else -1
+        if level == 0:
+            return mark.end()
+    return len(text)
+
+
+def _moved(tokens: Sequence[Token], begin: int) -> tuple[Token, ...]:
+    """Return tokens with positions in a statement that begins at `begin`."""
+    return tuple(
         Token(one.kind, one.text, one.start - begin, one.end - begin, one.depth) for one in tokens
     )
+
+
+def _statement(text: str, tokens: list[Token], begin: int) -> Statement:
+    moved = _moved(tokens, begin)
     places = [one for one in moved if one.kind == "name"]
     starts = [0, *(one.end for one in places)]
     ends = [*(one.start for one in places), len(text)]

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import asyncpg
 import orjson
 
 from streams.events.model import Json
+from streams.playbook.spelling import Spelling
 from streams.worker.errors import BadConfig, SaveFailed, UnknownCredential
 from streams.worker.port import Call, Config, Credentials, Fence, Outcome, Saved
+from streams.worker.sinks.port import SinkRefused
+from streams.worker.tools.download import SourceUnavailable
 from streams.worker.tools.postgres import fence as pg_fence
+from streams.worker.tools.postgres.dsn import target_of
 from streams.worker.tools.postgres.execute import Work, execute
-from streams.worker.tools.postgres.pools import (
-    MAX_CONNECTIONS,
-    PooledDatabase,
-    PostgresPools,
-    target_of,
-)
+from streams.worker.tools.postgres.literal import command_texts
+from streams.worker.tools.postgres.literal_run import db_error, db_failed, run_literal
+from streams.worker.tools.postgres.literal_save import save_literal
+from streams.worker.tools.postgres.pools import MAX_CONNECTIONS, PooledDatabase, PostgresPools
 from streams.worker.tools.postgres.save import COMMAND, save, saves_in
 from streams.worker.tools.postgres.statement import statements
+from streams.worker.tools.script import Scripts
 from streams.worker.tools.task_config import failed, seconds, text
 
+_CONFIG = (BadConfig, UnknownCredential, SourceUnavailable, SinkRefused)
 ANSWER_BYTES = 4 * 1024 * 1024
 """The largest answer that a fence stores for a retried attempt."""
 
@@ -39,7 +44,7 @@ class PostgresTool:
     A statement that changes rows is fenced: it runs in one transaction with a row of
     `noetl_fence`, and the same call of a later attempt gets the first one's answer and changes
     nothing. A SELECT is assumed to only read; `fence: true` fences it, and `fence: false`
-    disables the fence.
+    disables the fence. NoETL's spelling has an answer of every statement (`literal_run`).
     """
 
     def __init__(
@@ -48,19 +53,23 @@ class PostgresTool:
         *,
         deployment: str,
         max_connections: int = MAX_CONNECTIONS,
+        scripts: Scripts | None = None,
     ) -> None:
         self._pools = PostgresPools(credentials, max_connections=max_connections)
-        self._deployment = deployment
+        self._deployment, self._scripts = deployment, scripts
 
     async def run(self, config: Config, call: Call) -> Outcome:
         """Run the statements of the task, in one transaction where they change rows."""
+        if call.spelling is Spelling.NOETL:
+            return await self._run_literal(config, call)
         try:
+            config = await self._with_script(config, call)
             works = [(statements(text(one, *COMMAND)), one) for one in saves_in(config)]
             limit = seconds(config, call, None)
             database = await self._pools.database(config, call.tenant_id, call.organization_id)
             async with asyncio.timeout(limit):
                 return await self._run(database, works, config, call)
-        except (BadConfig, UnknownCredential) as error:
+        except _CONFIG as error:
             return failed("pg.config", str(error))
         except asyncpg.PostgresError as error:
             return _refused(error)
@@ -93,14 +102,18 @@ class PostgresTool:
             raise SaveFailed(fences[0].task, f"cannot read its fence: {error}") from error
 
     async def save(
-        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+        self,
+        batches: Sequence[tuple[Fence, Sequence[Config]]],
+        saved: Saved,
+        spelling: Spelling = Spelling.SPEC,
     ) -> Mapping[Fence, Saved]:
         """Write all batches and their fences in one transaction; return the fences found."""
+        write = save_literal if spelling is Spelling.NOETL else save
         for fence, configs in batches:
             for config in configs[:1]:
                 database = await self._database(config, fence)
                 try:
-                    return await save(database, batches, saved)
+                    return await write(database, batches, saved)
                 except BadConfig as error:  # of the connection string
                     raise SaveFailed(fence.task, str(error)) from error
         return {}
@@ -108,6 +121,35 @@ class PostgresTool:
     async def close(self) -> None:
         """Close the pools."""
         await self._pools.close()
+        if self._scripts is not None:
+            await self._scripts.close()
+
+    async def _run_literal(self, config: Config, call: Call) -> Outcome:
+        """Run a command of NoETL's spelling: its templates are in the SQL already."""
+        try:
+            config = await self._with_script(config, call)
+            texts, limit = command_texts(config), seconds(config, call, None)
+            database = await self._pools.database(config, call.tenant_id, call.organization_id)
+            # A rule may retry a command that succeeded: every try has a fence of its own.
+            fence = replace(self._fence(call), partition=f"run/{call.partition}.{call.tries}")
+            async with asyncio.timeout(limit):
+                return await run_literal(database, texts, config, fence)
+        except _CONFIG as error:
+            return db_failed("db_config", str(error))
+        except asyncpg.PostgresError as error:
+            return db_error(error)
+        except TimeoutError:
+            return db_failed("db_timeout", "the database timed out", retryable=True)
+        except (ValueError, OverflowError) as error:
+            return db_failed("db_data", f"a value cannot be carried: {error}")
+
+    async def _with_script(self, config: Config, call: Call) -> Config:
+        """Return the configuration with the text of its script as the command."""
+        if config.get("script") is None:
+            return config
+        if self._scripts is None:
+            raise BadConfig("'script' is not supported here; give 'command'")
+        return {**config, "command": await self._scripts.read(config, call)}
 
     async def _database(self, config: Config, fence: Fence) -> PooledDatabase:
         try:

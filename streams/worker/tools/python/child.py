@@ -21,11 +21,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from threading import Thread
 from types import CodeType
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict
+
+from streams.worker.tools.python.module_run import SOURCE, ModuleRun, run_module
 
 LOG_CHARS = 8_000
 _LOOK_S = 0.5
-_NAME = "<playbook>"
+# A copy of events/text.py, which the child must not import.
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 
 
@@ -33,8 +35,23 @@ class CpuTimeUp(Exception):
     """The code exceeded its CPU time."""
 
 
-def execute(code: str, args: Mapping[str, object]) -> bytes:
-    """Run `code` and call its `main`; return JSON: its result or error, and its output.
+class ModuleGlobals(TypedDict):
+    """Globals of code that runs as a module, beside its arguments."""
+
+    context: dict[str, object]
+    libs: dict[str, object]
+
+
+class PythonRequest(TypedDict):
+    """Code to run, and its arguments; with `module`, these are globals."""
+
+    code: str
+    args: dict[str, object]
+    module: ModuleGlobals | None
+
+
+def execute(request: PythonRequest) -> bytes:
+    """Run code and call its `main`; return JSON: its result or error, and its output.
 
     `main` gets those of `args` that its signature names, and all of them as `args` or `input`
     if it names that. Code without a `main` returns its variable `result`.
@@ -42,7 +59,7 @@ def execute(code: str, args: Mapping[str, object]) -> bytes:
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            result = _called(_compiled(code), args)
+            result = _result(request)
         return _written({"result": result, "log": _bounded(printed.getvalue())})
     except CpuTimeUp:
         error = {"kind": "python.cpu", "message": "the CPU time limit was exceeded"}
@@ -55,7 +72,14 @@ def execute(code: str, args: Mapping[str, object]) -> bytes:
 
 @lru_cache(maxsize=256)
 def _compiled(code: str) -> CodeType:
-    return compile(code, _NAME, "exec")
+    return compile(code, SOURCE, "exec")
+
+
+def _result(request: PythonRequest) -> object:
+    code, args, module = request["code"], request["args"], request["module"]
+    if module is None:
+        return _called(_compiled(code), args)
+    return run_module(ModuleRun(code=code, inputs=args, **module))
 
 
 def _called(code: CodeType, args: Mapping[str, object]) -> object:
@@ -87,7 +111,7 @@ def _arguments(main: Callable[..., object], args: Mapping[str, object]) -> dict[
 
 def _error_of(error: BaseException) -> dict[str, str]:
     """Return the exception, and its position in the author's code."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == _NAME]
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == SOURCE]
     where = "".join(f"line {one.lineno}, in {one.name}\n" for one in frames)
     what = _clean(f"{type(error).__name__}: {error}")
     return {"kind": "python.exception", "message": what[:2000], "trace": where[-2000:]}
@@ -137,8 +161,7 @@ def main(memory_bytes: int, cpu_s: int) -> None:
     while (request := _read(requests)) is not None:
         if cpu_s:
             _limit_cpu(cpu_s)
-        code, args = request
-        answers.write(framed(execute(code, args)))
+        answers.write(framed(execute(request)))
         answers.flush()
 
 
@@ -149,13 +172,13 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _read(source: BinaryIO) -> tuple[str, dict[str, object]] | None:
-    """Return the code and arguments of the next request; None at the end."""
+def _read(source: BinaryIO) -> PythonRequest | None:
+    """Return the next request; None at the end."""
     length = source.read(4)
     if len(length) < 4:
         return None
-    message = json.loads(source.read(int.from_bytes(length, "big")))
-    return message["code"], message["args"]
+    request: PythonRequest = json.loads(source.read(int.from_bytes(length, "big")))
+    return request
 
 
 def _limit_memory(size: int) -> None:

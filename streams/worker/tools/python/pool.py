@@ -12,7 +12,7 @@ import orjson
 
 from streams.events.model import Json
 from streams.worker.tools import exact_json
-from streams.worker.tools.python.child import framed
+from streams.worker.tools.python.child import PythonRequest, framed
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR")
 
@@ -29,16 +29,14 @@ class PythonPool:
         self._idle: list[Process] = []
         self._limits = (str(memory_bytes), str(cpu_s))
 
-    async def call(
-        self, code: str, args: dict[str, Json], timeout_s: float | None
-    ) -> dict[str, Json]:
+    async def call(self, asked: PythonRequest, timeout_s: float | None) -> dict[str, Json]:
         """Run code in one of the processes and return its answer.
 
         Raises:
             TimeoutError: it took too long; the process was killed.
             ChildDied: the process ended by itself, for example for lack of memory.
         """
-        request = framed(orjson.dumps({"code": code, "args": args}))
+        request = framed(orjson.dumps(asked))
         async with self._free:
             child = self._idle.pop() if self._idle else await self._start()
             try:

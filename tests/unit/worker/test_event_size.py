@@ -61,10 +61,10 @@ async def test_selected_fields_of_many_tasks_are_read_wherever_they_are(count: i
     text = pipeline(count, STORED, f"[{reads}, fetch.t0.b | length]")
     async with whole(text, http=FakeTool(lambda *_: ok(WIDE))) as made:
         plan = await made.result()
-        (told,) = [e for e in await made.events("command.completed") if e.node_name == "fetch"]
+        (event,) = [e for e in await made.events("command.completed") if e.node_name == "fetch"]
     assert (plan.status, plan.result["data"]) == ("COMPLETED", [7_000 * count, 40_000]), plan.error
-    assert ("tasks_elsewhere" in told.result) is (count > 7)
-    assert len(encode_result(told.result)) <= INLINE_MAX_BYTES
+    assert ("tasks_elsewhere" in event.result) is (count > 7)
+    assert len(encode_result(event.result)) <= INLINE_MAX_BYTES
 
 
 @pytest.mark.parametrize(

@@ -124,21 +124,21 @@ async def test_a_child_gets_what_its_caller_stored() -> None:
 async def test_rows_that_use_no_name_tell_theirs_together(
     use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     append = MemoryEventStore.append
 
     async def counted(self: Any, events: Sequence[Any]) -> Any:
         count = sum(event.type == "result.stored" for event in events)
-        told.extend([count] if count else [])
+        reported.extend([count] if count else [])
         return await append(self, events)
 
     monkeypatch.setattr(MemoryEventStore, "append", counted)
     row = task("t", "t", {"n": "{{ iter.item }}"}, spec={"result": {"store": "s3"}})
-    if use == "saved":  # behind a fence at the frame's end, when its results are told
+    if use == "saved":  # behind a fence at the frame's end, when its results are reported
         then = task("save", "save", {"name": "{{ t._ref }}"}, deferrable=True)
     else:
         then = task("end", "t", {"n": "{{ execution_id }} {{ iter.item }} 12345678901234567"})
     here = world(loop_step(row, then), save=FakeSaver())
     await FrameRunner(here.ports, here.options()).run(await here.frame(list(range(40))))
     assert (await here.last()).meta["failed_rows"] == 0
-    assert told == [40]
+    assert reported == [40]

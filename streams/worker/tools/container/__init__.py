@@ -1,0 +1,1 @@
+"""The container tool: a task that runs as a Kubernetes Job."""

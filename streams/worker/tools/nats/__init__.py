@@ -1,0 +1,1 @@
+"""Operations of the nats tool on a NATS server with JetStream."""

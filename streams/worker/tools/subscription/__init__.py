@@ -1,0 +1,1 @@
+"""The subscription tool: one bounded poll of a Kafka topic for a consumer group."""
