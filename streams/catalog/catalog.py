@@ -1,28 +1,41 @@
-"""The catalog: registers, looks up and compiles playbooks in the log."""
+"""The catalog: registers, looks up and compiles playbooks and subscriptions in the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from streams.catalog.core import KIND, chosen, digest, entries_of, inline_content, newest_of_each
-from streams.catalog.errors import TooLong, UnknownPath, UnknownVersion
+from cachetools import LRUCache
+
+from streams.catalog.core import (
+    PLAYBOOK,
+    chosen,
+    digest,
+    entries_of,
+    newest_of_each,
+    of_kind,
+)
+from streams.catalog.errors import OtherKind, TakenWebhook, TooLong, UnknownPath, UnknownVersion
 from streams.catalog.port import CatalogEntry, CatalogEvents, Registered
 from streams.clock import Clock
 from streams.errors import Inconsistent
-from streams.events.model import Event, NewEvent, PayloadRef, Root
-from streams.events.types import CatalogRegistered
+from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.types import CatalogRegistered, typed
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.model import Playbook
 from streams.playbook.parse import parse
+from streams.subscription.model import KIND as SUBSCRIPTION
+from streams.subscription.parse import check_subscription, is_subscription, parse_subscription
 
 MEDIA_TYPE = "application/yaml"
 INLINE_BYTES = 32 * 1024
 """Longer content goes to the payload store."""
+_MOST_COMPILED = 1024
 
 
 class Catalog:
-    """Versions of playbooks, each stored as an event of its path's root."""
+    """Versions of playbooks and subscriptions, each an event of its path's root."""
 
     def __init__(
         self,
@@ -35,50 +48,68 @@ class Catalog:
     ) -> None:
         self._store, self._events, self._payloads = store, events, payloads
         self._next_id, self._clock = next_id, clock
-        self._compiled: dict[tuple[int, int], Playbook] = {}
+        self._compiled: LRUCache[tuple[int, int], Playbook] = LRUCache(_MOST_COMPILED)
 
     async def register(
         self, scope: Scope, content: str, path: str | None = None, *, by: str | None = None
     ) -> Registered:
-        """Register a playbook, by default under the path in its content.
+        """Register a playbook or subscription, by default under the path in its content.
 
         Content equal to the newest version creates no new one.
 
         Raises:
-            BadPlaybook: it is invalid; all errors are listed.
+            BadPlaybook, BadSubscription: it is invalid; all errors are listed.
+            OtherKind: the path belongs to an entry of another kind.
+            TakenWebhook: another subscription has the gateway_path.
             TooLong: it does not fit in an event, and there is no payload store.
             Unavailable: the log or the payload store cannot be reached.
         """
-        playbook = parse(content, path or "playbook")
-        path = path or playbook.path
+        checked = _checked(content, path)
+        kind, path = checked.kind, checked.path
         async with self._events.lock(scope, path):
-            known = entries_of(await self._events.of_path(scope, path))
+            events = await self._events.of_path(scope, path)
+            known = entries_of(events)
+            if known and known[-1].kind != kind:
+                raise OtherKind(path, known[-1].kind, kind)
             if known and known[-1].content_sha256 == digest(content) and not known[-1].is_retired:
                 return Registered(known[-1].catalog_id, known[-1].version, path)
+            await self._check_webhook(scope, checked)
             catalog_id = known[-1].catalog_id if known else self._next_id()
             version = known[-1].version + 1 if known else 1
-            event = await self._registration(scope, catalog_id, version, path, content, by)
-            await self._store.append([event])
+            made = CatalogRegistered(
+                path=path,
+                version=version,
+                kind=kind,
+                content_sha256=digest(content),
+                by=by or None,
+                credential=checked.credential,
+            )
+            event = await self._registration(scope, catalog_id, made, content)
+            cause_id = events[-1].event_id if known else None
+            await self._store.append([replace(event, causation_id=cause_id)])
         return Registered(catalog_id, version, path, is_new=True)
 
+    async def _check_webhook(self, scope: Scope, checked: _Checked) -> None:
+        """Compare with the other webhooks; two registered at the same moment are not compared."""
+        if checked.gateway_path is None:
+            return
+        for entry in await self.list(scope, kind=SUBSCRIPTION):
+            if entry.path == checked.path or entry.is_retired:
+                continue
+            other, _ = check_subscription(await self.content(entry.catalog_id, entry.version))
+            if other and other.ingress and other.ingress.path == checked.gateway_path:
+                raise TakenWebhook(checked.path, checked.gateway_path, entry.path)
+
     async def _registration(
-        self, scope: Scope, catalog_id: int, version: int, path: str, content: str, by: str | None
+        self, scope: Scope, catalog_id: int, made: CatalogRegistered, content: str
     ) -> NewEvent:
-        reference = await self._externalized(scope, path, content)
-        event = CatalogRegistered(
-            path=path,
-            version=version,
-            kind=KIND,
-            content_sha256=digest(content),
-            by=by or None,
-            content=None if reference else content,
-            payload_ref=reference,
-        )
+        reference = await self._externalized(scope, made.path, content)
+        event = replace(made, content=None if reference else content, payload_ref=reference)
         return NewEvent(
             root=Root("catalog", catalog_id),
             tenant_id=scope.tenant_id,
             organization_id=scope.organization_id,
-            idempotency_key=f"catalog.registered/{version}",
+            idempotency_key=f"catalog.registered/{event.version}",
             event_time=self._clock.now(),
             **event.columns(),
         )
@@ -103,25 +134,27 @@ class Catalog:
         entry = await self.find(Scope(tenant_id, organization_id), path, version)
         return entry.catalog_id, entry.version
 
-    async def find(self, scope: Scope, path: str, version: int | None = None) -> CatalogEntry:
-        """Return the version of a path; without a number, the newest.
+    async def find(
+        self, scope: Scope, path: str, version: int | None = None, *, kind: str | None = PLAYBOOK
+    ) -> CatalogEntry:
+        """Return the version of a path; without a number, the newest. `kind` None: any kind.
 
         Raises:
             UnknownPath, UnknownVersion: no such version, or it is retired.
             Unavailable: the log cannot be reached.
         """
-        known = entries_of(await self._events.of_path(scope, path))
+        known = of_kind(entries_of(await self._events.of_path(scope, path)), kind)
         if not known:
-            paths = {entry.path for entry in await self.list(scope)}
-            raise UnknownPath(path, sorted(paths))
+            paths = {entry.path for entry in await self.list(scope, kind=kind)}
+            raise UnknownPath(path, sorted(paths), kind)
         return chosen(path, known, version)
 
-    async def list(self, scope: Scope) -> Sequence[CatalogEntry]:
-        """Return the newest version of every path, by path."""
-        return newest_of_each(await self._events.of_scope(scope))
+    async def list(self, scope: Scope, *, kind: str | None = None) -> Sequence[CatalogEntry]:
+        """Return the newest version of every path, by path; `kind` None: of any kind."""
+        return of_kind(newest_of_each(await self._events.of_scope(scope)), kind)
 
     async def get(self, catalog_id: int, version: int) -> Playbook:
-        """Return the compiled playbook, cached without limit.
+        """Return the compiled playbook; those used last are cached.
 
         Raises:
             UnknownVersion: there is none.
@@ -145,18 +178,39 @@ class Catalog:
         """
         versions: list[int] = []
         async for event in self._store.read_root(Root("catalog", catalog_id)):
-            if event.type == CatalogRegistered.TYPE:
-                versions.append(int(event.meta["version"]))
-                if versions[-1] == version:
-                    return await self._text(event)
+            known = typed(event)
+            if isinstance(known, CatalogRegistered):
+                versions.append(known.version)
+                if known.version == version:
+                    return await self._text(catalog_id, known)
         raise UnknownVersion(f"catalog {catalog_id}", version, versions)
 
-    async def _text(self, event: Event) -> str:
-        if (content := inline_content(event.context)) is not None:
-            return content
+    async def _text(self, catalog_id: int, event: CatalogRegistered) -> str:
+        if event.content is not None:
+            return event.content
         if event.payload_ref is None or self._payloads is None:
             raise Inconsistent(
-                f"{event.root}: version {event.meta['version']} has its content outside the log, "
-                "and no payload store is open; open the one it was registered with"
+                f"{Root('catalog', catalog_id)}: version {event.version} has its content outside "
+                "the log, and no payload store is open; open the one it was registered with"
             )
         return (await self._payloads.get(event.payload_ref)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    kind: str
+    path: str
+    credential: str | None = None
+    gateway_path: str | None = None
+
+
+def _checked(content: str, path: str | None) -> _Checked:
+    """Check a document; return its kind, the given path or its own, and its credential."""
+    if is_subscription(content):
+        subscription = parse_subscription(content, path or "subscription")
+        ingress = subscription.ingress
+        gateway_path = None if ingress is None else ingress.path
+        path = path or subscription.path
+        return _Checked(SUBSCRIPTION, path, subscription.secret, gateway_path)
+    playbook = parse(content, path or "playbook")
+    return _Checked(PLAYBOOK, path or playbook.path)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
 from streams.catalog.errors import UnknownVersion
 from streams.catalog.port import CatalogEntry
 from streams.events.model import Event
-from streams.events.types import CatalogRegistered, CatalogRetired, typed
+from streams.events.types import (
+    CatalogRegistered,
+    CatalogRetired,
+    SubscriptionPaused,
+    SubscriptionReplayed,
+    SubscriptionResumed,
+    typed,
+)
 
-KIND = "playbook"
+PLAYBOOK = "playbook"
+"""The kind of most entries; `subscription` is the other one."""
 
 
 def entries_of(events: Iterable[Event]) -> list[CatalogEntry]:
@@ -48,20 +56,33 @@ def chosen(path: str, entries: Sequence[CatalogEntry], version: int | None) -> C
     return matching[-1]
 
 
+def path_of(event: Event) -> str | None:
+    """Return the path that a catalog event is about; None for an event of another kind."""
+    match typed(event):
+        case CatalogRegistered(path=path) | CatalogRetired(path=path):
+            return path
+        case SubscriptionPaused(path=path) | SubscriptionResumed(path=path):
+            return path
+        case SubscriptionReplayed(path=path):
+            return path
+    return None
+
+
 def newest_of_each(events: Iterable[Event]) -> list[CatalogEntry]:
     """Return the newest version of every path, by path."""
     by_path: dict[str, list[Event]] = {}
     for event in events:
-        by_path.setdefault(str(event.meta["path"]), []).append(event)
-    return [entries_of(by_path[path])[-1] for path in sorted(by_path)]
+        if (path := path_of(event)) is not None:
+            by_path.setdefault(path, []).append(event)
+    found = (entries_of(by_path[path]) for path in sorted(by_path))
+    return [entries[-1] for entries in found if entries]
+
+
+def of_kind(entries: Iterable[CatalogEntry], kind: str | None) -> list[CatalogEntry]:
+    """Return the entries of a kind; None: all."""
+    return [entry for entry in entries if kind in (None, entry.kind)]
 
 
 def digest(content: str) -> str:
     """Return the SHA-256 of a content, in hex."""
     return sha256(content.encode()).hexdigest()
-
-
-def inline_content(context: object) -> str | None:
-    """Return an event's inline content, if any."""
-    content = context.get("content") if isinstance(context, Mapping) else None
-    return content if isinstance(content, str) else None

@@ -78,3 +78,23 @@ class CatalogEvents(Protocol):
             Unavailable: the log cannot be reached.
         """
         ...
+
+
+class SubscriptionEvents(Protocol):
+    """Reads the events of subscriptions of all tenants."""
+
+    async def all(self) -> Sequence[Event]:
+        """Return the events of every subscription's root, oldest first of each root.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...
+
+    async def mark(self) -> int:
+        """Return a number that changes with every new event of a subscription; cheap.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...

@@ -29,6 +29,23 @@ _OF_PATH = f"{_EVENTS} AND meta->>'path' = $3 ORDER BY root_id, seq"
 
 _OF_SCOPE = f"{_EVENTS} ORDER BY root_id, seq"
 
+# Uses the index event_subscription.
+_SUBSCRIPTION_ROOTS = """
+    SELECT root_id FROM noetl.event
+    WHERE root_type = 'catalog' AND meta->>'kind' = 'subscription'
+"""
+_OF_SUBSCRIPTIONS = f"""
+    SELECT seq, position, stream_version, ingest_time, chain, envelope
+    FROM noetl.event
+    WHERE root_type = 'catalog' AND root_id IN ({_SUBSCRIPTION_ROOTS})
+    ORDER BY root_id, seq
+"""  # noqa: S608 - no value is put into it
+# A root's seq has no gaps, so the sum changes with every event.
+_MARK = f"""
+    SELECT coalesce(sum(seq), 0)::bigint FROM noetl.root_head
+    WHERE root_type = 'catalog' AND root_id IN ({_SUBSCRIPTION_ROOTS})
+"""  # noqa: S608 - no value is put into it
+
 # Held to the end of the transaction. Two keys: a separate lock space from that of roots.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('noetl.catalog'), hashtext($1))"
 
@@ -68,10 +85,31 @@ class PostgresCatalogEvents:
                 await self._pool.release(connection)
 
     async def _read(self, sql: str, *arguments: str) -> Sequence[Event]:
+        return await _read(self._pool, self._codec, sql, *arguments)
+
+
+class PostgresSubscriptionEvents:
+    """Reads the events of subscriptions by an index of the log; sees all committed ones."""
+
+    def __init__(self, pool: asyncpg.Pool, codec: Codec) -> None:
+        self._pool, self._codec = pool, codec
+
+    async def all(self) -> Sequence[Event]:
+        """Return the events of every subscription's root, oldest first of each root."""
+        return await _read(self._pool, self._codec, _OF_SUBSCRIPTIONS)
+
+    async def mark(self) -> int:
+        """Return the sum of the roots' last places."""
         with translated(LogUnavailable, "read the catalog"):
-            rows = await self._pool.fetch(sql, *arguments)
-        found = []
-        for row in rows:
-            await self._codec.learn(row["envelope"])
-            found.append(self._codec.decode(row["envelope"], assigned(row)))
+            found: int = await self._pool.fetchval(_MARK)
         return found
+
+
+async def _read(pool: asyncpg.Pool, codec: Codec, sql: str, *arguments: str) -> Sequence[Event]:
+    with translated(LogUnavailable, "read the catalog"):
+        rows = await pool.fetch(sql, *arguments)
+    found = []
+    for row in rows:
+        await codec.learn(row["envelope"])
+        found.append(codec.decode(row["envelope"], assigned(row)))
+    return found

@@ -100,6 +100,11 @@ class PostgresCredentials:
             sealed=_sealed(row) if row["key_id"] is not None else None,
         )
 
+    async def of_subscription(self, catalog_id: int, name: str) -> SealedFields | None:
+        """Return the credential that a subscription's newest version names; None: none."""
+        rows = await self._fetch(query("of_subscription"), catalog_id, name)
+        return _sealed(rows[0]) if rows else None
+
     async def _append(
         self,
         connection: asyncpg.Connection,
@@ -114,6 +119,7 @@ class PostgresCredentials:
             organization_id=scope.organization_id,
             idempotency_key=f"{event.TYPE}/{key}",
             event_time=self._now(),
+            causation_id=await connection.fetchval(query("last_event"), credential_id),
             **event.columns(),
         )
         sealed = seal_event(

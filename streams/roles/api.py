@@ -14,23 +14,34 @@ from streams.api.postgres import PostgresProjectionReader
 from streams.api.runtime import ApiRuntime
 from streams.api.server import serving
 from streams.app import (
+    Log,
     catalog_of,
     credentials_of,
     keys_of,
     open_log,
     open_pool,
+    open_registry,
     open_tiers,
     providers_of,
+    subscription_secrets_of,
+    subscriptions_of,
     trigger_ledger_of,
     worker_token_of,
 )
 from streams.clock import SystemClock
 from streams.credential.resolve import Resolver
 from streams.data_folder import layout_of, write_private
-from streams.payload.port import Scope
+from streams.payload.port import PayloadStore, Scope
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
+from streams.schema.registry import SchemaRegistry
 from streams.settings import Settings
+from streams.subscription.bodies import BodyReader
+from streams.trigger.catalog import CatalogPlaybooks
+from streams.trigger.entries import EntryPorts
+from streams.trigger.subscriptions.port import SubscriptionLedger
+from streams.trigger.subscriptions.starting import FixedTopicId
+from streams.trigger.subscriptions.webhook import WebhookReceiver
 
 
 async def run(
@@ -64,22 +75,53 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
         open_tiers(settings, consumer="api") as payloads,
         writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
         open_pool(database.dsn("read")) as pool,
+        open_registry(settings) as registry,
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog = catalog_of(log, payloads)
+        ledger, scope = (
+            trigger_ledger_of(log, settings, "api"),
+            Scope(runtime.tenant_id, runtime.organization_id),
+        )
         yield ApiRuntime(
             log=log.store,
             projections=PostgresProjectionReader(pool),
-            ledger=trigger_ledger_of(log, settings, "api"),
+            ledger=ledger,
             catalog=catalog,
             payloads=payloads,
             next_id=log.ids.next,
             clock=SystemClock(),
-            scope=Scope(runtime.tenant_id, runtime.organization_id),
+            scope=scope,
             lease_seconds=settings.frames.lease_seconds,
             inline_bytes=settings.payload_store.threshold_bytes,
             credentials=credentials,
             keys=keys,
             resolver=Resolver(credentials, keys, catalog, providers_of(settings)),
             worker_token=worker_token_of(settings),
+            webhooks=webhook_receiver(settings, log, payloads, registry, ledger),
+            configured_credentials=frozenset(settings.credentials),
         )
+
+
+def webhook_receiver(
+    settings: Settings,
+    log: Log,
+    payloads: PayloadStore,
+    registry: SchemaRegistry,
+    ledger: SubscriptionLedger,
+) -> WebhookReceiver:
+    """Return the receiver of all webhooks of a log."""
+    return WebhookReceiver(
+        subscriptions_of(log, payloads),
+        subscription_secrets_of(log, settings),
+        ledger,
+        EntryPorts(
+            playbooks=CatalogPlaybooks(catalog_of(log, payloads)),
+            topic_ids=FixedTopicId("http"),
+            payloads=payloads,
+            take_ids=log.ids.take,
+            clock=SystemClock(),
+        ),
+        BodyReader(registry),
+        inline_bytes=settings.payload_store.threshold_bytes,
+    )

@@ -22,6 +22,7 @@ async def run(
         end_every_s=gc.interval_seconds,
         sweep_every_s=gc.sweep_seconds,
         retention=gc.retention,
+        scope_grace=gc.scope_grace,
         monotonic=SystemClock().monotonic,
     )
     ready()

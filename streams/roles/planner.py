@@ -55,7 +55,7 @@ async def run(
                 replies=replies,
                 clock=SystemClock(),
                 tables=tables,
-                lives=PostgresIncarnations(log.pool),
+                incarnations=PostgresIncarnations(log.pool),
                 journal=shell.journal("executions"),
             )
             planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)

@@ -59,7 +59,7 @@ async def run(
         projector = Projector(
             feed,
             PostgresEventStore(None, pool, codec),
-            PostgresProjections(pool),
+            PostgresProjections(pool, settings.payload_store.location),
             codec,
             shard_id=name,
             topic_ids={topic: await topic_ids.topic_id(topic) for topic in topics},

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import orjson
 
+from streams.background import in_background
 from streams.data_folder import TIERS_FILE
 from streams.results.copies.port import Copies
 
@@ -34,12 +35,10 @@ async def writing_tier_stats(
         counts = dict(counters.snapshot())
         return counts if copies is None else {**counts, "copies": copies.snapshot()}
 
-    writing = asyncio.create_task(_write_changes(current, folder))
     try:
-        yield
+        async with in_background(_write_changes(current, folder)):
+            yield
     finally:
-        writing.cancel()
-        await asyncio.gather(writing, return_exceptions=True)
         await asyncio.to_thread(lambda: _write(folder, current()))
 
 

@@ -6,16 +6,26 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.app import catalog_of, open_log, open_payloads, open_registry, trigger_ledger_of
+from streams.app import (
+    catalog_of,
+    open_log,
+    open_payloads,
+    open_registry,
+    trigger_ledger_of,
+)
 from streams.clock import SystemClock
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
+from streams.payload.port import Scope
 from streams.roles.start import role_folder
+from streams.roles.subscriptions import open_supervisor
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
 from streams.trigger.catalog import CatalogPlaybooks
+from streams.trigger.entries import ReaderIdentity
+from streams.trigger.interpreter import TriggerRecords
 from streams.trigger.kafka import GROUP, KafkaTopicIds
 from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.publish import TOPIC
@@ -26,6 +36,7 @@ async def run(
 ) -> None:
     """Start executions until `stop` is set."""
     bootstrap, runtime, clock = settings.event_store.connection.url, settings.runtime, SystemClock()
+    scope = Scope(runtime.tenant_id, runtime.organization_id)
     async with (
         open_log(settings, role="triggers", lanes=1) as log,
         open_payloads(settings) as payloads,
@@ -40,16 +51,12 @@ async def run(
             topic_ids=KafkaTopicIds(bootstrap, clock),
             payloads=payloads,
             dead_letters=dead_letters,
-            reader=TriggerReader(registry),
+            interpreter=TriggerRecords(TriggerReader(registry), scope),
             take_ids=log.ids.take,
             clock=clock,
         )
-        trigger = Trigger(
-            ports,
-            tenant=runtime.tenant_id,
-            organization=runtime.organization_id,
-            inline_bytes=settings.payload_store.threshold_bytes,
-        )
+        inline_bytes = settings.payload_store.threshold_bytes
+        trigger = Trigger(ports, ReaderIdentity(scope=scope), inline_bytes=inline_bytes)
 
         async def set_aside(record: Record) -> None:
             await trigger.set_aside(record, "it ended the trigger process too often")
@@ -57,4 +64,6 @@ async def run(
         shell = Shell("trigger", role_folder(settings, data))
         stall_s = runtime.stall_seconds
         shell.attach(feed, trigger.take, set_aside=set_aside, stall_s=stall_s)
+        supervisor = open_supervisor(settings, shell, log, registry, ports)
+        shell.add_work(supervisor.run)
         await shell.run(stop, ready)

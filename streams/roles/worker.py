@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,11 +14,14 @@ import orjson
 from streams.app import Log, catalog_of, open_copies, open_log, open_tiers, worker_token_of
 from streams.clock import SystemClock
 from streams.data_folder import layout_of
+from streams.holds import Holds
 from streams.kafka.dead_letters import DeadLetters, KafkaDeadLetters
 from streams.kafka.feed.agent import Shell
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.names import work_topic
+from streams.kafka.work.queue import create_topic
+from streams.log.rate_leases import PostgresRateLeases
 from streams.log.worker_incarnations import incarnation
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
@@ -31,15 +33,16 @@ from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
 from streams.worker.attempt.secret_api import ApiSecrets
 from streams.worker.attempt.secrets import LeasedCredentials
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.loop import Worker
 from streams.worker.options import Options, WorkerPorts
+from streams.worker.pace.rates import RateLimits
 from streams.worker.process import attach_worker
 from streams.worker.rows.kafka_ranges import KafkaPartitions
+from streams.worker.tools.container.login import KubernetesConfig
 from streams.worker.tools.credentials import ConfiguredCredentials
+from streams.worker.tools.kv.postgres import PostgresKv
 from streams.worker.tools.registry import ToolEnvironment, open_tools
-
-POOL = "default"
 
 
 async def run(
@@ -49,22 +52,16 @@ async def run(
     bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
     # A new name in each incarnation: a claim ends with the process that made it.
     name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
-    limit_s = settings.runtime.call_limit_s
+    limit_s, shell = settings.runtime.call_limit_s, Shell("worker", folder)
     async with (
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
-        incarnation(log.pool, name) as lives,
+        incarnation(log.pool, name) as incarnations,
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
-        _open_ports(settings, data, log, credentials, dead_letters) as ports,
-        KafkaFeed(
-            bootstrap,
-            [work_topic(POOL)],
-            group=f"noetl.worker.{POOL}",
-            instance=settings.runtime.shard_id,
-        ) as feed,
+        _open_ports(settings, data, log, credentials, dead_letters, shell.holds) as ports,
+        _open_feed(settings) as feed,
     ):
-        shell = Shell("worker", folder)
-        worker = Worker(feed, replace(ports, holds=shell.holds), _options(settings, name))
+        worker = Worker(feed, ports, _options(settings, name))
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
@@ -73,7 +70,7 @@ async def run(
             shell,
             feed,
             worker,
-            lives=lives,
+            incarnations=incarnations,
             name=name,
             set_aside=set_aside,
             stall_s=settings.runtime.stall_seconds,
@@ -85,12 +82,23 @@ async def run(
 
 
 @asynccontextmanager
+async def _open_feed(settings: Settings) -> AsyncIterator[KafkaFeed]:
+    """Open the work of the process's pool; its topic is created if it does not exist."""
+    bootstrap, runtime = settings.event_store.connection.url, settings.runtime
+    await create_topic(bootstrap, runtime.pool, limit_s=runtime.call_limit_s)
+    group, topics = f"noetl.worker.{runtime.pool}", [work_topic(runtime.pool)]
+    async with KafkaFeed(bootstrap, topics, group=group, instance=runtime.shard_id) as feed:
+        yield feed
+
+
+@asynccontextmanager
 async def _open_ports(
     settings: Settings,
     data: Path,
     log: Log,
     credentials: LeasedCredentials,
     dead_letters: DeadLetters,
+    holds: Holds,
 ) -> AsyncIterator[WorkerPorts]:
     """Open the payload tiers, the copies of results and the tools of a worker."""
     folder = role_folder(settings, data)
@@ -98,7 +106,8 @@ async def _open_ports(
         open_tiers(settings, consumer="worker") as payloads,
         open_copies(settings, log.pool, folder) as copies,
         writing_tier_stats(payloads, folder, copies),
-        open_tools(_tool_environment(settings, data, log, payloads, credentials)) as tools,
+        aclosing(RateLimits(PostgresRateLeases(log.pool), SystemClock(), holds)) as rates,
+        open_tools(_tool_environment(settings, data, log, payloads, credentials, holds)) as tools,
     ):
         yield WorkerPorts(
             log=log.store,
@@ -107,8 +116,11 @@ async def _open_ports(
             copies=copies,
             playbooks=catalog_of(log, payloads),
             tools=tools,
+            credentials=credentials,
             clock=SystemClock(),
             dead_letters=dead_letters,
+            holds=holds,
+            rates=rates,
             partitions=KafkaPartitions(settings.event_store.connection.url, SystemClock()),
         )
 
@@ -128,6 +140,7 @@ def _tool_environment(
     log: Log,
     payloads: PayloadStore,
     credentials: LeasedCredentials,
+    holds: Holds,
 ) -> ToolEnvironment:
     return ToolEnvironment(
         credentials=credentials,
@@ -141,9 +154,22 @@ def _tool_environment(
             SystemClock(),
             inline_bytes=settings.payload_store.threshold_bytes,
         ),
-        endings=Endings(log.store),
+        ended_executions=EndedExecutions(log.store, holds),
         results=Results(log.store, SystemClock()),
         sink_folder=Path(settings.sinks.folder or data / "sinks"),
+        scratch_folder=layout_of(data).scratch,
+        kv=PostgresKv(log.pool),
+        shell_allowed=settings.tools.shell,
+        kubernetes=_kubernetes(settings),
+    )
+
+
+def _kubernetes(settings: Settings) -> KubernetesConfig:
+    given = settings.tools.kubernetes
+    return KubernetesConfig(
+        kubeconfig=None if given.kubeconfig is None else Path(given.kubeconfig).expanduser(),
+        context=given.context,
+        namespace=given.namespace,
     )
 
 

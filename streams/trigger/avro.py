@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import fastavro
 import orjson
+from cachetools import LRUCache
 from fastavro.types import Schema
 
 from streams.events.codec import schema_id_of
@@ -19,6 +20,7 @@ from streams.trigger.record import read_json
 
 MAGIC = b"\x00"
 HEADER_BYTES = 5
+_MOST_SCHEMAS = 256
 
 
 def trigger_schema() -> str:
@@ -32,7 +34,7 @@ class TriggerReader:
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
         self._reader = _parsed(trigger_schema())
-        self._writers: dict[int, Schema] = {}
+        self._writers: LRUCache[int, Schema] = LRUCache(_MOST_SCHEMAS)
 
     async def fields(self, value: bytes | None) -> dict[str, Json]:
         """Return the fields of a record's value, as JSON would have them.
@@ -52,12 +54,14 @@ class TriggerReader:
         )
 
     async def _writer(self, schema_id: int) -> Schema:
-        if schema_id not in self._writers:
+        found = self._writers.get(schema_id)
+        if found is None:
             try:
-                self._writers[schema_id] = _parsed(await self._registry.schema(schema_id))
+                found = _parsed(await self._registry.schema(schema_id))
             except UnknownSchemaId as error:
                 raise ValueError(f"the value names Avro schema {schema_id}: {error}") from error
-        return self._writers[schema_id]
+            self._writers[schema_id] = found
+        return found
 
 
 def _parsed(schema: str) -> Schema:

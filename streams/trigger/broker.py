@@ -42,12 +42,12 @@ class TriggerTopic:
 
     def committed(self) -> Mapping[int, int]:
         """Return the group's committed offsets."""
-        places = [TopicPartition(self.topic, number) for number in self.limits()]
+        partitions = [TopicPartition(self.topic, number) for number in self.limits()]
         try:
-            found = self._consumer.committed(places, timeout=self._timeout_s)
+            found = self._consumer.committed(partitions, timeout=self._timeout_s)
         except KafkaException as error:
             raise self._unavailable(error) from error
-        return {place.partition: place.offset for place in found if place.offset >= 0}
+        return {one.partition: one.offset for one in found if one.offset >= 0}
 
     def offsets(self, partition: int, within: Range) -> list[int]:
         """Return the offsets of records within a range.
@@ -80,8 +80,10 @@ class TriggerTopic:
         return [] if first is None else [first, *self._consumer.consume(1000, timeout=0)]
 
     def _limits(self, partition: int) -> Range:
-        place = TopicPartition(self.topic, partition)
-        found = self._consumer.get_watermark_offsets(place, timeout=self._timeout_s, cached=False)
+        topic_partition = TopicPartition(self.topic, partition)
+        found = self._consumer.get_watermark_offsets(
+            topic_partition, timeout=self._timeout_s, cached=False
+        )
         if found is None:
             raise FeedUnavailable(f"{self._bootstrap}: no answer about {self.topic}/{partition}")
         return int(found[0]), int(found[1])

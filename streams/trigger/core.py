@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from datetime import datetime
 
 import orjson
 
 from streams.events.model import NewEvent, PayloadRef, Root
 from streams.events.text import storable
-from streams.events.types import PlaybookInitialized, TriggerRejected
-from streams.execution.initialization import first_event
+from streams.events.types import TriggerRejected
+from streams.execution.initialization import ExecutionStart, first_event
 from streams.kafka.feed.port import Record
 from streams.payload.port import Scope
 from streams.trigger.port import Origin, PlaybookVersion
@@ -28,21 +29,24 @@ def initialized(
     now: datetime,
 ) -> NewEvent:
     """Return the first event of the requested execution."""
-    event = PlaybookInitialized(
-        path=request.path,
-        version=playbook.version,
-        reply_to=request.reply_to,
-        workload=dict(request.workload),
-    )
-    return first_event(
-        event,
+    start = ExecutionStart(
         execution_id=execution_id,
         scope=Scope(request.tenant, request.organization),
         catalog_id=playbook.catalog_id,
+        path=request.path,
+        version=playbook.version,
+        workload=dict(request.workload),
+        pool=request.pool,
+        subscription=request.subscription,
+    )
+    first = first_event(
+        start,
         key=f"trigger/{origin}",
         now=now,
         correlation_id=request.correlation_id,
+        reply_to=request.reply_to,
     )
+    return first if request.trace is None else replace(first, trace=request.trace)
 
 
 def rejected(
@@ -54,6 +58,7 @@ def rejected(
     trigger_id: int,
     now: datetime,
     record_ref: PayloadRef,
+    subscription: str | None = None,
 ) -> NewEvent:
     """Return the event of a rejected record, with the reason and the record."""
     event = TriggerRejected(
@@ -62,6 +67,7 @@ def rejected(
         topic_id=origin.topic_id,
         partition=origin.partition,
         offset=origin.offset,
+        subscription=subscription,
         payload_ref=record_ref,
     )
     return NewEvent(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from cachetools import TTLCache
 from confluent_kafka import KafkaException, TopicCollection
 
 from streams.clock import Clock
@@ -13,7 +14,8 @@ from streams.kafka.errors import FeedUnavailable
 
 GROUP = "noetl.trigger"
 """The consumer group of the processes that read the trigger topic."""
-KEPT_S = 10.0
+CACHED_S = 10.0
+_MOST_TOPICS = 256
 
 
 class KafkaTopicIds:
@@ -24,18 +26,16 @@ class KafkaTopicIds:
     """
 
     def __init__(self, bootstrap: str, clock: Clock, *, timeout_s: float = 10.0) -> None:
-        self._bootstrap, self._clock, self._timeout_s = bootstrap, clock, timeout_s
+        self._bootstrap, self._timeout_s = bootstrap, timeout_s
         self._admin = admin(bootstrap)
-        self._known: dict[str, tuple[str, float]] = {}
+        self._known: TTLCache[str, str] = TTLCache(_MOST_TOPICS, CACHED_S, timer=clock.monotonic)
 
     async def topic_id(self, topic: str) -> str:
         """Return the topic's id."""
-        known = self._known.get(topic)
-        if known is not None and self._clock.monotonic() - known[1] < KEPT_S:
-            return known[0]
-        asked_at = self._clock.monotonic()
+        if (known := self._known.get(topic)) is not None:
+            return known
         found = await asyncio.to_thread(self._ask, topic)
-        self._known[topic] = found, asked_at
+        self._known[topic] = found
         return found
 
     def forget(self) -> None:

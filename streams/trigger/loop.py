@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from streams.clock import Clock
 from streams.errors import PoisonRecord, Refused
-from streams.events.catalogue import catalogue
 from streams.events.errors import BadEvent
-from streams.events.model import Json
-from streams.events.rules import check
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.events.types import TriggerRejected
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.feed.port import Feed, Record, TopicPartition
-from streams.payload.port import JSON, PayloadStore, Scope
-from streams.results.oversized_events import spill_event
-from streams.trigger.core import initialized, record_bytes, rejected
+from streams.payload.port import PayloadStore
+from streams.trigger.concurrent_calls import call_for_each
+from streams.trigger.entries import EntryFactory, EntryPorts, KnownPlaybooks, ReaderIdentity
+from streams.trigger.interpreter import Asked, Interpreter
 from streams.trigger.port import (
     Entered,
     LedgerEntry,
     Origin,
-    PlaybookVersion,
+    PartlyEntered,
     PlaybookVersions,
     TopicIds,
     TriggerLedger,
 )
-from streams.trigger.record import BadTrigger, Request, understand
 
 MAX_BATCH = 500
 """Records per transaction; more would delay the first ones."""
-_Known = dict[tuple[Scope, str, int | None], PlaybookVersion | None]
-
-
-class Reader(Protocol):
-    """Reads the fields of a record's value, in any format."""
-
-    async def fields(self, value: bytes | None) -> dict[str, Json]:
-        """Return the fields.
-
-        Raises:
-            ValueError: the value is not a trigger record; the message says why.
-            Unavailable: the schema registry cannot be reached.
-        """
-        ...
+Admit = Callable[[int], Awaitable[int]]
+"""Waits until records may be handled, and returns how many of the wanted ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,25 +42,51 @@ class TriggerPorts:
     topic_ids: TopicIds
     payloads: PayloadStore
     dead_letters: DeadLetters
-    reader: Reader
+    interpreter: Interpreter
     take_ids: Callable[[int], Sequence[int]]
     clock: Clock
 
 
+async def admit_all(wanted: int) -> int:
+    """Return all of the wanted records: there is no limit."""
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Validated:
+    record: Record
+    entry: LedgerEntry
+
+
+def _place(record: Record) -> tuple[TopicPartition, int]:
+    return record.topic_partition, record.offset
+
+
 class Trigger:
-    """Starts one execution per trigger record or key, however often a record is delivered."""
+    """Starts one execution per record, key or batch, however often a record is delivered."""
 
     def __init__(
         self,
         ports: TriggerPorts,
+        identity: ReaderIdentity,
         *,
-        tenant: str,
-        organization: str,
         inline_bytes: int = INLINE_MAX_BYTES,
+        max_batch: int = MAX_BATCH,
+        admit: Admit = admit_all,
     ) -> None:
-        """Use the given tenant and organization for records without their own."""
-        self._ports, self._default = ports, Scope(tenant, organization)
-        self._inline_bytes = inline_bytes
+        self._ports, self._identity = ports, identity
+        self._max_batch, self._admit = max_batch, admit
+        self._factory = EntryFactory(
+            EntryPorts(
+                playbooks=ports.playbooks,
+                topic_ids=ports.topic_ids,
+                payloads=ports.payloads,
+                take_ids=ports.take_ids,
+                clock=ports.clock,
+            ),
+            identity,
+            inline_bytes=inline_bytes,
+        )
         self._reached: dict[TopicPartition, int] = {}
 
     async def take(self, batch: Mapping[TopicPartition, Sequence[Record]]) -> None:
@@ -87,8 +97,9 @@ class Trigger:
         """
         records = [record for partition in sorted(batch) for record in batch[partition]]
         self._detect_recreated_topic(records)
-        for first in range(0, len(records), MAX_BATCH):
-            part = records[first : first + MAX_BATCH]
+        while records:
+            count = await self._admit(min(self._max_batch, len(records)))
+            part, records = records[:count], records[count:]
             await self.handle(part)
             self._ports.feed.acknowledge(part)
 
@@ -98,10 +109,8 @@ class Trigger:
         Raises:
             Unavailable: a dependency is down; retrying is safe.
         """
-        (trigger_id,) = self._ports.take_ids(1)
-        origin = await self._origin(record)
-        entry = await self._rejection(record, origin, trigger_id, PoisonRecord(reason))
-        await self._quarantine([(record, *pair) for pair in await self._enter([(record, entry)])])
+        rejection = _Validated(record, await self._factory.rejection(record, PoisonRecord(reason)))
+        await self._quarantine([rejection], await self._enter([rejection]))
 
     def _detect_recreated_topic(self, records: Sequence[Record]) -> None:
         """Drop the cached topic id when offsets go back: the topic may have been recreated."""
@@ -116,95 +125,92 @@ class Trigger:
         Raises:
             Unavailable: a dependency is down; retrying is safe.
         """
-        entered = await self._enter(await self._validate(records))
-        await self._quarantine([(one, *pair) for one, pair in zip(records, entered, strict=True)])
+        validated = await self._validate(records)
+        await self._quarantine(validated, await self._enter(validated))
 
-    async def _quarantine(self, answers: Sequence[tuple[Record, LedgerEntry, Entered]]) -> None:
-        for record, entry, entered in answers:
-            if entered.rejected_id is not None:
-                reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
-                await self._ports.dead_letters.put(record, reason, kind="trigger")
+    async def _quarantine(
+        self, validated: Sequence[_Validated], answers: Mapping[Origin, tuple[LedgerEntry, Entered]]
+    ) -> None:
+        async def put(one: _Validated) -> None:
+            entry, entered = answers[one.entry.origin]
+            reason = entry.event.error or f"rejected before, as trigger {entered.rejected_id}"
+            await self._ports.dead_letters.put(one.record, reason, kind=self._identity.kind)
 
-    async def _validate(self, records: Sequence[Record]) -> list[tuple[Record, LedgerEntry]]:
-        ids = self._ports.take_ids(len(records))
-        known: _Known = {}
-        found = []
-        for record, root_id in zip(records, ids, strict=True):
-            origin = await self._origin(record)
-            try:
-                request = await self._request(record)
-                entry = await self._start(request, origin, root_id, known)
-            except (PoisonRecord, BadEvent) as error:
-                entry = await self._rejection(record, origin, root_id, error)
-            found.append((record, entry))
-        return found
+        bad = [one for one in validated if answers[one.entry.origin][1].rejected_id is not None]
+        await call_for_each(put, bad)
 
-    async def _origin(self, record: Record) -> Origin:
-        source = record.topic_partition
-        topic_id = await self._ports.topic_ids.topic_id(source.topic)
-        return Origin(topic_id, source.partition, record.offset, source.topic)
+    async def _validate(self, records: Sequence[Record]) -> list[_Validated]:
+        known: KnownPlaybooks = {}
+        asked = await self._ports.interpreter.interpret(records)
 
-    async def _request(self, record: Record) -> Request:
-        whose = {"tenant": self._default.tenant_id, "organization": self._default.organization_id}
+        async def entries(one: Asked) -> list[_Validated]:
+            return await self._entries(one, known)
+
+        # The first one alone: the others find its playbook among the known ones.
+        first = await call_for_each(entries, asked[:1])
+        found = [*first, *await call_for_each(entries, asked[1:])]
+        return [one for part in found for one in part]
+
+    async def _entries(self, asked: Asked, known: KnownPlaybooks) -> list[_Validated]:
+        """Return the entries of one execution; a bad batch is divided to find the bad records."""
+        origins = [await self._factory.origin(record) for record in asked.records]
         try:
-            fields = await self._ports.reader.fields(record.value)
-        except ValueError as error:
-            raise BadTrigger((str(error),), **whose) from error
-        return understand(record, fields, **whose)
+            if isinstance(asked.request, PoisonRecord):
+                raise asked.request
+            entry = await self._factory.first_event(asked.request, origins[0], known)
+        except (PoisonRecord, BadEvent) as error:
+            if len(asked.records) > 1:
+                return await self._divided(asked.records)
+            (record,) = asked.records
+            return [_Validated(record, await self._factory.rejection(record, error))]
+        request = asked.request
+        return [
+            _Validated(record, LedgerEntry(origin, entry, request.key, request.window_s))
+            for record, origin in zip(asked.records, origins, strict=True)
+        ]
 
-    async def _start(
-        self,
-        request: Request,
-        origin: Origin,
-        execution_id: int,
-        known: _Known,
-    ) -> LedgerEntry:
-        scope = Scope(request.tenant, request.organization)
-        wanted = (scope, request.path, request.version)
-        if wanted not in known:
-            known[wanted] = await self._ports.playbooks.find(*wanted)
-        playbook = known[wanted]
-        if playbook is None:
-            which = "" if request.version is None else f" with version {request.version}"
-            why = f"path: no playbook {request.path}{which} is registered"
-            raise BadTrigger((why,), tenant=scope.tenant_id, organization=scope.organization_id)
-        now = self._ports.clock.now()
-        event = initialized(request, playbook, origin, execution_id=execution_id, now=now)
-        event = await spill_event(self._ports.payloads, event, self._inline_bytes)
-        check(event, catalogue())
-        return LedgerEntry(origin, event, request.key)
-
-    async def _rejection(
-        self, record: Record, origin: Origin, trigger_id: int, error: Exception
-    ) -> LedgerEntry:
-        scope = self._default
-        if isinstance(error, BadTrigger):
-            scope = Scope(error.tenant, error.organization)
-        reference = await self._ports.payloads.put(scope, record_bytes(record), media_type=JSON)
-        event = rejected(
-            origin,
-            str(error),
-            tenant=scope.tenant_id,
-            organization=scope.organization_id,
-            trigger_id=trigger_id,
-            now=self._ports.clock.now(),
-            record_ref=reference,
-        )
-        return LedgerEntry(origin, event)
+    async def _divided(self, records: Sequence[Record]) -> list[_Validated]:
+        middle = len(records) // 2
+        halves = records[:middle], records[middle:]
+        return [one for half in halves for one in await self._validate(half)]
 
     async def _enter(
-        self, validated: Sequence[tuple[Record, LedgerEntry]]
-    ) -> list[tuple[LedgerEntry, Entered]]:
-        """Enter all at once; one by one if the database rejects, to reject only the bad ones."""
-        entries = [entry for _, entry in validated]
+        self, validated: Sequence[_Validated]
+    ) -> dict[Origin, tuple[LedgerEntry, Entered]]:
+        """Enter all at once; divided if the database rejects, to reject only the bad ones."""
+        if not validated:
+            return {}
+        entries = [one.entry for one in validated]
         try:
-            return list(zip(entries, await self._ports.ledger.enter(entries), strict=True))
+            answers = await self._ports.ledger.enter(entries)
+        except PartlyEntered as error:
+            return await self._enter_rest(validated, error.known)
         except Refused as error:
-            if len(validated) > 1:
-                return [pair for one in validated for pair in await self._enter([one])]
-            record, entry = validated[0]
-            if entry.event.type == TriggerRejected.TYPE:
-                raise
-            (trigger_id,) = self._ports.take_ids(1)
-            entry = await self._rejection(record, entry.origin, trigger_id, error)
-            return [(entry, (await self._ports.ledger.enter([entry]))[0])]
+            return await self._enter_divided(validated, error)
+        pairs = zip(entries, answers, strict=True)
+        return {entry.origin: (entry, answer) for entry, answer in pairs}
+
+    async def _enter_rest(
+        self, validated: Sequence[_Validated], known: frozenset[Origin]
+    ) -> dict[Origin, tuple[LedgerEntry, Entered]]:
+        """Enter the records of a divided batch: the known ones, then the others anew."""
+        found = await self._enter([one for one in validated if one.entry.origin in known])
+        others = [one.record for one in validated if one.entry.origin not in known]
+        return found | await self._enter(await self._validate(others))
+
+    async def _enter_divided(
+        self, validated: Sequence[_Validated], error: Refused
+    ) -> dict[Origin, tuple[LedgerEntry, Entered]]:
+        """Enter the records in halves, in their order: a reader goes on after its last one."""
+        if len(validated) > 1:
+            found: dict[Origin, tuple[LedgerEntry, Entered]] = {}
+            records = sorted((one.record for one in validated), key=_place)
+            middle = len(records) // 2
+            for half in (records[:middle], records[middle:]):
+                found |= await self._enter(await self._validate(half))
+            return found
+        (one,) = validated
+        if one.entry.event.type == TriggerRejected.TYPE:
+            raise error
+        rejection = await self._factory.rejection(one.record, error)
+        return await self._enter([_Validated(one.record, rejection)])

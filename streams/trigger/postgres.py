@@ -15,7 +15,7 @@ from streams.log.receipts import receipt
 from streams.log.rows import new_event_row
 from streams.postgres import queries, translated
 from streams.trigger.port import Entered, LedgerEntry, Origin
-from streams.trigger.settle import Key, settle, wanted_keys
+from streams.trigger.settle import IdempotencyKey, created, settle, wanted_keys
 
 query = queries("streams.trigger")
 
@@ -41,6 +41,20 @@ class PostgresTriggerLedger:
             async with self._pool.acquire(timeout=30) as connection, connection.transaction():
                 return await _enter(connection, entries, sealed)
 
+    async def next_offset(self, reader: str, topic_id: str, partition: int) -> int | None:
+        """Return the offset after the reader's last record of a partition; None without any."""
+        with translated(LogUnavailable, "read the ledger of triggers"):
+            last: int | None = await self._pool.fetchval(
+                query("last_offset"), topic_id, partition, reader
+            )
+        return None if last is None else last + 1
+
+    async def open_executions(self, reader: str, limit: int) -> int:
+        """Return how many executions of the reader have not ended, at most `limit`."""
+        with translated(LogUnavailable, "read the ledger of triggers"):
+            count: int = await self._pool.fetchval(query("open_executions"), reader, limit)
+        return count
+
     def _seal(self, entries: Sequence[LedgerEntry]) -> dict[int, Sealed]:
         ids = self._take_ids(len(entries))
         return {
@@ -65,18 +79,13 @@ def _bad_batch(error: asyncpg.PostgresError) -> BadBatch | None:
 async def _enter(
     connection: asyncpg.Connection, entries: Sequence[LedgerEntry], sealed: Mapping[int, Sealed]
 ) -> list[Entered]:
-    places = sorted({(entry.origin.topic_id, entry.origin.partition) for entry in entries})
-    await connection.execute(query("lock_partitions"), *_columns(places, 2))
+    partitions = sorted({(entry.origin.topic_id, entry.origin.partition) for entry in entries})
+    await connection.execute(query("lock_partitions"), *_columns(partitions, 2))
     known = await _known(connection, entries)
     fresh = [entry for entry in entries if entry.origin not in known]
     answers = settle(entries, known, await _keys(connection, fresh))
-    made = [
-        (entry, answer)
-        for entry, answer in zip(entries, answers, strict=True)
-        if entry.origin not in known and answer.is_new
-    ]
-    if made:
-        await _append(connection, [sealed[entry.event.root.id] for entry, _ in made])
+    if made := created(entries, answers, known):
+        await _append(connection, [sealed[entry.event.root.id] for entry in made])
     await _write(connection, entries, answers, known)
     return answers
 
@@ -85,25 +94,49 @@ async def _known(
     connection: asyncpg.Connection, entries: Sequence[LedgerEntry]
 ) -> dict[Origin, Entered]:
     by_place = {
-        (one.origin.topic_id, one.origin.partition, one.origin.offset): one.origin
+        (one.origin.topic_id, one.origin.partition, one.origin.offset, one.origin.reader): (
+            one.origin
+        )
         for one in entries
     }
-    rows = await connection.fetch(query("entered_records"), *_columns(list(by_place), 3))
+    rows = await connection.fetch(query("entered_records"), *_columns(list(by_place), 4))
     found = {}
     for row in rows:
-        origin = by_place[row["topic_id"], row["partition"], row["record_offset"]]
+        origin = by_place[row["topic_id"], row["partition"], row["record_offset"], row["reader"]]
         found[origin] = Entered(origin, row["execution_id"], row["rejected_id"])
     return found
 
 
-async def _keys(connection: asyncpg.Connection, entries: Sequence[LedgerEntry]) -> dict[Key, int]:
+async def _keys(
+    connection: asyncpg.Connection, entries: Sequence[LedgerEntry]
+) -> dict[IdempotencyKey, int]:
     wanted = wanted_keys(entries)
-    if not wanted:
-        return {}
-    rows = [(*key, execution_id) for key, execution_id in wanted.items()]
-    await connection.execute(query("take_keys"), *_columns(rows, 3))
-    held = await connection.fetch(query("held_keys"), *_columns(list(wanted), 2))
-    return {(row["tenant_id"], row["trigger_key"]): row["execution_id"] for row in held}
+    lasting = {key: root for key, root in wanted.items() if not key.window_s}
+    windowed = {key: root for key, root in wanted.items() if key.window_s}
+    held: dict[IdempotencyKey, int] = {}
+    if lasting:
+        rows = [(key.owner, key.text, root) for key, root in lasting.items()]
+        await connection.execute(query("take_keys"), *_columns(rows, 3))
+        found = await connection.fetch(query("held_keys"), *_columns(rows, 2))
+        held |= {
+            IdempotencyKey(row["tenant_id"], row["trigger_key"]): row["execution_id"]
+            for row in found
+        }
+    if windowed:
+        held |= await _window_keys(connection, windowed)
+    return held
+
+
+async def _window_keys(
+    connection: asyncpg.Connection, wanted: Mapping[IdempotencyKey, int]
+) -> dict[IdempotencyKey, int]:
+    readers = sorted({key.owner for key in wanted})
+    await connection.execute(query("drop_expired_keys"), readers)
+    rows = [(key.owner, key.text, root, key.window_s) for key, root in wanted.items()]
+    await connection.execute(query("take_window_keys"), *_columns(rows, 4))
+    found = await connection.fetch(query("held_window_keys"), *_columns(rows, 2))
+    by_text = {(row["reader"], row["message_key"]): row["execution_id"] for row in found}
+    return {key: by_text[key.owner, key.text] for key in wanted}
 
 
 async def _append(connection: asyncpg.Connection, batch: Sequence[Sealed]) -> None:
@@ -126,6 +159,7 @@ async def _write(
             entry.origin.topic_id,
             entry.origin.partition,
             entry.origin.offset,
+            entry.origin.reader,
             entry.origin.topic,
             entry.event.tenant_id,
             entry.event.organization_id,
@@ -137,7 +171,7 @@ async def _write(
         if entry.origin not in known
     }
     if rows:
-        await connection.execute(query("enter_records"), *_columns(list(rows.values()), 9))
+        await connection.execute(query("enter_records"), *_columns(list(rows.values()), 10))
 
 
 def _columns(rows: Sequence[tuple[object, ...]], count: int) -> list[list[object]]:

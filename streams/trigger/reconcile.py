@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from streams.trigger.broker import TriggerTopic
 from streams.trigger.lookup import LedgerReader, Range
+
+JOINED = 10_000
+"""Holes that are closer than this many offsets are read in one pass: every transaction leaves
+one, and each pass costs round trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,10 @@ def _sum(sides: Iterable[Side], state: str) -> int:
     return sum(gap.records for side in sides for gap in side.gaps if gap.state == state)
 
 
-async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) -> ReconcileReport:
-    """Compare the broker's records with the ledger.
+async def reconcile(
+    topic: TriggerTopic, topic_id: str, ledger: LedgerReader, *, reader: str = ""
+) -> ReconcileReport:
+    """Compare the broker's records with the ledger's rows of a reader.
 
     Raises:
         Unavailable: the broker or the database cannot be reached.
@@ -91,14 +98,31 @@ async def reconcile(topic: TriggerTopic, topic_id: str, ledger: LedgerReader) ->
     limits = await asyncio.to_thread(topic.limits)
     sides = []
     for number, within in limits.items():
-        entered, beyond = await ledger.count(topic_id, number, within)
-        gaps: list[LedgerGap] = []
-        for hole in await ledger.missing(topic_id, number, within):
-            offsets = await asyncio.to_thread(topic.offsets, number, hole)
-            gaps += gaps_of(number, offsets, committed.get(number, 0))
-        at = committed.get(number)
+        entered, beyond = await ledger.count(topic_id, number, within, reader)
+        at, gaps = committed.get(number), []
+        holes = await ledger.missing(topic_id, number, within, reader)
+        for joined in joined_holes(holes):
+            around = joined[0][0], joined[-1][1]
+            found = await asyncio.to_thread(topic.offsets, number, around)
+            gaps += [gap for one in joined for gap in gaps_of(number, _part(found, one), at or 0)]
         sides.append(Side(number, *within, at, entered, beyond, tuple(gaps)))
     return ReconcileReport(topic.topic, topic_id, tuple(sides))
+
+
+def joined_holes(holes: Sequence[Range]) -> Iterator[Sequence[Range]]:
+    """Group ordered holes that are near each other."""
+    joined: list[Range] = []
+    for hole in holes:
+        if joined and hole[0] - joined[-1][1] > JOINED:
+            yield joined
+            joined = []
+        joined.append(hole)
+    if joined:
+        yield joined
+
+
+def _part(offsets: Sequence[int], within: Range) -> Sequence[int]:
+    return offsets[bisect_left(offsets, within[0]) : bisect_left(offsets, within[1])]
 
 
 def gaps_of(partition: int, offsets: Sequence[int], committed: int) -> Iterator[LedgerGap]:

@@ -43,7 +43,7 @@ class BadTrigger(PoisonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A valid trigger record: start this playbook with this workload."""
+    """A valid record: start this playbook with this workload."""
 
     path: str
     tenant: str
@@ -55,6 +55,13 @@ class Request:
     """One execution per tenant and key; None: topic, partition and offset identify it."""
     reply_to: str | None = None
     correlation_id: str | None = None
+    window_s: int | None = None
+    """How long the key counts; None: for ever."""
+    pool: str | None = None
+    """The pool of steps that name none; None: the playbook's."""
+    subscription: str | None = None
+    """The subscription whose message this is."""
+    trace: str | None = None
 
 
 def read_json(value: bytes | None) -> dict[str, Json]:
@@ -103,7 +110,8 @@ def understand(
         key=key,
         reply_to=given.get("reply_to"),
         correlation_id=given.get("correlation_id"),
-        **whose,
+        tenant=whose["tenant"],
+        organization=whose["organization"],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import pytest
@@ -17,7 +17,7 @@ from streams.log.memory import MemoryEventStore
 from streams.log.port import EventStore
 from streams.settings import Settings
 from streams.trigger.memory import MemoryLedger
-from streams.trigger.port import TriggerLedger
+from streams.trigger.port import LedgerEntry, PartlyEntered
 from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.events.examples import PRODUCER, codec
 from tests.support.trigger.records import origin, refuse, start
@@ -27,7 +27,7 @@ from tests.support.trigger.records import origin, refuse, start
 class House:
     """A ledger, the log beside it, and ids that are new in both."""
 
-    ledger: TriggerLedger
+    ledger: MemoryLedger | PostgresTriggerLedger
     log: EventStore
     id: Callable[[], int]
 
@@ -135,6 +135,78 @@ async def test_good_and_bad_records_share_a_batch(house: House) -> None:
     ]
     answers = await house.ledger.enter(entries)
     assert [answer.rejected_id is not None for answer in answers] == [True, False, False] * 3
+
+
+async def test_every_reader_of_a_record_starts_its_own_execution(house: House) -> None:
+    at = origin(topic())
+    places = [at, replace(at, reader="7"), replace(at, reader="7.1")]
+    answers = await house.ledger.enter([start(house.id(), at=place) for place in places])
+    assert len({answer.execution_id for answer in answers}) == 3
+    again = await house.ledger.enter([start(house.id(), at=place) for place in places])
+    assert [one.execution_id for one in again] == [one.execution_id for one in answers]
+
+
+def windowed(house: House, key: str, reader: str, window_s: int = 300) -> LedgerEntry:
+    at = replace(origin(reader), reader=reader)
+    return replace(start(house.id(), key, at), window_s=window_s)
+
+
+async def test_a_key_of_a_subscription_counts_for_its_window_only(house: House) -> None:
+    reader, key = topic(), topic()
+    (first,) = await house.ledger.enter([windowed(house, key, reader, 1)])
+    (second,) = await house.ledger.enter([windowed(house, key, reader, 1)])
+    assert (second.execution_id, second.is_new) == (first.execution_id, False)
+    await asyncio.sleep(1.1)
+    (third,) = await house.ledger.enter([windowed(house, key, reader, 1)])
+    assert (third.execution_id != first.execution_id, third.is_new) == (True, True)
+
+
+async def test_a_key_of_a_subscription_is_neither_anothers_nor_the_tenants(house: House) -> None:
+    key, mine, other = topic(), topic(), topic()
+    answers = await house.ledger.enter(
+        [
+            windowed(house, key, mine),
+            windowed(house, key, other),
+            start(house.id(), key, origin(topic())),
+        ]
+    )
+    assert len({answer.execution_id for answer in answers}) == 3
+
+
+async def test_records_with_one_event_start_one_execution(house: House) -> None:
+    reader = topic()
+    first = start(house.id(), at=replace(origin(reader), reader=reader))
+    others = [replace(first, origin=replace(origin(reader), reader=reader)) for _ in range(4)]
+    answers = await house.ledger.enter([first, *others])
+    assert {answer.execution_id for answer in answers} == {first.event.root.id}
+    assert len(await house.events(first.event.root.id)) == 1
+    again = await house.ledger.enter([first, *others])
+    assert {answer.execution_id for answer in again} == {first.event.root.id}
+    assert len(await house.events(first.event.root.id)) == 1
+
+
+async def test_a_batch_with_a_known_record_is_refused_whole(house: House) -> None:
+    reader = topic()
+    known = start(house.id(), at=replace(origin(reader), reader=reader))
+    await house.ledger.enter([known])
+    batch = start(house.id(), at=known.origin)
+    fresh = replace(batch, origin=replace(origin(reader), reader=reader))
+    with pytest.raises(PartlyEntered) as error:
+        await house.ledger.enter([batch, fresh])
+    assert error.value.known == {known.origin}
+    assert await house.events(batch.event.root.id) == []
+    (alone,) = await house.ledger.enter([fresh])
+    assert alone.is_new
+
+
+async def test_the_next_offset_is_after_a_readers_last_record(house: House) -> None:
+    name = topic()
+    assert await house.ledger.next_offset("7", name, 0) is None
+    for offset in (3, 4, 9):
+        await house.ledger.enter([start(house.id(), at=replace(origin(name, offset), reader="7"))])
+    await house.ledger.enter([start(house.id(), at=replace(origin(name, 50), reader="8"))])
+    assert await house.ledger.next_offset("7", name, 0) == 10
+    assert await house.ledger.next_offset("7", name, 1) is None
 
 
 async def test_processes_that_enter_the_same_at_once_agree(house: House) -> None:

@@ -3,7 +3,7 @@ WITH edges AS (
   SELECT $3::bigint - 1 AS at
   UNION ALL
   SELECT record_offset FROM noetl.trigger_ledger
-  WHERE topic_id = $1 AND partition = $2 AND record_offset >= $3 AND record_offset < $4
+  WHERE topic_id = $1 AND partition = $2 AND reader = $5 AND record_offset >= $3 AND record_offset < $4
   UNION ALL
   SELECT $4::bigint
 ), pairs AS (

@@ -13,11 +13,13 @@ from streams.payload.objects.memory import MemoryPayloadStore
 from streams.schema.registry import MemoryRegistry
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
+from streams.trigger.interpreter import TriggerRecords
 from streams.trigger.kafka import KafkaTopicIds
 from streams.trigger.memory import MemoryPlaybookVersions
 from streams.trigger.postgres import PostgresTriggerLedger
 from tests.support.log.databases import dsn
-from tests.support.trigger.process import House, make_topic
+from tests.support.subscription.process import SubscribedHouse
+from tests.support.trigger.process import SCOPE, House, make_topic
 from tests.support.trigger.records import HELLO
 
 
@@ -52,6 +54,17 @@ async def house(database: Settings, bootstrap: str) -> AsyncIterator[House]:
             topic_ids=KafkaTopicIds(bootstrap, SystemClock()),
             payloads=MemoryPayloadStore(),
             dead_letters=dead_letters,
-            reader=TriggerReader(MemoryRegistry()),
+            interpreter=TriggerRecords(TriggerReader(MemoryRegistry()), SCOPE),
             take_ids=log.ids.take,
         )
+
+
+@pytest.fixture
+async def subscribed(database: Settings, bootstrap: str) -> AsyncIterator[SubscribedHouse]:
+    """A trigger process with subscriptions."""
+    dead = make_topic(bootstrap, "dead")
+    async with (
+        open_log(database, role="triggers") as log,
+        KafkaDeadLetters(bootstrap, topic=dead) as letters,
+    ):
+        yield SubscribedHouse(database, log, letters, MemoryRegistry(), MemoryPayloadStore())

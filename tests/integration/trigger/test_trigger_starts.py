@@ -108,12 +108,12 @@ async def test_bad_records_reach_the_dead_letters_and_the_partition_moves_on(
         await drain(house.trigger(feed), feed, 11)
     letters = await read_all(bootstrap, house.others["dead_letters"]._topic)
     assert [(one.key, one.value) for one in letters] == bad
-    told = [{name: value.decode() for name, value in one.headers} for one in letters]
-    assert [one["dead-letter-offset"] for one in told] == ["0", "2", "4", "6", "8"]
-    assert {(one["dead-letter-topic"], one["dead-letter-partition"]) for one in told} == {
+    headers = [{name: value.decode() for name, value in one.headers} for one in letters]
+    assert [one["dead-letter-offset"] for one in headers] == ["0", "2", "4", "6", "8"]
+    assert {(one["dead-letter-topic"], one["dead-letter-partition"]) for one in headers} == {
         (topic, "1")
     }
-    reasons = [one["dead-letter-reason"] for one in told]
+    reasons = [one["dead-letter-reason"] for one in headers]
     assert reasons[0].startswith("the value is not JSON")
     assert reasons[1] == "path: no playbook examples/unknown is registered"
     assert "workload: " in reasons[2]

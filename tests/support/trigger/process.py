@@ -16,13 +16,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams.clock import SystemClock
 from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.payload.objects.memory import MemoryPayloadStore
+from streams.payload.port import Scope
 from streams.retry import retry
 from streams.trigger.broker import TriggerTopic
+from streams.trigger.entries import ReaderIdentity
 from streams.trigger.lookup import LedgerReader
 from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.postgres import PostgresTriggerLedger
 from streams.trigger.reconcile import ReconcileReport, reconcile
 
+SCOPE = Scope("acme", "care")
 Value = tuple[bytes | None, bytes | None]
 
 
@@ -63,7 +66,7 @@ class House:
         ports = TriggerPorts(
             feed=feed, ledger=ledger or self.ledger, clock=SystemClock(), **self.others
         )
-        return Trigger(ports, tenant="acme", organization="care", inline_bytes=1000)
+        return Trigger(ports, ReaderIdentity(scope=SCOPE), inline_bytes=1000)
 
     async def starts(self, topic: str) -> list[Any]:
         """Return the first events that the records of a topic brought about."""

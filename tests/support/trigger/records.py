@@ -17,7 +17,7 @@ _offsets = count()
 
 
 def origin(topic_id: str = "topic-1", offset: int | None = None, partition: int = 0) -> Origin:
-    """Return a place that no other record has, unless told otherwise."""
+    """Return a place that no other record has, unless given."""
     at = next(_offsets) if offset is None else offset
     return Origin(topic_id, partition, at, "noetl.triggers")
 

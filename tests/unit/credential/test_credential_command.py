@@ -23,9 +23,9 @@ def check(*words: str, stdin: str | bytes = "") -> Result:
 
 
 def test_fields_come_from_standard_input():
-    told = check("--json", stdin='{"host": "h", "password": "c4nary"}')
-    assert told.exit_code == 0
-    assert orjson.loads(told.output) == {
+    ran = check("--json", stdin='{"host": "h", "password": "c4nary"}')
+    assert ran.exit_code == 0
+    assert orjson.loads(ran.output) == {
         "dry_run": True,
         "name": "pg",
         "kind": "postgres",
@@ -36,16 +36,16 @@ def test_fields_come_from_standard_input():
 def test_fields_come_from_a_file(tmp_path: Path):
     file = tmp_path / "dsn"
     file.write_text("postgresql://u:c4nary@h/db\n")
-    told = check("--from-file", str(file))
-    assert (told.exit_code, "c4nary" in told.output) == (0, False)
-    assert "dsn" in told.output
+    ran = check("--from-file", str(file))
+    assert (ran.exit_code, "c4nary" in ran.output) == (0, False)
+    assert "dsn" in ran.output
 
 
 def test_fields_on_the_command_line_are_taken_and_discouraged():
-    told = check("--set", "host=h", "--set", "password=c4nary=1")
-    assert told.exit_code == 0
-    assert "visible to other users" in told.stderr
-    assert "c4nary" not in told.output + told.stderr
+    ran = check("--set", "host=h", "--set", "password=c4nary=1")
+    assert ran.exit_code == 0
+    assert "visible to other users" in ran.stderr
+    assert "c4nary" not in ran.output + ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -61,26 +61,26 @@ def test_fields_on_the_command_line_are_taken_and_discouraged():
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_sentence_without_quoting_it(words, stdin):
-    told = check(*words, stdin=stdin)
-    assert told.exit_code != 0
-    said = told.output + told.stderr + str(told.exception)
+    ran = check(*words, stdin=stdin)
+    assert ran.exit_code != 0
+    said = ran.output + ran.stderr + str(ran.exception)
     assert "c4nary" not in said
-    assert isinstance(told.exception, (StreamsError, SystemExit))
+    assert isinstance(ran.exception, (StreamsError, SystemExit))
 
 
 def test_odd_names_are_refused():
-    told = run("set", "../pg", "--type", "postgres", "--dry-run", stdin="postgresql://h/db")
-    assert isinstance(told.exception, StreamsError)
-    assert "letters, digits" in str(told.exception)
+    ran = run("set", "../pg", "--type", "postgres", "--dry-run", stdin="postgresql://h/db")
+    assert isinstance(ran.exception, StreamsError)
+    assert "letters, digits" in str(ran.exception)
 
 
 def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path):
     file = tmp_path / "key"
-    told = run("new-key", "--out", str(file), "--json")
-    assert told.exit_code == 0
+    ran = run("new-key", "--out", str(file), "--json")
+    assert ran.exit_code == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert read_keys(file.read_text(), "it").current.id == orjson.loads(told.output)["key_id"]
-    assert file.read_text().strip() not in told.output
+    assert read_keys(file.read_text(), "it").current.id == orjson.loads(ran.output)["key_id"]
+    assert file.read_text().strip() not in ran.output
     again = run("new-key", "--out", str(file))
     assert isinstance(again.exception, StreamsError)
     assert "exists, and credentials" in str(again.exception)

@@ -21,9 +21,9 @@ def test_an_object_a_connection_string_and_a_token():
     "text", ["", '{"dsn": c4nary', "c4nary\nc4nary", '{"a": ["c4nary"]}', "{}"]
 )
 def test_what_cannot_be_used_is_refused_without_quoting_it(text: str):
-    with pytest.raises(BadCredential) as told:
+    with pytest.raises(BadCredential) as caught:
         fields_of(text, "postgres", "standard input")
-    assert "c4nary" not in str(told.value)
+    assert "c4nary" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "env:x", "a b", "ü", "x" * 200, "a\0"])

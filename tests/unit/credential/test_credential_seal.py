@@ -70,10 +70,10 @@ def test_the_first_key_seals_and_the_others_still_open():
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "no base64!", "c2hvcnQ="])
 def test_what_is_no_key_is_refused_without_quoting_it(text: str):
-    with pytest.raises(NoKey) as told:
+    with pytest.raises(NoKey) as caught:
         read_keys(text, "the file")
-    assert "the file" in str(told.value)
-    assert "c2hvcnQ" not in str(told.value)
+    assert "the file" in str(caught.value)
+    assert "c2hvcnQ" not in str(caught.value)
 
 
 def test_a_missing_key_says_what_to_set(tmp_path):

@@ -100,10 +100,10 @@ async def test_what_aws_refuses(aws, code, raised):
     if raised is None:
         assert await provider.find(SCOPE, "x") is None
         return
-    with pytest.raises(raised) as told:
+    with pytest.raises(raised) as caught:
         await provider.find(SCOPE, "x")
-    assert code in str(told.value)
-    assert "c4nary" not in str(told.value)
+    assert code in str(caught.value)
+    assert "c4nary" not in str(caught.value)
 
 
 async def test_a_binary_secret_of_aws_cannot_be_used(aws):

@@ -21,9 +21,12 @@ from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier
 from streams.payload.objects.local import LocalObjects
 from streams.payload.objects.memory import MemoryPayloadStore
+from streams.payload.port import Scope
 from streams.payload.store import ContentStore
 from streams.schema.registry import MemoryRegistry
 from streams.trigger.avro import TriggerReader
+from streams.trigger.entries import ReaderIdentity
+from streams.trigger.interpreter import Asked, TriggerRecords
 from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.memory import FixedTopicIds, MemoryLedger, MemoryPlaybookVersions
 from streams.trigger.port import Entered, LedgerEntry
@@ -31,6 +34,7 @@ from tests.support.events.examples import PRODUCER, codec
 from tests.support.trigger.records import HELLO
 
 TOPIC = "noetl.triggers"
+SCOPE = Scope("acme", "care")
 
 
 class House:
@@ -48,14 +52,14 @@ class House:
             "topic_ids": FixedTopicIds(),
             "payloads": MemoryPayloadStore(),
             "dead_letters": MemoryDeadLetters(),
-            "reader": TriggerReader(MemoryRegistry()),
+            "interpreter": TriggerRecords(TriggerReader(MemoryRegistry()), SCOPE),
             "take_ids": ids.take,
             "clock": clock,
         }
 
     def trigger(self, **others: Any) -> Trigger:
         ports = TriggerPorts(**{**self.ports, **others})
-        return Trigger(ports, tenant="acme", organization="care")
+        return Trigger(ports, ReaderIdentity(scope=SCOPE))
 
     async def step(self, **others: Any) -> int:
         """Take one batch; return how many records it had."""
@@ -144,6 +148,50 @@ async def test_what_the_database_refuses_is_rejected_alone(house: House) -> None
     ]  # fmt: skip
     (letter,) = house.ports["dead_letters"].letters
     assert letter.reason == "cannot take it"
+
+
+async def test_bad_records_are_stored_and_published_several_at_a_time(house: House) -> None:
+    class Counting:
+        """Counts the calls that are under way."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner, self._now, self.most = inner, 0, 0
+
+        async def put(self, *arguments: Any, **options: Any) -> Any:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            await asyncio.sleep(0)
+            self._now -= 1
+            return await self._inner.put(*arguments, **options)
+
+    letters, payloads = (Counting(house.ports[name]) for name in ("dead_letters", "payloads"))
+    house.write(*[{"no": "path"}] * 40)
+    await house.step(dead_letters=letters, payloads=payloads)
+    assert (letters.most, payloads.most) == (16, 16)
+    stored = house.ports["dead_letters"].letters
+    assert [letter.record.offset for letter in stored] == list(range(40))
+
+
+async def test_a_refused_batch_is_entered_in_the_order_of_its_records(house: House) -> None:
+    """A subscription goes on after its last record in the ledger: a crash must leave no gap."""
+    entered: list[int] = []
+
+    class Picky:
+        async def enter(self, entries: Sequence[LedgerEntry]) -> Sequence[Entered]:
+            if len(entries) > 1:
+                raise Refused("cannot take it")
+            entered.extend(entry.origin.offset for entry in entries)
+            found: Sequence[Entered] = await house.ports["ledger"].enter(entries)
+            return found
+
+    class Backwards:
+        async def interpret(self, records: Sequence[Record]) -> Sequence[Asked]:
+            return list(reversed(await house.ports["interpreter"].interpret(records)))
+
+    bad = {"no": "path"}
+    house.write(hello(), hello(), bad, hello(), hello(), bad, hello())
+    await house.step(ledger=Picky(), interpreter=Backwards())
+    assert entered == list(range(7))
 
 
 async def test_offsets_that_go_back_make_it_ask_for_the_topics_id_again(house: House) -> None:

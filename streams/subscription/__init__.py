@@ -1,0 +1,1 @@
+"""Subscriptions: documents that map messages of a topic or webhook to playbooks."""

@@ -1,0 +1,1 @@
+"""Runtime of subscriptions: consumption of their topics, limits, replays."""
