@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -28,9 +29,11 @@ COMMANDS = {
     "schemas": "streams.cli.schemas",
     "simulate": "streams.cli.simulate",
     "status": "streams.cli.stack",
+    "subscription": "streams.cli.subscription",
     "topics": "streams.cli.topics",
     "trigger": "streams.cli.trigger",
     "triggers": "streams.cli.triggers",
+    "try": "streams.cli.try_playbook",
     "up": "streams.cli.stack",
 }
 
@@ -42,7 +45,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[name]), name)
+        variable = f"{name}_command" if iskeyword(name) else name
+        command = getattr(import_module(COMMANDS[name]), variable)
         assert isinstance(command, click.Command)
         return command
 

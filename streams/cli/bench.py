@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from streams.cli.bench_run import measure
-from streams.cli.options import (
-    COUNT,
-    SECONDS,
-    config_option,
-    data_option,
-    json_option,
-    options,
-    settings_options,
-)
+from streams.cli.bench_rate import rate
+from streams.cli.bench_run import BenchCommand, bench_options, rounds_option, workers_option
+from streams.cli.bench_subscription import subscription
+from streams.cli.options import COUNT, SECONDS, Command
 from streams.cli.output import say
 
-if TYPE_CHECKING:
-    pass
-
 SHARE = click.FloatRange(0, 1)
-_bench_options = options(
-    config_option,
-    data_option,
-    click.option(
-        "--rounds", type=COUNT, default=3, show_default=True, help="Rounds; the median is shown."
-    ),
-    json_option,
-)
+
+
+def _events_option(default: int) -> Callable[[Command], Command]:
+    number = click.IntRange(min=400)
+    return click.option(
+        "--events", type=number, default=default, show_default=True, help="Events per round."
+    )
 
 
 @click.group()
@@ -44,15 +34,10 @@ def bench() -> None:
 
 
 @bench.command()
-@_bench_options
-@click.option(
-    "--events",
-    type=click.IntRange(min=400),
-    default=20_000,
-    show_default=True,
-    help="Events per round.",
-)
-def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int) -> None:
+@bench_options
+@rounds_option(default=3)
+@_events_option(default=20_000)
+def append(command: BenchCommand, rounds: int, events: int) -> None:
     """Append in batches of 100 compared with raw COPY, and singly compared with fsync.
 
     \b
@@ -62,31 +47,21 @@ def append(file: Path | None, data: Path | None, rounds: int, as_json: bool, eve
     """
     from streams.dev.bench.append import bench_append
 
-    measure(
+    command.measure(
         lambda settings, folder: bench_append(
             settings, folder, events=events, rounds=rounds, say=say
-        ),
-        file,
-        data,
-        as_json,
+        )
     )
 
 
 @bench.command()
-@_bench_options
-@click.option(
-    "--events",
-    type=click.IntRange(min=400),
-    default=40_000,
-    show_default=True,
-    help="Events per round.",
-)
+@bench_options
+@rounds_option(default=3)
+@_events_option(default=40_000)
 @click.option(
     "--seconds", type=COUNT, default=20, show_default=True, help="How long to measure latency."
 )
-def mirror(
-    file: Path | None, data: Path | None, rounds: int, as_json: bool, events: int, seconds: int
-) -> None:
+def mirror(command: BenchCommand, rounds: int, events: int, seconds: int) -> None:
     """Mirror events to Kafka compared with Debezium on a plain table; latency at 500 per second.
 
     \b
@@ -96,25 +71,20 @@ def mirror(
     """
     from streams.dev.bench.mirror import bench_mirror
 
-    measure(
+    command.measure(
         lambda settings, _: bench_mirror(
             settings, events=events, rounds=rounds, seconds=seconds, say=say
-        ),
-        file,
-        data,
-        as_json,
+        )
     )
 
 
 @bench.command()
-@settings_options
-@click.option(
-    "--rounds", type=COUNT, default=5, show_default=True, help="Rounds; the median is shown."
-)
+@bench_options
+@rounds_option(default=5)
 @click.option(
     "--megabytes", type=COUNT, default=64, show_default=True, help="Size of the batch of rows."
 )
-def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megabytes: int) -> None:
+def ipc(command: BenchCommand, rounds: int, megabytes: int) -> None:
     """Read one batch in another process, from shared memory and from the payload store.
 
     \b
@@ -124,16 +94,13 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
     """
     from streams.dev.bench.ipc import bench_ipc
 
-    measure(
-        lambda settings, _: bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=say),
-        file,
-        data,
-        as_json,
+    command.measure(
+        lambda settings, _: bench_ipc(settings, megabytes=megabytes, rounds=rounds, say=say)
     )
 
 
 @bench.command()
-@settings_options
+@bench_options
 @click.option("--facilities", type=COUNT, default=10, show_default=True)
 @click.option("--patients", type=COUNT, default=200, show_default=True, help="Per facility.")
 @click.option("--rows-per-page", type=COUNT, default=1, show_default=True)
@@ -156,21 +123,9 @@ def ipc(file: Path | None, data: Path | None, as_json: bool, rounds: int, megaby
 @click.option(
     "--frame-size", type=COUNT, default=50, show_default=True, help="Cursor rows per frame."
 )
-@click.option(
-    "--workers",
-    type=COUNT,
-    default=1,
-    show_default=True,
-    help="Worker processes, if the bench starts a stack.",
-)
+@workers_option(default=1)
 def pft(
-    file: Path | None,
-    data: Path | None,
-    as_json: bool,
-    timeout_s: float,
-    frame_size: int,
-    workers: int,
-    **world: Any,
+    command: BenchCommand, timeout_s: float, frame_size: int, workers: int, **world: Any
 ) -> None:
     """Fetch patients' records in frames, compared with a plain script and one-row frames.
 
@@ -181,28 +136,20 @@ def pft(
       streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1
     """
     from streams.dev.bench.mock_server import MockWorld
-    from streams.dev.bench.pft import bench_pft
+    from streams.dev.bench.pft import PftBench
 
-    measure(
-        lambda settings, folder: bench_pft(
-            settings,
-            folder,
-            world=MockWorld(**world),
-            frame_size=frame_size,
-            timeout_s=timeout_s,
-            say=say,
+    command.measure(
+        lambda settings, folder: PftBench(settings, folder, timeout_s, say).compare(
+            MockWorld(**world), frame_size
         ),
-        file,
-        data,
-        as_json,
         workers=workers,
     )
 
 
 @bench.command()
-@settings_options
+@bench_options
 @click.option("--executions", type=COUNT, default=200, show_default=True, help="One at a time.")
-def latency(file: Path | None, data: Path | None, as_json: bool, executions: int) -> None:
+def latency(command: BenchCommand, executions: int) -> None:
     """Time one-step playbooks from the trigger record to `playbook.completed` on Kafka.
 
     \b
@@ -211,19 +158,19 @@ def latency(file: Path | None, data: Path | None, as_json: bool, executions: int
     """
     from streams.dev.bench.latency import bench_latency
 
-    measure(
-        lambda settings, _: bench_latency(settings, executions=executions, say=say),
-        file,
-        data,
-        as_json,
-        workers=1,
+    command.measure(
+        lambda settings, _: bench_latency(settings, executions=executions, say=say), workers=1
     )
 
 
+bench.add_command(rate)
+bench.add_command(subscription)
+
+
 @bench.command()
-@settings_options
+@bench_options
 @click.option("--frames", type=COUNT, default=3000, show_default=True, help="Frames of one row.")
-def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> None:
+def frames(command: BenchCommand, frames: int) -> None:
     """Run trivial frames with 64 in flight, and report the CPU time of each service.
 
     \b
@@ -232,17 +179,13 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
     """
     from streams.dev.bench.frames import bench_frames
 
-    measure(
-        lambda settings, folder: bench_frames(settings, folder, frames=frames, say=say),
-        file,
-        data,
-        as_json,
-        workers=1,
+    command.measure(
+        lambda settings, folder: bench_frames(settings, folder, frames=frames, say=say), workers=1
     )
 
 
 @bench.command()
-@settings_options
+@bench_options
 @click.option(
     "--megabytes", type=COUNT, default=2048, show_default=True, help="Size of the large payload."
 )
@@ -250,9 +193,7 @@ def frames(file: Path | None, data: Path | None, as_json: bool, frames: int) -> 
 @click.option(
     "--same", type=COUNT, default=1000, show_default=True, help="Puts of the same megabyte."
 )
-def payload(
-    file: Path | None, data: Path | None, as_json: bool, megabytes: int, small: int, same: int
-) -> None:
+def payload(command: BenchCommand, megabytes: int, small: int, same: int) -> None:
     """Store and fetch large and small payloads, compared with boto3 and a file copy.
 
     \b
@@ -262,24 +203,19 @@ def payload(
     """
     from streams.dev.bench.payload import bench_payload
 
-    measure(
+    command.measure(
         lambda settings, folder: bench_payload(
             settings, folder, megabytes=megabytes, small=small, same=same, say=say
         ),
-        file,
-        data,
-        as_json,
         workers=1,
     )
 
 
 @bench.command()
-@settings_options
+@bench_options
 @click.option("--minutes", type=SECONDS, default=1.0, show_default=True, help="Duration.")
 @click.option("--writers", type=COUNT, default=12, show_default=True)
-def collect(
-    file: Path | None, data: Path | None, as_json: bool, minutes: float, writers: int
-) -> None:
+def collect(command: BenchCommand, minutes: float, writers: int) -> None:
     """Run writers against the payload collector; check that it deletes exactly the orphans.
 
     Uses its own database and bucket, and a grace of seconds.
@@ -291,9 +227,6 @@ def collect(
     """
     from streams.dev.bench.collect import bench_collect
 
-    measure(
-        lambda settings, _: bench_collect(settings, seconds=60 * minutes, writers=writers, say=say),
-        file,
-        data,
-        as_json,
+    command.measure(
+        lambda settings, _: bench_collect(settings, seconds=60 * minutes, writers=writers, say=say)
     )

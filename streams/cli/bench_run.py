@@ -7,11 +7,14 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from streams.cli.options import COUNT, Command, settings_options
 from streams.cli.output import print_json, say, settings_of
 
 if TYPE_CHECKING:
@@ -21,25 +24,57 @@ if TYPE_CHECKING:
     Bench: TypeAlias = Callable[[Settings, Path], Awaitable[BenchReport]]
 
 
-def measure(
-    bench: Bench, file: Path | None, data: Path | None, as_json: bool, *, workers: int = 0
-) -> None:
-    """Run a bench and print its report; exit 1 if the report has faults.
+@dataclass(frozen=True, slots=True)
+class BenchCommand:
+    """The options of every bench: its stack, and the format of its report."""
 
-    `workers` is the number of worker processes of a stack that is started for the bench;
-    with 0 it has no roles at all.
-    """
+    file: Path | None
+    data: Path | None
+    as_json: bool
 
-    async def run() -> BenchReport:
-        async with _stack(file, data, workers) as (settings, folder):
-            return await bench(settings, folder)
+    def measure(
+        self, bench: Bench, *, workers: int = 0, roles: Mapping[str, int] | None = None
+    ) -> None:
+        """Run a bench and print its report; exit 1 if the report has faults.
 
-    print_report(asyncio.run(run()), as_json)
+        `workers` is the number of worker processes of a stack that is started for the bench;
+        with 0 it has no roles at all. `roles` are its processes, if it has only some roles.
+        """
+        wanted = _roles(workers) if roles is None else roles
+
+        async def run() -> BenchReport:
+            async with _stack(self.file, self.data, wanted) as (settings, folder):
+                return await bench(settings, folder)
+
+        print_report(asyncio.run(run()), self.as_json)
+
+
+def bench_options(command: Command) -> Command:
+    """Add the options of every bench; the command receives them as a `BenchCommand`."""
+
+    @settings_options
+    @wraps(command)
+    def called(file: Path | None, data: Path | None, as_json: bool, **own: Any) -> None:
+        command(BenchCommand(file, data, as_json), **own)
+
+    return called
+
+
+def rounds_option(default: int) -> Callable[[Command], Command]:
+    """Return the option `--rounds`."""
+    help_text = "Rounds; the median is shown."
+    return click.option("--rounds", type=COUNT, default=default, show_default=True, help=help_text)
+
+
+def workers_option(default: int) -> Callable[[Command], Command]:
+    """Return the option `--workers`."""
+    help_text = "Worker processes, if the bench starts a stack."
+    return click.option("--workers", type=COUNT, default=default, show_default=True, help=help_text)
 
 
 @asynccontextmanager
 async def _stack(
-    file: Path | None, data: Path | None, workers: int
+    file: Path | None, data: Path | None, roles: Mapping[str, int]
 ) -> AsyncIterator[tuple[Settings, Path]]:
     """Use the servers of the given file, else the stack that is up, else a new one.
 
@@ -58,7 +93,7 @@ async def _stack(
         return
     with tempfile.TemporaryDirectory(prefix="streams-bench-", dir=Path.cwd()) as temporary:
         say("no stack is up: starting one for this bench")
-        async with running(Path(temporary), roles=_roles(workers)):
+        async with running(Path(temporary), roles=roles):
             yield settings_of(None, Path(temporary)), Path(temporary)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from streams.cli.options import settings_options
+from streams.cli.output import print_ineffective
 
 if TYPE_CHECKING:
-    from streams.settings.layers import LayerEntry
+    from streams.settings.load import Loaded
 
 
 @click.group()
@@ -39,37 +40,38 @@ def show(file: Path | None, data: Path | None, as_json: bool) -> None:
     """
     from streams.local.settings import load_settings
     from streams.settings.mask import masked
-    from streams.settings.unused import is_used
+    from streams.settings.unused import ineffective, why_unused
 
     loaded = load_settings(file, data)
     if as_json:
-        shown = {
+        output = {
             ".".join(entry.path): {
                 "value": masked(entry.path, entry.value),
                 "origin": entry.origin,
-                "used": is_used(entry.path),
+                "used": why_unused(entry.path, loaded.settings) is None,
             }
             for entry in loaded
         }
         source = str(loaded.file) if loaded.file else None
-        click.echo(json.dumps({"file": source, "settings": shown}, indent=2))
+        ignored = {".".join(entry.path): why for entry, why in ineffective(loaded)}
+        page = {"file": source, "settings": output, "ineffective": ignored}
+        click.echo(json.dumps(page, indent=2))
     else:
-        click.echo("\n".join(_table(list(loaded))))
+        click.echo("\n".join(_table(loaded)))
+    print_ineffective(loaded)
 
 
-def _table(entries: list[LayerEntry]) -> list[str]:
+def _table(loaded: Loaded) -> list[str]:
     """Format the settings in columns: key, value, origin."""
     from streams.settings.mask import masked
-    from streams.settings.unused import is_used
+    from streams.settings.unused import why_unused
 
-    rows = [
-        (
-            ".".join(e.path),
-            json.dumps(masked(e.path, e.value), ensure_ascii=False),
-            e.origin if is_used(e.path) else f"{e.origin}  (not used yet)",
-        )
-        for e in entries
-    ]
+    rows = []
+    for entry in loaded:
+        value = json.dumps(masked(entry.path, entry.value), ensure_ascii=False)
+        why = why_unused(entry.path, loaded.settings)
+        origin = entry.origin if why is None else f"{entry.origin}  ({why})"
+        rows.append((".".join(entry.path), value, origin))
     key_width = max(len(row[0]) for row in rows)
     value_width = min(44, max(len(row[1]) for row in rows))
     return [f"{key:{key_width}}  {value:{value_width}}  {origin}" for key, value, origin in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streams.cli.credential_fields import read_fields
 from streams.cli.credential_keys import new_key_command, rekey_command
 from streams.cli.options import config_option, data_option, json_option, options, settings_options
-from streams.cli.output import print_json, settings_of
-from streams.errors import Refused
+from streams.cli.output import print_json, say, settings_of
 
 if TYPE_CHECKING:
     from streams.credential.port import CredentialEntry
@@ -90,13 +89,14 @@ def set_command(
 
     check_name(name)
     check_name(kind, "type")
-    fields = _fields(kind, from_file, pairs)
+    fields = read_fields(kind, from_file, pairs)
     output: dict[str, object] = {"name": name, "kind": kind, "fields": sorted(fields)}
     names, what = sorted(fields), "can be stored"
     if not dry_run:
         entry = asyncio.run(_set(name, kind, fields, tenant, organization, file, data))
         output = _entry_json(entry)
         names, what = list(entry.fields), f"is stored, revision {entry.revision}"
+    output |= _overridden(name, settings_of(file, data))
     if as_json:
         print_json({"dry_run": dry_run, **output})
         return
@@ -194,39 +194,6 @@ async def _set(
         return await store.put(scope, name, kind, sorted(fields), sealed)
 
 
-def _fields(kind: str, from_file: Path | None, pairs: tuple[str, ...]) -> dict[str, str]:
-    from streams.credential.fields import check_fields, fields_of
-
-    if from_file is not None and pairs:
-        raise click.UsageError("give --from-file or --set, not both")
-    if from_file is not None:
-        try:
-            return fields_of(from_file.read_text("utf-8"), kind, str(from_file))
-        except (OSError, UnicodeDecodeError):
-            raise Refused(f"{from_file}: cannot be read; save it as UTF-8 text") from None
-    if pairs:
-        click.echo("values of --set are visible to other users; prefer standard input", err=True)
-        return check_fields(dict(_pair(pair) for pair in pairs))
-    if sys.stdin.isatty():
-        answer = click.prompt("connection string, token or JSON (not shown)", hide_input=True)
-        return fields_of(str(answer), kind, "the input")
-    try:
-        text = click.get_binary_stream("stdin").read().decode()
-    except UnicodeDecodeError:
-        raise Refused(
-            "standard input is not UTF-8 text; encode it, for example as base64"
-        ) from None
-    return fields_of(text, kind, "standard input")
-
-
-def _pair(pair: str) -> tuple[str, str]:
-    name, equals, value = pair.partition("=")
-    if not name or not equals:
-        # Without the text: it may be a secret without its name.
-        raise click.BadParameter("one of them is not K=V", param_hint="--set")
-    return name, value
-
-
 @asynccontextmanager
 async def _store(
     file: Path | None, data: Path | None, tenant: str | None, organization: str | None
@@ -239,6 +206,13 @@ async def _store(
     scope = Scope(tenant or runtime.tenant_id, organization or runtime.organization_id)
     async with open_log(settings, role="api", lanes=1) as log:
         yield credentials_of(log, settings), scope, settings
+
+
+def _overridden(name: str, settings: Settings) -> dict[str, object]:
+    if name not in settings.credentials:
+        return {}
+    say(f"tasks do not use it: the settings have a credential {name}, which comes first")
+    return {"overridden_by": "settings"}
 
 
 def _entry_json(entry: CredentialEntry) -> dict[str, object]:

@@ -73,8 +73,8 @@ def new_key_command(out: Path | None, as_json: bool) -> None:
         write_private(out, f"{made}\n".encode())
     except OSError as error:
         raise Refused(f"{out}: cannot be written: {error.strerror}; choose another file") from error
-    shown = {"written": str(out), "key_id": key_id}
-    click.echo(orjson.dumps(shown).decode() if as_json else f"wrote {out}, key {key_id}")
+    output = {"written": str(out), "key_id": key_id}
+    click.echo(orjson.dumps(output).decode() if as_json else f"wrote {out}, key {key_id}")
 
 
 async def _rekey(is_new: bool, dry_run: bool, file: Path | None, data: Path | None) -> Rekeyed:

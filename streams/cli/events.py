@@ -24,7 +24,7 @@ def events() -> None:
 @click.option("--root", help="Only events of this root, for example execution.")
 @json_option
 def list_command(root: str | None, as_json: bool) -> None:
-    """List every event type with its root, entity, writer and reason.
+    """List every event type with its root, entity, writers and reason.
 
     \b
     Examples:
@@ -40,13 +40,14 @@ def list_command(root: str | None, as_json: bool) -> None:
     if as_json:
         rows = [
             {"name": k.name, "version": k.version, "root": k.root, "entity": k.entity}
-            | {"writer": k.writer, "claim": k.claim, "ends": k.ends, "why": k.why}
+            | {"writer": k.writers[0], "writers": list(k.writers)}
+            | {"claim": k.claim, "ends": k.ends, "why": k.why}
             for k in kinds
         ]
         print_json({"events": rows})
         return
     for kind in kinds:
-        click.echo(f"{kind.name:<24} {kind.root:<11} {kind.writer:<10} {kind.why}")
+        click.echo(f"{kind.name:<24} {kind.root:<11} {', '.join(kind.writers):<26} {kind.why}")
 
 
 @events.command()
@@ -63,13 +64,7 @@ def document(out: Path, dry_run: bool, as_json: bool) -> None:
     from streams.events.catalogue import catalogue
     from streams.events.document import document as page_of
 
-    page = page_of(catalogue())
-    if not dry_run:
-        out.write_text(page, encoding="utf-8")
-    if as_json:
-        print_json({"written": None if dry_run else str(out)})
-    else:
-        click.echo(page if dry_run else f"wrote {out}")
+    _write_generated(page_of(catalogue()), out, dry_run=dry_run, as_json=as_json)
 
 
 @events.command()
@@ -86,10 +81,13 @@ def generate(dry_run: bool, as_json: bool) -> None:
     from streams.events.generate import TYPES_FILE
     from streams.events.generate import generate as classes_of
 
-    text = classes_of(catalogue())
+    _write_generated(classes_of(catalogue()), TYPES_FILE, dry_run=dry_run, as_json=as_json)
+
+
+def _write_generated(text: str, path: Path, *, dry_run: bool, as_json: bool) -> None:
     if not dry_run:
-        TYPES_FILE.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     if as_json:
-        print_json({"written": None if dry_run else str(TYPES_FILE)})
+        print_json({"written": None if dry_run else str(path)})
     else:
-        click.echo(text if dry_run else f"wrote {TYPES_FILE}")
+        click.echo(text if dry_run else f"wrote {path}")

@@ -12,11 +12,12 @@ import click
 
 from streams.cli.options import COUNT, settings_options
 from streams.cli.output import print_json, settings_of
+from streams.cli.patience import patiently
 from streams.cli.steering import cancel, resume, suspend
 
 if TYPE_CHECKING:
+    from streams.api.event_json import RowJson
     from streams.api.port import Row
-    from streams.api.serializers import RowJson
     from streams.settings import Settings
 
 _ID = click.IntRange(min=1)
@@ -54,7 +55,8 @@ def list_command(
       streams execution list --limit 5
       streams execution list --path examples/pft --json
     """
-    rows = asyncio.run(_list(settings_of(file, data), status, path, before, limit))
+    settings = settings_of(file, data)
+    rows = asyncio.run(patiently(lambda: _list(settings, status, path, before, limit)))
     if as_json:
         print_json({"executions": rows})
         return
@@ -74,7 +76,8 @@ def show(execution_id: int, file: Path | None, data: Path | None, as_json: bool)
     Example:
       streams execution show 334285732872290304
     """
-    row = asyncio.run(_show(settings_of(file, data), execution_id))
+    settings = settings_of(file, data)
+    row = asyncio.run(patiently(lambda: _show(settings, execution_id)))
     if as_json:
         print_json(row)
         return
@@ -110,7 +113,8 @@ def events(
     Example:
       streams execution events 334285732872290304 --after 100
     """
-    output = asyncio.run(_events(settings_of(file, data), execution_id, after, limit))
+    settings = settings_of(file, data)
+    output = asyncio.run(patiently(lambda: _events(settings, execution_id, after, limit)))
     if as_json:
         print_json({"events": output})
         return
@@ -164,7 +168,7 @@ def _rows_json(rows: Sequence[Row]) -> list[RowJson]:
 
 
 async def _events(settings: Settings, execution_id: int, after: int, limit: int) -> list[RowJson]:
-    from streams.api.serializers import event_json
+    from streams.api.event_json import event_json
     from streams.app import open_pool, open_registry
     from streams.events.codec import Codec
     from streams.events.model import Root

@@ -104,11 +104,11 @@ def status(file: Path | None, data: Path | None, as_json: bool) -> None:
     from streams.mirror.alarms import Limits
 
     alarms, readings = asyncio.run(_check(settings_of(file, data), Limits()))
-    shown = {**readings_json(readings), "alarms": [str(alarm.name) for alarm in alarms]}
+    output = {**readings_json(readings), "alarms": [str(alarm.name) for alarm in alarms]}
     if as_json:
-        print_json(shown)
+        print_json(output)
         return
-    for key, value in shown.items():
+    for key, value in output.items():
         click.echo(f"{key.replace('_', ' '):<22}{text_of(value)}")
 
 
@@ -177,8 +177,8 @@ def mend(file: Path | None, data: Path | None, as_json: bool, dry_run: bool) -> 
     if found and not dry_run:
         asyncio.run(end_hanging(bootstrap, found))
     if as_json:
-        shown = {"dry_run": dry_run, "hanging": [dataclasses.asdict(one) for one in found]}
-        print_json(shown)
+        output = {"dry_run": dry_run, "hanging": [dataclasses.asdict(one) for one in found]}
+        print_json(output)
         return
     for one in found:
         click.echo(f"{one}" if dry_run else f"{one}; it was ended")
@@ -212,8 +212,8 @@ def rebuild(
     plan = asyncio.run(mirror_rebuild.plan_rebuild(settings))
     if dry_run:
         if as_json:
-            shown = {"dry_run": True, "topics": plan.topics, "events": plan.events_count}
-            print_json(shown)
+            output = {"dry_run": True, "topics": plan.topics, "events": plan.events_count}
+            print_json(output)
         else:
             click.echo(f"would delete and refill {', '.join(plan.topics)}")
             click.echo(f"with {plan.events_count:,} events of the log")
@@ -227,7 +227,7 @@ def rebuild(
         )
     done = asyncio.run(mirror_rebuild.rebuild(settings, print_progress, verify=verify))
     if as_json:
-        shown = {
+        output = {
             "events": done.events_count,
             "seconds": round(done.seconds, 3),
             "topics": done.by_topic,
@@ -235,7 +235,7 @@ def rebuild(
             "lost": done.verdict.lost_count if done.verdict else None,
             "doubled": done.verdict.doubled_count if done.verdict else None,
         }
-        print_json(shown)
+        print_json(output)
     else:
         proof = ", every one compared with the log" if done.verdict else ""
         click.echo(f"{done.events_count:,} events mirrored in {done.seconds:.1f} s{proof}")

@@ -64,11 +64,11 @@ def alarm_json(alarm: Alarm) -> dict[str, str]:
 def print_change(change: AlarmChange, as_json: bool) -> None:
     """Print raised and cleared alarms."""
     if as_json:
-        shown = {
+        output = {
             "raised": [alarm_json(alarm) for alarm in change.raised],
             "cleared": [str(alarm.name) for alarm in change.cleared],
         }
-        print_json(shown)
+        print_json(output)
         return
     for alarm in change.raised:
         click.echo(f"ALARM {alarm}")

@@ -143,7 +143,8 @@ async def _collect(file: Path | None, data: Path | None, **options: Any) -> Coll
 
     settings = settings_of(file, data)
     async with open_collector(settings) as ports:
-        return await collect(ports, retention=settings.payload_store.gc.retention, **options)
+        gc = settings.payload_store.gc
+        return await collect(ports, retention=gc.retention, scope_grace=gc.scope_grace, **options)
 
 
 async def _expire(

@@ -1,4 +1,4 @@
-"""`streams playbook`: check and register playbooks."""
+"""`streams playbook`: check, test and register playbooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import click
 import orjson
 
 from streams.cli.options import json_option, settings_options
-from streams.cli.output import print_json, settings_of
+from streams.cli.output import print_json, settings_of, text_of
+from streams.cli.playbook_test import test_command
 from streams.errors import Refused
 
 if TYPE_CHECKING:
@@ -51,24 +52,29 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
       streams playbook check examples/hello.yaml
       streams playbook check playbooks/*.yaml --json
     """
-    from streams.playbook.parse import check as run
+    from streams.playbook import parse
 
-    found = {file: run(_text(file)) for file in files}
+    found = {file: parse.check(text_of(file)) for file in files}
     bad = [file for file, (made, _) in found.items() if made is None]
     if as_json:
-        shown = [
-            {"file": str(file), "ok": made is not None, "problems": [_as_json(p) for p in problems]}
+        output = [
+            {
+                "file": str(file),
+                "ok": made is not None,
+                "spelling": parse.describe_spelling(text_of(file)),
+                "problems": [_as_json(p) for p in problems],
+            }
             for file, (made, problems) in found.items()
         ]
-        print_json({"files": shown, "errors": len(bad)})
+        print_json({"files": output, "errors": len(bad)})
     else:
         for file, (_, problems) in found.items():
+            click.echo(f"{file}: {parse.describe_spelling(text_of(file))}")
             for problem in problems:
                 click.echo(f"{file}:{problem}")
         click.echo(f"{len(files) - len(bad)} of {len(files)} playbooks can be registered")
     if bad:
-        names = ", ".join(map(str, bad))
-        raise PlaybooksHaveErrors(f"{names}: fix the errors and check again")
+        raise PlaybooksHaveErrors(f"{', '.join(map(str, bad))}: fix the errors and check again")
 
 
 @playbook.command()
@@ -95,7 +101,7 @@ def register(
 
     if path is not None and len(files) > 1:
         raise click.BadParameter("names one playbook; give one file", param_hint="--path")
-    texts = {one: _text(one) for one in files}
+    texts = {one: text_of(one) for one in files}
     for one, text in texts.items():
         parse(text, str(one))
     if dry_run:
@@ -126,7 +132,7 @@ def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
 
     async def run() -> list[CatalogEntry]:
         async with _catalog(file, data) as (catalog, scope):
-            return list(await catalog.list(scope))
+            return list(await catalog.list(scope, kind="playbook"))
 
     entries = asyncio.run(run())
     if as_json:
@@ -192,16 +198,19 @@ def schema(out: Path | None, dry_run: bool, as_json: bool) -> None:
     click.echo(orjson.dumps({"written": str(out)}).decode() if as_json else f"wrote {out}")
 
 
+playbook.add_command(test_command)
+
+
 async def _register(
     texts: dict[Path, str], path: str | None, file: Path | None, data: Path | None
 ) -> list[dict[str, object]]:
-    shown = []
+    output = []
     async with _catalog(file, data) as (catalog, scope):
         for name, text in texts.items():
             made = await catalog.register(scope, text, path)
             row = {"file": str(name), "path": made.path, "version": made.version}
-            shown.append({**row, "catalog_id": str(made.catalog_id), "is_new": made.is_new})
-    return shown
+            output.append({**row, "catalog_id": str(made.catalog_id), "is_new": made.is_new})
+    return output
 
 
 @asynccontextmanager
@@ -213,13 +222,6 @@ async def _catalog(file: Path | None, data: Path | None) -> AsyncIterator[tuple[
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     async with open_log(settings, role="api", lanes=1) as log, open_payloads(settings) as payloads:
         yield catalog_of(log, payloads), scope
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{file}: cannot be read: {error}; save it as UTF-8 text") from error
 
 
 def _as_json(problem: Problem) -> dict[str, object]:

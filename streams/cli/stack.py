@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from streams.cli.options import COUNT
 from streams.cli.output import print_json
 from streams.data_folder import layout_of
 from streams.local.assembly import PROFILES
 from streams.local.display import choose_display
 from streams.local.errors import StackAlreadyUp, StackNotUp
+from streams.local.roles import pool_workers
 from streams.local.service_rows import ServiceRows
 from streams.local.settings import ADDRESSES
 from streams.local.shutdown import shut_down
@@ -24,6 +24,7 @@ from streams.local.state import StackState, read_supervised
 from streams.local.status import describe
 from streams.local.supervise import detach, run_until_signal
 from streams.local.tier_stats import tier_lines
+from streams.segments import is_pool_name
 from streams.settings import load
 
 _data = click.option(
@@ -33,6 +34,7 @@ _data = click.option(
     help="Folder of the stack's data [default: .streams].",
 )
 _ALL = "all"
+_DEFAULT = "default"
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -64,6 +66,19 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
     return names
 
 
+def _parse_workers(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """Parse N and POOL=N; the pool `default` has one worker, if it is not named."""
+    workers = {_DEFAULT: 1}
+    for text in given:
+        pool, sign, number = text.rpartition("=")
+        if not sign:
+            pool = _DEFAULT
+        if re.fullmatch("[1-9][0-9]{0,3}", number) is None or not is_pool_name(pool):
+            raise click.BadParameter(f"{text!r} is not N or POOL=N, such as 4 or gpu=1")
+        workers[pool] = int(number)
+    return workers
+
+
 @click.command()
 @_data
 @click.option(
@@ -86,7 +101,13 @@ def _parse_roles(_: click.Context, __: click.Parameter, given: str) -> tuple[str
     metavar="NAMES",
     help="Comma-separated roles to run; or all, or none.",
 )
-@click.option("--workers", type=COUNT, default=1, show_default=True, help="Processes of `worker`.")
+@click.option(
+    "--workers",
+    multiple=True,
+    metavar="[POOL=]N",
+    callback=_parse_workers,
+    help="Processes of `worker`; of another pool: POOL=N, may be repeated  [default: 1]",
+)
 @_json
 def up(
     data: Path | None,
@@ -94,7 +115,7 @@ def up(
     profile: str,
     ports: dict[str, int],
     roles: tuple[str, ...],
-    workers: int,
+    workers: dict[str, int],
     as_json: bool,
 ) -> None:
     """Start and supervise Postgres, Kafka, Connect, S3 and the roles.
@@ -105,6 +126,7 @@ def up(
     \b
     Example:
       streams up --detach
+      streams up --workers 4 --workers gpu=1
       streams up --roles none
       streams up --profile full --data /tmp/other-stack --port postgres=5432
     """
@@ -112,7 +134,9 @@ def up(
     if read_supervised(folder) is not None:
         raise StackAlreadyUp(folder)
     display = choose_display(as_json=as_json)
-    counts = {role: workers if role == "worker" else 1 for role in roles}
+    counts = {role: 1 for role in roles if role != "worker"}
+    if "worker" in roles:
+        counts |= {pool_workers(pool): count for pool, count in workers.items()}
     wanted: dict[str, Any] = {"profile": profile, "ports": ports, "roles": counts}
     if is_detached:
         with display:

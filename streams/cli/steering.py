@@ -13,12 +13,13 @@ import orjson
 
 from streams.cli.options import options, settings_options
 from streams.cli.output import settings_of
+from streams.cli.patience import patiently
 
 if TYPE_CHECKING:
+    from streams.api.port import Head
     from streams.api.suspension import Next
     from streams.app import Log
     from streams.events.model import Event, NewEvent, Root
-    from streams.payload.port import Scope
     from streams.settings import Settings
 
 _steering_options = options(
@@ -114,15 +115,19 @@ def resume(
 async def _cancel(
     settings: Settings, execution_id: int, by: str, reason: str | None, dry_run: bool
 ) -> dict[str, object]:
+    from streams.api.suspension import event_id_at
     from streams.clock import SystemClock
     from streams.execution.cancellation import cancelled
 
     output = {"execution_id": str(execution_id), "dry_run": dry_run}
-    async with _opened(settings, execution_id, "execution.cancelled") as (log, root, scope):
+    async with _opened(settings, execution_id, "execution.cancelled") as (log, root, head):
         if dry_run:
             return output
         now, key = SystemClock().now(), str(log.ids.next())
-        event = cancelled(root, scope, by=by, reason=reason, now=now, key=key)
+        cause_id = await event_id_at(log.store, root, head.seq)
+        event = cancelled(
+            root, head.scope, by=by, reason=reason, now=now, key=key, cause_id=cause_id
+        )
         receipt = await log.store.append([event])
     return {**output, "status": "CANCELLED", "seq": receipt.events[0].seq}
 
@@ -138,14 +143,14 @@ async def _steer(
         if dry_run:
             next_of([event async for event in log.store.read_stream(root, own_stream(root))])
             return output
-        seq = await steer(log.store, root, next_of)
+        seq = await patiently(lambda: steer(log.store, root, next_of))
     return {**output, "status": "SUSPENDED" if what == "suspended" else "RUNNING", "seq": seq}
 
 
 @asynccontextmanager
 async def _opened(
     settings: Settings, execution_id: int, type: str
-) -> AsyncIterator[tuple[Log, Root, Scope]]:
+) -> AsyncIterator[tuple[Log, Root, Head]]:
     """Open the log for an execution that exists and has not ended."""
     from streams.api.errors import NotFound
     from streams.api.postgres import PostgresProjectionReader
@@ -154,14 +159,19 @@ async def _opened(
     from streams.log.errors import RootEnded
 
     root = Root("execution", execution_id)
-    async with open_pool(settings.event_store.canonical_connection.dsn("read")) as pool:
-        head = await PostgresProjectionReader(pool).head(root)
+    dsn = settings.event_store.canonical_connection.dsn("read")
+
+    async def read() -> Head | None:
+        async with open_pool(dsn) as pool:
+            return await PostgresProjectionReader(pool).head(root)
+
+    head = await patiently(read)
     if head is None:
         raise NotFound("execution", execution_id)
     if head.has_ended:
         raise RootEnded(root, type)
     async with open_log(settings, role="cli", lanes=1) as log:
-        yield log, root, head.scope
+        yield log, root, head
 
 
 def _print(output: dict[str, object], as_json: bool, text: str) -> None:

@@ -118,8 +118,8 @@ def draw_command(out: Path | None, dry_run: bool, as_json: bool) -> None:
     if not dry_run:
         _write(target, page)
     if as_json:
-        shown = {"path": str(target), "written": not dry_run}
-        print_json({**shown, "page": page} if dry_run else shown)
+        output = {"path": str(target), "written": not dry_run}
+        print_json({**output, "page": page} if dry_run else output)
     else:
         click.echo(page if dry_run else f"wrote {target}")
 
@@ -141,13 +141,13 @@ def _report_plan(plan: TopologyPlan, as_json: bool) -> None:
     from streams.topology.broker import TopicsRefused
 
     if as_json:
-        shown = {
+        output = {
             "settled": plan.settled,
             "steps": [_as_json(step) for step in plan.steps],
             "refused": plan.refused,
             "extra": plan.extra,
         }
-        print_json(shown)
+        print_json(output)
     else:
         for step in plan.steps:
             click.echo(str(step))

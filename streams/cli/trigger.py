@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,23 +12,26 @@ import click
 import orjson
 
 from streams.cli.options import SECONDS, config_option, data_option, json_option, options
-from streams.cli.output import print_json, settings_of
+from streams.cli.output import print_json, settings_of, text_of
+from streams.cli.patience import patiently
+from streams.cli.workload import set_json_option, set_option, workload_of
 
 if TYPE_CHECKING:
+    from streams.catalog.port import Registered
     from streams.events.model import Json
     from streams.kafka.feed.port import TopicPartition
     from streams.settings import Settings
     from streams.trigger.follow import ExecutionEnding
 
 NOT_COMPLETED = 7
+PUBLISH_S = 30.0
+"""How long a record may take: longer than a broker takes to restart."""
 
 
 @click.command()
 @click.argument("path")
-@click.option("--set", "texts", multiple=True, metavar="K=V", help="A value of the workload: text.")
-@click.option(
-    "--set-json", "values", multiple=True, metavar="K=JSON", help="A value of the workload: JSON."
-)
+@set_option
+@set_json_option
 @click.option("--version", "playbook_version", type=click.IntRange(min=1), help="Default: newest.")
 @click.option("--key", help="Idempotency key: one execution, however often it is triggered.")
 @click.option("--reply-to", metavar="TOPIC", help="Also publish the outcome to this topic.")
@@ -77,7 +81,7 @@ def trigger(
     fields: dict[str, Json] = {
         "path": path,
         "version": playbook_version,
-        "workload": _workload(texts, values),
+        "workload": workload_of(texts, values),
         "key": key,
         "reply_to": reply_to,
         "tenant": tenant,
@@ -91,7 +95,7 @@ def trigger(
         return
     settings = settings_of(file, data)
     if is_file:
-        content = _text(Path(path))
+        content = text_of(Path(path))
         fields |= asyncio.run(_register(settings, content, tenant, organization, quiet=as_json))
     given = _given(fields)
     output, ending = asyncio.run(_trigger(settings, given, wait, timeout_s, quiet=as_json))
@@ -111,7 +115,10 @@ async def _trigger(
 
     bootstrap = settings.event_store.connection.url
     key = fields.get("key")
-    partition, offset = await publish(bootstrap, fields, key=key if isinstance(key, str) else None)
+    # Its producer retries by itself: a second one could store the record twice.
+    partition, offset = await publish(
+        bootstrap, fields, key=key if isinstance(key, str) else None, timeout_s=PUBLISH_S
+    )
     output: dict[str, Json] = {
         "topic": partition.topic,
         "partition": partition.partition,
@@ -120,7 +127,7 @@ async def _trigger(
     if not wait:
         return output, None
     ending = await _follow(settings, partition, offset, timeout_s, quiet=quiet)
-    return {**output, **await _outcome(settings, ending)}, ending
+    return {**output, **await patiently(lambda: _outcome(settings, ending))}, ending
 
 
 async def _register(
@@ -132,8 +139,12 @@ async def _register(
 
     runtime = settings.runtime
     scope = Scope(tenant or runtime.tenant_id, organization or runtime.organization_id)
-    async with open_log(settings, role="cli") as log, open_payloads(settings) as payloads:
-        found = await catalog_of(log, payloads).register(scope, content)
+
+    async def register() -> Registered:
+        async with open_log(settings, role="cli") as log, open_payloads(settings) as payloads:
+            return await catalog_of(log, payloads).register(scope, content)
+
+    found = await patiently(register)
     if not quiet:
         state = "registered" if found.is_new else "already registered"
         click.echo(f"{found.path} version {found.version} {state}", err=True)
@@ -155,9 +166,11 @@ async def _follow(
 
     clock = SystemClock()
     ids = KafkaTopicIds(settings.event_store.connection.url, clock)
-    topic_id = await ids.topic_id(record.topic)
+    topic_id = await patiently(lambda: ids.topic_id(record.topic))
     dsn = settings.event_store.canonical_connection.dsn("read")
-    async with open_registry(settings) as registry, open_pool(dsn) as pool:
+    async with AsyncExitStack() as opened:
+        registry = await opened.enter_async_context(open_registry(settings))
+        pool = await patiently(lambda: opened.enter_async_context(open_pool(dsn)))
         log = PostgresEventStore(None, pool, await Codec.open(registry))
         follower = Follower(LedgerReader(pool), log, clock, timeout_s=timeout_s)
         origin = Origin(topic_id, record.partition, offset, record.topic)
@@ -186,38 +199,8 @@ async def _outcome(settings: Settings, ending: ExecutionEnding) -> dict[str, Jso
     }
 
 
-def _text(file: Path) -> str:
-    from streams.errors import Refused
-
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{file}: cannot be read: {error}; give a playbook's file") from error
-
-
 def _given(fields: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _workload(texts: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Json]:
-    workload: dict[str, Json] = {}
-    for option, given in (("--set", texts), ("--set-json", values)):
-        for pair in given:
-            name, equals, text = pair.partition("=")
-            if not name or not equals:
-                raise click.BadParameter(f"{pair!r} is not K=V", param_hint=option)
-            if name in workload:
-                raise click.BadParameter(f"{name!r} is given twice", param_hint=option)
-            workload[name] = text if option == "--set" else _json(name, text)
-    return workload
-
-
-def _json(name: str, text: str) -> Json:
-    try:
-        value: Json = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise click.BadParameter(f"{name}: {text!r} is not JSON: {error}") from error
-    return value
 
 
 def _print(output: dict[str, Json]) -> None:

@@ -1,9 +1,10 @@
-"""`streams triggers`: compare the trigger topic with its ledger."""
+"""`streams triggers`: compare the trigger topic and subscribed topics with their ledger."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from streams.trigger.reconcile import ReconcileReport
 
 INCONSISTENT = 5
+NOT_COMPARED = 4
 
 
 @click.group()
 def triggers() -> None:
-    """Compare the trigger topic with its ledger.
+    """Compare the trigger topic and subscribed topics with their ledger.
 
     \b
     Example:
@@ -34,9 +36,11 @@ def triggers() -> None:
 def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> None:
     """Compare the records on the broker with the ledger, and list every gap.
 
+    Covers the trigger topic and the topics of all subscriptions.
+
     A gap is `waiting` if the trigger process has not reached it, and `missing` if it is past
     it. Exits with 5 when records are missing, when the broker deleted unread ones, or when the
-    ledger has records that the broker lost.
+    ledger has records that the broker lost; with 4 when a topic cannot be read.
 
     \b
     Examples:
@@ -44,13 +48,75 @@ def reconcile_command(file: Path | None, data: Path | None, as_json: bool) -> No
       streams triggers reconcile --json
     """
 
-    report = asyncio.run(_reconcile(settings_of(file, data)))
+    compared = asyncio.run(_compare(file, data))
     if as_json:
-        print_json(_report_json(report))
+        rows = [_subscription_json(one) for one in compared.subscriptions]
+        print_json({**_report_json(compared.triggers), "subscriptions": rows})
     else:
-        _print_report(report)
-    if not report.is_whole:
+        _print_report(compared.triggers)
+        for one in compared.subscriptions:
+            _print_subscription(one)
+    if not compared.is_whole:
         sys.exit(INCONSISTENT)
+    if any(one.error is not None for one in compared.subscriptions):
+        sys.exit(NOT_COMPARED)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSubscription:
+    """A subscription's topic and its ledger; `error`: why they cannot be compared."""
+
+    path: str
+    report: ReconcileReport | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTopics:
+    """The trigger topic and every subscription's."""
+
+    triggers: ReconcileReport
+    subscriptions: tuple[ComparedSubscription, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no record is lost."""
+        reports = [one.report for one in self.subscriptions if one.report is not None]
+        return all(report.is_whole for report in (self.triggers, *reports))
+
+
+async def _compare(file: Path | None, data: Path | None) -> ComparedTopics:
+    from streams.cli.subscription_access import subscription_access
+    from streams.errors import Unavailable
+
+    triggers = await _reconcile(settings_of(file, data))
+    found = []
+    async with subscription_access(file, data) as access:
+        for state in await access.subscriptions.all():
+            document = await access.subscriptions.document(state)
+            if document.kafka is None:
+                continue
+            try:
+                topic = await access.topic(state, document)
+                report = await topic.reconcile(state, access.ledger)
+            except Unavailable as error:
+                found.append(ComparedSubscription(state.path, error=str(error)))
+            else:
+                found.append(ComparedSubscription(state.path, report))
+    return ComparedTopics(triggers, tuple(found))
+
+
+def _subscription_json(one: ComparedSubscription) -> dict[str, object]:
+    compared = {} if one.report is None else _report_json(one.report)
+    return {"path": one.path, **compared, "error": one.error}
+
+
+def _print_subscription(one: ComparedSubscription) -> None:
+    click.echo(f"subscription {one.path}")
+    if one.report is None:
+        click.echo(f"  cannot be compared: {one.error}")
+    else:
+        _print_report(one.report)
 
 
 async def _reconcile(settings: Settings) -> ReconcileReport:

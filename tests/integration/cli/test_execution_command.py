@@ -54,8 +54,8 @@ async def test_executions_are_listed_shown_told_and_cancelled(stand: Stand, run:
     shown = await run("show", str(done.root.id))
     assert "COMPLETED" in shown.output
     assert "2 of 2 frames, 10 rows" in shown.output
-    told = orjson.loads((await run("events", str(done.root.id), "--json")).output)
-    assert len(told["events"]) == 19
+    report = orjson.loads((await run("events", str(done.root.id), "--json")).output)
+    assert len(report["events"]) == 19
 
     dry = await run("cancel", going_id, "--dry-run")
     assert "would be cancelled" in dry.output
