@@ -22,7 +22,14 @@ from streams.collector.postgres import open_ledger
 from streams.dev.bench.report import BenchReport
 from streams.dev.bench.s3 import scratch_bucket
 from streams.dev.scratch_database import scratch_database
-from streams.events.model import NewEvent, PayloadRef, Root, Routing
+from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.types import (
+    AnyEvent,
+    PlaybookCompleted,
+    PlaybookInitialized,
+    ResultStored,
+    ResultStoredScope,
+)
 from streams.payload.content import key_of, reference_json
 from streams.payload.errors import PayloadCorrupt, PayloadMissing
 from streams.payload.objects.blocks import BLOCK_BYTES
@@ -154,22 +161,27 @@ async def _execution(
 ) -> None:
     root, result_id = Root("execution", log.ids.next()), log.ids.next()
     permanent = luck.random() < 0.01
-    scope = "permanent" if permanent else luck.choice(["execution", "step"])
-    await log.store.append(
-        [_event(root, "playbook.initialized", {"path": "bench/collect", "version": 1})]
-    )
+    scopes: list[ResultStoredScope] = ["permanent"] if permanent else ["execution", "step"]
+    started = PlaybookInitialized(path="bench/collect", version=1)
+    await log.store.append([_event(root, started)])
     ref = named = await _store(store, content)
     if luck.random() < 0.3:
         around = {"result": result_id, "holds": reference_json(ref)}
         named = await _store(store, orjson.dumps(around))
         tally.nested += 1
     await asyncio.sleep(_pause(luck, grace))
-    meta: dict[str, Routing] = {"result_id": str(result_id), "store": "object", "scope": scope}
-    await log.store.append([_event(root, "result.stored", meta, named)])
+    stored = ResultStored(
+        node_name="store",
+        result_id=result_id,
+        store="object",
+        scope=luck.choice(scopes),
+        payload_ref=named,
+    )
+    await log.store.append([_event(root, stored)])
     await _check(store, ref, content, tally, "just named")
     await asyncio.sleep(luck.random() * 0.2)
     await _check(store, ref, content, tally, "referenced earlier")
-    await log.store.append([_event(root, "playbook.completed", {})])
+    await log.store.append([_event(root, PlaybookCompleted(status="COMPLETED"))])
     await _check(store, ref, content, tally, "just ended")
     tally.executions += 1
     if permanent:
@@ -216,18 +228,12 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
         yield content[at : at + BLOCK_BYTES]
 
 
-def _event(
-    root: Root, kind: str, meta: dict[str, Routing], ref: PayloadRef | None = None
-) -> NewEvent:
+def _event(root: Root, event: AnyEvent) -> NewEvent:
     return NewEvent(
-        type=kind,
         root=root,
         tenant_id=_ACME.tenant_id,
         organization_id=_ACME.organization_id,
-        idempotency_key=f"{kind}/{uuid4().hex}",
+        idempotency_key=f"{event.TYPE}/{uuid4().hex}",
         event_time=datetime.now(UTC),
-        node_name="store" if kind == "result.stored" else None,
-        status="COMPLETED" if kind == "playbook.completed" else None,
-        meta=meta,
-        payload_ref=ref,
+        **event.columns(),
     )

@@ -98,7 +98,24 @@ class Executions:
             ExecutionStalled: it does not start, or has no new event for `stalled_s`.
         """
         started = time.monotonic()
-        execution_id = await self.find(await self.publish(path, workload))
+        key = await self.publish(path, workload)
+        return await self.end(key, stalled_s=stalled_s, progress=progress, started=started)
+
+    async def end(
+        self,
+        key: str,
+        *,
+        stalled_s: float = 120.0,
+        progress: Progress = lambda _: None,
+        started: float | None = None,
+    ) -> ExecutionEnd:
+        """Wait for the end of a published trigger's execution.
+
+        Raises:
+            ExecutionStalled: it does not start, or has no new event for `stalled_s`.
+        """
+        started = time.monotonic() if started is None else started
+        execution_id = await self.find(key)
         await self._wait(execution_id, stalled_s, progress)
         last = await self._connection.fetchrow(LAST, execution_id)
         assert last is not None

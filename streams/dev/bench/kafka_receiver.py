@@ -36,8 +36,8 @@ class Receiver:
             _create(self._bootstrap, self._topics)
         group = f"noetl.bench.{uuid4().hex}"
         self._consumer = tail_consumer(self._bootstrap, group=group, fetch_wait_ms=10)
-        places = [place for topic in self._topics for place in self._places(topic)]
-        self._consumer.assign(places)
+        assigned = [partition for topic in self._topics for partition in self._partitions(topic)]
+        self._consumer.assign(assigned)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,23 +47,23 @@ class Receiver:
             for future in client.delete_topics(self._topics).values():
                 future.result()
 
-    def _places(self, topic: str) -> list[TopicPartition]:
+    def _partitions(self, topic: str) -> list[TopicPartition]:
         if self._create:  # a new topic is empty
             return [TopicPartition(topic, number, 0) for number in range(PARTITIONS)]
         partitions = self._consumer.list_topics(topic, timeout=15).topics[topic].partitions
-        places = [TopicPartition(topic, number) for number in partitions]
-        for place in places:
-            place.offset = self._consumer.get_watermark_offsets(place, timeout=15)[1]
-        return places
+        found = [TopicPartition(topic, number) for number in partitions]
+        for partition in found:
+            partition.offset = self._consumer.get_watermark_offsets(partition, timeout=15)[1]
+        return found
 
-    async def collect(self, expected: int, *, patience_s: float) -> list[Received]:
+    async def collect(self, expected: int, *, give_up_after_s: float) -> list[Received]:
         """Return records until there are `expected`, then those of another second.
 
-        Stops after `patience_s` without one; the bench then reports missing records.
+        Stops after `give_up_after_s` without one; the bench then reports missing records.
         """
-        return await asyncio.to_thread(self._collect, expected, patience_s)
+        return await asyncio.to_thread(self._collect, expected, give_up_after_s)
 
-    def _collect(self, expected: int, patience_s: float) -> list[Received]:
+    def _collect(self, expected: int, give_up_after_s: float) -> list[Received]:
         got: list[Received] = []
         quiet_since = time.monotonic()
         while True:
@@ -76,7 +76,7 @@ class Receiver:
                     got.append(Received(_id(message.headers()), now, monotonic))
             if messages:
                 quiet_since = monotonic
-            limit = 1.0 if len(got) >= expected else patience_s
+            limit = 1.0 if len(got) >= expected else give_up_after_s
             if monotonic - quiet_since > limit:
                 return got
 

@@ -60,7 +60,9 @@ async def bench_latency(settings: Settings, *, executions: int, say: Say) -> Ben
     await register(settings, PLAYBOOK)
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
         async with open_executions(settings) as started:
-            receiving = asyncio.create_task(receiver.collect(2**62, patience_s=QUIET_S + EVERY_S))
+            receiving = asyncio.create_task(
+                receiver.collect(2**62, give_up_after_s=QUIET_S + EVERY_S)
+            )
             sent = await _trigger(started, WARM_UP + executions, say)
             arrived = {one.event_id: one.at for one in await receiving}
             journeys = [await _journey(started, key, at, arrived) for key, at in sent.items()]

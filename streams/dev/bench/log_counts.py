@@ -19,11 +19,14 @@ SELECT count(*) AS events,
        count(*) FILTER (WHERE event_type = 'command.claimed') AS command_claims,
        count(*) FILTER (WHERE event_type = 'frame.committed') AS commits,
        coalesce(sum((meta->>'rows')::bigint)
-                FILTER (WHERE event_type = 'frame.committed'), 0)::bigint AS cursor_rows,
+                FILTER (WHERE event_type IN ('frame.heartbeat', 'frame.committed')), 0)::bigint
+         AS cursor_rows,
        coalesce(sum((meta->>'failed_rows')::bigint)
-                FILTER (WHERE event_type = 'frame.committed'), 0)::bigint AS failed_rows,
+                FILTER (WHERE event_type IN ('frame.heartbeat', 'frame.committed')), 0)::bigint
+         AS failed_rows,
        coalesce(sum((result->>'retries')::bigint)
-                FILTER (WHERE event_type = 'frame.committed'), 0)::bigint AS retries,
+                FILTER (WHERE event_type IN ('frame.heartbeat', 'frame.committed')), 0)::bigint
+         AS retries,
        (SELECT coalesce(sum(bytes), 0)::bigint FROM stored) AS tier3_bytes
 FROM events"""
 

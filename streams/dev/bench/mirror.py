@@ -30,7 +30,8 @@ from streams.settings import Settings
 TOPIC = "noetl.events.execution"
 ROOTS, BATCH = 64, 500
 RATE_PER_S, LATENCY_BATCH = 500, 5
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
+SHORTEST_SPAN_S = 0.001
 SLOT_ACTIVE = "SELECT active FROM pg_replication_slots WHERE slot_name = $1"
 DROP_SLOT = (
     "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1"
@@ -45,7 +46,7 @@ class PlainIncomplete(Unavailable):
     def __init__(self, got: int, expected: int) -> None:
         super().__init__(
             f"Debezium mirrored {got} of {expected} rows of the plain table within "
-            f"{PATIENCE_S:.0f} s; see the log of Connect"
+            f"{TIMEOUT_S:.0f} s; see the log of Connect"
         )
 
 
@@ -98,8 +99,8 @@ async def _mirror_round(
         finally:
             await connect.resume(MIRROR)
         await connect.wait_until_running(MIRROR)
-        got = await receiver.collect(events, patience_s=PATIENCE_S)
-    return _rate(got), _tally(sent, got)
+        got = await receiver.collect(events, give_up_after_s=TIMEOUT_S)
+    return receive_rate(got), _tally(sent, got)
 
 
 async def _plain_round(settings: Settings, connect: ConnectClient, events: int) -> float:
@@ -119,7 +120,7 @@ async def _plain_round(settings: Settings, connect: ConnectClient, events: int) 
             await _slot_becomes(database, name, active=True)
             # Without a first row it would have no offset, and start after the next rows.
             await database.execute(f"INSERT INTO {name} VALUES (0, 'first')")  # noqa: S608
-            await receiver.collect(1, patience_s=PATIENCE_S)
+            await receiver.collect(1, give_up_after_s=TIMEOUT_S)
             await connect.stop(name)
             await connect.wait_until_stopped(name)
             await database.execute(
@@ -129,14 +130,14 @@ async def _plain_round(settings: Settings, connect: ConnectClient, events: int) 
             )
             await connect.resume(name)
             await connect.wait_until_running(name)
-            got = await receiver.collect(events, patience_s=PATIENCE_S)
+            got = await receiver.collect(events, give_up_after_s=TIMEOUT_S)
     finally:
         await connect.delete(name)
         await _drop(settings, database, name)
         await database.close()
     if len(got) != events:
         raise PlainIncomplete(len(got), events)
-    return _rate(got)
+    return receive_rate(got)
 
 
 def _plain_config(settings: Settings, name: str) -> dict[str, str]:
@@ -160,7 +161,7 @@ def _plain_config(settings: Settings, name: str) -> dict[str, str]:
 
 
 async def _slot_becomes(database: asyncpg.Connection, name: str, *, active: bool) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         # Postgres has no notification for a slot's activity.
         while bool(await database.fetchval(SLOT_ACTIVE, name)) is not active:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -183,7 +184,7 @@ async def _latency(
     commits = frame_commits(log.ids.next, events=RATE_PER_S * seconds, roots=ROOTS)
     sent: dict[str, float] = {}
     with Receiver(settings.event_store.connection.url, [TOPIC]) as receiver:
-        receiving = asyncio.create_task(receiver.collect(len(commits), patience_s=PATIENCE_S))
+        receiving = asyncio.create_task(receiver.collect(len(commits), give_up_after_s=TIMEOUT_S))
         started = time.perf_counter()
         for start in range(0, len(commits), LATENCY_BATCH):
             due = started + start / RATE_PER_S
@@ -196,8 +197,12 @@ async def _latency(
     return sorted(waits), _tally(list(sent), got)
 
 
-def _rate(got: list[Received]) -> float:
-    return per_second(len(got) - 1, got[-1].monotonic - got[0].monotonic) if len(got) > 1 else 0.0
+def receive_rate(got: list[Received]) -> float:
+    """Return the records per second after the first one."""
+    if len(got) < 2:
+        return 0.0
+    # All records of one poll have the same time; a small sample may be one poll.
+    return per_second(len(got) - 1, max(got[-1].monotonic - got[0].monotonic, SHORTEST_SPAN_S))
 
 
 def _tally(sent: list[str], got: list[Received]) -> tuple[int, int]:

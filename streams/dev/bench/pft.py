@@ -31,7 +31,7 @@ from streams.settings import Settings
 
 ROW_BY_ROW_FACILITIES, ROW_BY_ROW_PATIENTS = 10, 20
 COMPLETED = "COMPLETED"
-SAY_EVERY_EVENTS = 500
+REPORT_EVERY_EVENTS = 500
 
 Say = Callable[[str], None]
 
@@ -61,53 +61,6 @@ class PftRun:
         return found
 
 
-async def bench_pft(
-    settings: Settings,
-    folder: Path,
-    *,
-    world: MockWorld,
-    frame_size: int,
-    timeout_s: float,
-    say: Say,
-) -> BenchReport:
-    """Run the workload in frames, as a plain script, and row by row."""
-    bench = _Bench(settings, folder, timeout_s, say)
-    few = replace(
-        world,
-        facilities=min(world.facilities, ROW_BY_ROW_FACILITIES),
-        patients=min(world.patients, ROW_BY_ROW_PATIENTS),
-    )
-    async with open_executions(settings) as executions:
-        by_row = await bench.playbook(executions, few, None)
-        plain = [await bench.plain(world)]
-        framed = await bench.playbook(executions, world, frame_size)
-        plain.append(await bench.plain(world))
-        same_client = await bench.plain(world, client="reqwest")
-    rows_per_s = max(rate for rate, _ in plain)
-    faults = [
-        fault
-        for _, judgement in [*plain, same_client]
-        for fault in judgement.faults("plain script")
-    ]
-    faults += framed.faults("playbook") + by_row.faults("row by row")
-    return BenchReport(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
-
-
-async def run_pft(
-    settings: Settings,
-    folder: Path,
-    *,
-    world: MockWorld,
-    frame_size: int,
-    timeout_s: float,
-    say: Say,
-) -> PftRun:
-    """Run the workload in frames and nothing to compare it with."""
-    bench = _Bench(settings, folder, timeout_s, say)
-    async with open_executions(settings) as executions:
-        return await bench.playbook(executions, world, frame_size)
-
-
 def vary(text: str, *, path: str, frame_size: int | None) -> str:
     """Return the playbook under another path with frames of another size; None: `null`."""
     playbook = yaml.safe_load(text)
@@ -121,13 +74,42 @@ def vary(text: str, *, path: str, frame_size: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class PftBench:
+    """Runs the workload on a stack; `timeout_s` limits each request."""
+
     settings: Settings
     folder: Path
     timeout_s: float
     say: Say
 
-    async def plain(self, world: MockWorld, client: str = "aiohttp") -> tuple[float, RowCheck]:
+    async def compare(self, world: MockWorld, frame_size: int) -> BenchReport:
+        """Run the workload in frames, as a plain script, and row by row."""
+        few = replace(
+            world,
+            facilities=min(world.facilities, ROW_BY_ROW_FACILITIES),
+            patients=min(world.patients, ROW_BY_ROW_PATIENTS),
+        )
+        async with open_executions(self.settings) as executions:
+            by_row = await self._playbook(executions, few, None)
+            plain = [await self._plain(world)]
+            framed = await self._playbook(executions, world, frame_size)
+            plain.append(await self._plain(world))
+            same_client = await self._plain(world, client="reqwest")
+        rows_per_s = max(rate for rate, _ in plain)
+        faults = [
+            fault
+            for _, judgement in [*plain, same_client]
+            for fault in judgement.faults("plain script")
+        ]
+        faults += framed.faults("playbook") + by_row.faults("row by row")
+        return BenchReport(_figures(framed, by_row, rows_per_s, same_client[0]), tuple(faults))
+
+    async def run(self, world: MockWorld, frame_size: int) -> PftRun:
+        """Run the workload in frames and nothing to compare it with."""
+        async with open_executions(self.settings) as executions:
+            return await self._playbook(executions, world, frame_size)
+
+    async def _plain(self, world: MockWorld, client: str = "aiohttp") -> tuple[float, RowCheck]:
         """Run the plain script; return its rows per second, and the check of its rows."""
         dsn, schema = author_dsn(self.settings), "bench_pft_plain"
         async with mock_server(world) as mock:
@@ -138,7 +120,7 @@ class _Bench:
         self.say(f"plain script, {client}: {figures['rows']:,.0f} rows in {figures['wall_s']} s")
         return figures["rows_per_s"], judgement
 
-    async def playbook(
+    async def _playbook(
         self, executions: Executions, world: MockWorld, frame_size: int | None
     ) -> PftRun:
         """Run the playbook with frames of this size."""
@@ -185,15 +167,15 @@ class _Bench:
         return replace(found, expected=rows, missing=found.missing + rows - found.expected)
 
     def _progress(self, name: str) -> Callable[[int], None]:
-        said = 0
+        reported = 0
 
-        def tell(events: int) -> None:
-            nonlocal said
-            if events - said >= SAY_EVERY_EVENTS:
-                said = events
+        def report(events: int) -> None:
+            nonlocal reported
+            if events - reported >= REPORT_EVERY_EVENTS:
+                reported = events
                 self.say(f"frames of {name}: {events:,} events so far")
 
-        return tell
+        return report
 
 
 def _figures(

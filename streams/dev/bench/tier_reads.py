@@ -10,7 +10,7 @@ import orjson
 
 from streams.data_folder import TIERS_FILE, layout_of
 
-EVERY_S, PATIENCE_S = 0.2, 30.0
+EVERY_S, TIMEOUT_S = 0.2, 30.0
 
 
 def reads_of_others(folder: Path) -> Counter[str]:
@@ -25,7 +25,7 @@ def reads_of_others(folder: Path) -> Counter[str]:
 
 async def reads_since(before: Counter[str], folder: Path, expected: int) -> Counter[str]:
     """Return the reads since, once there are as many as expected or no more arrive."""
-    for _ in range(int(PATIENCE_S / EVERY_S)):
+    for _ in range(int(TIMEOUT_S / EVERY_S)):
         found = reads_of_others(folder) - before
         if found.total() >= expected:
             break

@@ -8,6 +8,7 @@ from itertools import count
 
 from streams.events.locator import Locator
 from streams.events.model import NewEvent, PayloadRef, Root
+from streams.events.types import FrameCommitted
 
 TENANT, ORGANIZATION = "bench", "bench"
 _SHA256 = "5a" * 32
@@ -30,26 +31,26 @@ def frame_commits(next_id: Callable[[], int], *, events: int, roots: int) -> lis
 
 
 def _commit(execution: int, frame: int) -> NewEvent:
+    committed = FrameCommitted(
+        node_name="fetch_patients",
+        status="ok",
+        frame_id=frame,
+        stage_id=execution + 1,
+        loop_id=execution + 2,
+        attempt=1,
+        worker="cpu-01",
+        rows=50,
+        failed_rows=0,
+        continues=False,
+        saved={"rows": 50, "requests": 600},
+        payload_ref=_REFERENCE,
+    )
     return NewEvent(
-        type="frame.committed",
         root=Root("execution", execution),
         tenant_id=TENANT,
         organization_id=ORGANIZATION,
         idempotency_key=f"{execution}/frame/{frame}/committed/{next(_numbers)}",
         event_time=datetime.now(UTC),
         causation_id=frame,
-        node_name="fetch_patients",
-        status="ok",
-        meta={
-            "frame_id": str(frame),
-            "stage_id": str(execution + 1),
-            "loop_id": str(execution + 2),
-            "attempt": 1,
-            "worker": "cpu-01",
-            "rows": 50,
-            "failed_rows": 0,
-            "continues": False,
-        },
-        result={"status": "ok", "context": {"rows": 50, "requests": 600}},
-        payload_ref=_REFERENCE,
+        **committed.columns(),
     )

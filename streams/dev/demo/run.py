@@ -134,11 +134,13 @@ async def _trigger(
 ) -> int:
     """Publish one trigger record and return the execution that it started."""
     bootstrap, clock = settings.event_store.connection.url, SystemClock()
-    place, offset = await publish(bootstrap, {"path": path, "workload": workload})
-    say(f"one record on {place.topic}, partition {place.partition}, offset {offset}")
-    topic_id = await KafkaTopicIds(bootstrap, clock).topic_id(place.topic)
+    partition, offset = await publish(bootstrap, {"path": path, "workload": workload})
+    say(f"one record on {partition.topic}, partition {partition.partition}, offset {offset}")
+    topic_id = await KafkaTopicIds(bootstrap, clock).topic_id(partition.topic)
     follower = Follower(LedgerReader(pool), log.store, clock, timeout_s=STARTS_WITHIN_S)
-    execution_id = await follower.execution(Origin(topic_id, place.partition, offset, place.topic))
+    execution_id = await follower.execution(
+        Origin(topic_id, partition.partition, offset, partition.topic)
+    )
     say(f"it started execution {execution_id}")
     return execution_id
 

@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from streams.events.model import Event
-
-_BEGINS = {"command.issued": "command_id", "frame.dispatched": "frame_id"}
-_CLAIMS = {"command.claimed": "command_id", "frame.claimed": "frame_id"}
-_ENDS = {
-    "command.completed": "command_id",
-    "command.failed": "command_id",
-    "frame.committed": "frame_id",
-    "frame.failed": "frame_id",
-}
+from streams.events.types import (
+    CommandClaimed,
+    CommandCompleted,
+    CommandFailed,
+    CommandIssued,
+    FrameClaimed,
+    FrameCommitted,
+    FrameDispatched,
+    FrameFailed,
+    FrameHeartbeat,
+    typed,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +65,12 @@ class TimelineLane:
 
 def lanes(events: Iterable[Event]) -> tuple[TimelineLane, ...]:
     """Return a lane for each step that had commands or frames, in their order."""
-    bars: dict[str, TimelineBar] = {}
+    bars: dict[int, TimelineBar] = {}
     began: datetime | None = None
     for event in events:
         began = began or event.ingest_time
-        for name, bar in _moved(event, (event.ingest_time - began).total_seconds(), bars):
-            bars[name] = bar
+        for entity_id, bar in _moved(event, (event.ingest_time - began).total_seconds(), bars):
+            bars[entity_id] = bar
     steps = dict.fromkeys(bar.step for bar in bars.values())
     return tuple(
         TimelineLane(step, tuple(b for b in bars.values() if b.step == step)) for step in steps
@@ -75,33 +78,43 @@ def lanes(events: Iterable[Event]) -> tuple[TimelineLane, ...]:
 
 
 def _moved(
-    event: Event, at_s: float, bars: Mapping[str, TimelineBar]
-) -> Iterator[tuple[str, TimelineBar]]:
-    meta = event.meta
-    if (name := _BEGINS.get(event.type)) is not None:
-        key, known = str(meta[name]), bars.get(str(meta[name]))
-        # A later attempt is the same bar: it waited from its first attempt on.
-        yield key, replace(known, attempts=int(meta["attempt"])) if known else _begun(event, at_s)
-    elif (name := _CLAIMS.get(event.type)) is not None:
-        bar = bars[str(meta[name])]
-        yield str(meta[name]), replace(bar, claimed_s=at_s, worker=str(meta["worker"]))
-    elif (name := _ENDS.get(event.type)) is not None:
-        bar = replace(bars[str(meta[name])], ends_s=at_s)
-        yield str(meta[name]), _counted(bar, event) if event.type == "frame.committed" else bar
+    event: Event, at_s: float, bars: Mapping[int, TimelineBar]
+) -> Iterator[tuple[int, TimelineBar]]:
+    match typed(event):
+        case CommandIssued(command_id=entity_id) as begun:
+            yield entity_id, _begun(bars.get(entity_id), at_s, begun, begun.tool)
+        case FrameDispatched(frame_id=entity_id) as begun:
+            what = f"frame {begun.ordinal}"
+            yield entity_id, _begun(bars.get(entity_id), at_s, begun, what)
+        case CommandClaimed(command_id=entity_id, worker=worker):
+            yield entity_id, replace(bars[entity_id], claimed_s=at_s, worker=worker)
+        case FrameClaimed(frame_id=entity_id, worker=worker):
+            yield entity_id, replace(bars[entity_id], claimed_s=at_s, worker=worker)
+        case CommandCompleted(command_id=entity_id) | CommandFailed(command_id=entity_id):
+            yield entity_id, replace(bars[entity_id], ends_s=at_s)
+        case FrameCommitted(frame_id=entity_id) as committed:
+            yield entity_id, _counted(replace(bars[entity_id], ends_s=at_s), committed)
+        case FrameHeartbeat(frame_id=entity_id, cursor=dict()) as checkpoint:
+            yield entity_id, _counted(bars[entity_id], checkpoint)
+        case FrameFailed(frame_id=entity_id):
+            yield entity_id, replace(bars[entity_id], ends_s=at_s)
 
 
-def _begun(event: Event, at_s: float) -> TimelineBar:
-    is_frame = event.type.startswith("frame.")
-    what = f"frame {event.meta['ordinal']}" if is_frame else str(event.meta["tool"])
-    return TimelineBar(step=event.node_name or "", what=what, begins_s=at_s, is_frame=is_frame)
+def _begun(
+    known: TimelineBar | None, at_s: float, event: CommandIssued | FrameDispatched, what: str
+) -> TimelineBar:
+    if known is not None:  # a later attempt is the same bar: it waited from its first attempt on
+        return replace(known, attempts=event.attempt)
+    is_frame = isinstance(event, FrameDispatched)
+    return TimelineBar(step=event.node_name, what=what, begins_s=at_s, is_frame=is_frame)
 
 
-def _counted(bar: TimelineBar, event: Event) -> TimelineBar:
-    """Add the rows of a commit: a frame that closed early commits more than once."""
+def _counted(bar: TimelineBar, event: FrameCommitted | FrameHeartbeat) -> TimelineBar:
+    """Add the rows of a commit or a checkpoint."""
     size = event.payload_ref.byte_length if event.payload_ref else 0
     return replace(
         bar,
-        rows=bar.rows + int(event.meta["rows"]),
-        failed_rows=bar.failed_rows + int(event.meta["failed_rows"]),
+        rows=bar.rows + (event.rows or 0),
+        failed_rows=bar.failed_rows + (event.failed_rows or 0),
         output_bytes=bar.output_bytes + size,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.dev.simulator.faults import Faults, Process
+from streams.playbook.spelling import Spelling
 from streams.worker.port import Call, Config, Fence, Outcome, Saved
 
 
@@ -66,7 +67,10 @@ class FaultySaver:
         return await self._faults.read(self._process, look)
 
     async def save(
-        self, batches: Sequence[tuple[Fence, Sequence[Config]]], saved: Saved
+        self,
+        batches: Sequence[tuple[Fence, Sequence[Config]]],
+        saved: Saved,
+        spelling: Spelling = Spelling.SPEC,
     ) -> Mapping[Fence, Saved]:
         """Save, unless the request or response is lost."""
 

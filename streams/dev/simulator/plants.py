@@ -19,17 +19,18 @@ from streams.events.types import ExecutionSuspended, FrameCommitted
 from streams.execution.attempts import AttemptEvent
 from streams.ids import derive_id
 from streams.kafka.work.item import WorkItem
+from streams.log.worker_incarnations import MemoryIncarnations, worker_of
 from streams.worker.attempt.events import attempt_event
 
 
 @contextmanager
-def _swapped(module: ModuleType, name: str, planted: object) -> Iterator[None]:
-    was = getattr(module, name)
-    setattr(module, name, planted)
+def _swapped(holder: ModuleType | type, name: str, planted: object) -> Iterator[None]:
+    was = getattr(holder, name)
+    setattr(holder, name, planted)
     try:
         yield
     finally:
-        setattr(module, name, was)
+        setattr(holder, name, was)
 
 
 def lost_acknowledgement() -> AbstractContextManager[None]:
@@ -68,9 +69,21 @@ def deaf_to_suspension() -> Iterator[None]:
         handlers[ExecutionSuspended] = was
 
 
+def late_registration() -> AbstractContextManager[None]:
+    """A registration is stored whatever it expects, so a dead worker's ends the live one."""
+
+    async def careless(self: MemoryIncarnations, previous: str | None, owner: str) -> bool:
+        newest = (await self.current()).get(worker_of(owner))
+        return await replace_incarnation(self, newest, owner)
+
+    replace_incarnation = MemoryIncarnations.replace
+    return _swapped(MemoryIncarnations, "replace", careless)
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "lost-acknowledgement": lost_acknowledgement,
     "double-dispatch": double_dispatch,
     "unfenced-commit": unfenced_commit,
     "deaf-to-suspension": deaf_to_suspension,
+    "late-registration": late_registration,
 }

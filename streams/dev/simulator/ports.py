@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -16,11 +15,12 @@ from collections.abc import (
 from typing import Unpack
 
 from streams.dev.simulator.faults import Faults, Injected, Process
-from streams.events.canonical import millis
 from streams.events.model import Event, Json, NewEvent, PayloadRef, Root
 from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, Standing, TopicPartition
+from streams.kafka.memory_mirror import write_event
+from streams.kafka.names import event_topic
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
@@ -31,7 +31,7 @@ from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
 
-EVENTS = "noetl.events.execution"
+EVENTS = event_topic("execution")
 
 
 class Mirror:
@@ -63,24 +63,8 @@ class Mirror:
             await asyncio.sleep(self._faults.random.uniform(0.0, 0.02))
             self.written_at[event.root.id, event.seq] = asyncio.get_running_loop().time()
             for _ in range(1 + self._faults.happens("event twice", 0.01)):
-                self._write(event, envelope)
+                write_event(self._topics, event, envelope)
             self._written += 1
-
-    def _write(self, event: Event, envelope: bytes) -> None:
-        headers = (
-            ("seq", str(event.seq).encode()),
-            ("position", str(event.position).encode()),
-            ("stream_version", str(event.stream_version).encode()),
-            ("chain", base64.b64encode(bytes.fromhex(event.chain))),
-        )
-        self._topics.write(
-            EVENTS,
-            [envelope],
-            key=str(event.root.id).encode(),
-            partition=event.root.id % self._topics.partitions,
-            headers=headers,
-            timestamp_ms=millis(event.ingest_time),
-        )
 
 
 async def _nothing() -> None:
@@ -157,26 +141,36 @@ class FaultyStore:
         return await self._faults.read(self._process, self._store.suspended_executions)
 
 
-class FaultyLives:
+class FaultyIncarnations:
     """One process's access to worker incarnations."""
 
-    def __init__(self, lives: MemoryIncarnations, faults: Faults, process: Process) -> None:
-        self._lives, self._faults, self._process = lives, faults, process
-
-    async def begin(self, owner: str) -> None:
-        """Register an incarnation, with retries."""
-        while True:
-            try:
-                await self._faults.write(self._process, lambda: self._lives.begin(owner))
-                return
-            except Injected:
-                await asyncio.sleep(1.0)
+    def __init__(
+        self,
+        incarnations: MemoryIncarnations,
+        faults: Faults,
+        process: Process,
+        registered_alive: set[str],
+    ) -> None:
+        self._incarnations, self._faults, self._process = incarnations, faults, process
+        self._registered_alive = registered_alive
 
     async def current(self) -> Mapping[str, str]:
         """Query, unless the request fails."""
         if self._process.is_fenced:
             raise Injected("cut off")
-        return await self._faults.read(self._process, self._lives.current)
+        return await self._faults.read(self._process, self._incarnations.current)
+
+    async def replace(self, previous: str | None, owner: str) -> bool:
+        """Register, unless the request or response is lost."""
+
+        async def send() -> bool:
+            is_stored = await self._incarnations.replace(previous, owner)
+            if is_stored:
+                note = set.add if self._process.is_alive else set.discard
+                note(self._registered_alive, owner)
+            return is_stored
+
+        return await self._faults.write(self._process, send)
 
 
 class FencedFeed:

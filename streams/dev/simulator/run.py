@@ -17,6 +17,15 @@ from streams.dev.simulator.virtual import EPOCH, Stuck, VirtualClock, VirtualLoo
 from streams.dev.simulator.world import WORKERS, World, build
 from streams.events.catalogue import catalogue
 from streams.events.model import Event, Json, NewEvent, Root
+from streams.events.types import (
+    ExecutionResumed,
+    ExecutionSuspended,
+    FrameAbandoned,
+    FrameCommitted,
+    FrameDispatched,
+    PlaybookInitialized,
+    typed,
+)
 from streams.execution.evolve import evolve
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
 from streams.projector.memory import MemoryProjections
@@ -150,17 +159,16 @@ async def _start(world: World) -> _Run:
         shape, rows = CALLING, rows % 7
         bad = frozenset(n for n in bad if n < rows)
     items: list[Json] = [{"n": n, "bad": n in bad} for n in range(rows)]
+    started = PlaybookInitialized(path=f"simulated/{shape}", version=1, workload={"rows": items})
     await world.start(
         NewEvent(
-            type="playbook.initialized",
             root=Root("execution", execution_id),
             tenant_id="sim",
             organization_id="sim",
             idempotency_key="playbook.initialized/1",
             event_time=VirtualClock(world.loop).now(),
             catalog_id=shape + 1,
-            meta={"path": f"simulated/{shape}", "version": 1},
-            context={"workload": {"rows": items}},
+            **started.columns(),
         )
     )
     return _Run(execution_id, shape, rows, bad)
@@ -204,9 +212,9 @@ async def _judge(world: World, runs: list[_Run]) -> str | None:
 
 async def _wrong_in_log(world: World, run: _Run) -> list[str]:
     plan: Plan | None = None
-    ends: Counter[str] = Counter()
-    dispatched: set[str] = set()
-    ended: set[str] = set()
+    ends: Counter[int] = Counter()
+    dispatched: set[int] = set()
+    ended: set[int] = set()
     problems: list[str] = []
     events = await world.events(run.execution_id)
     problems += _wrong_in_suspensions(world, events)
@@ -215,12 +223,12 @@ async def _wrong_in_log(world: World, run: _Run) -> list[str]:
         plan = evolve(plan, event)
         if was in TERMINAL and plan.status != was:
             problems.append(f"went from {was} to {plan.status}")
-        frame = str(event.meta.get("frame_id"))
-        if event.type == "frame.dispatched":
-            dispatched.add(frame)
-        elif event.type in ("frame.committed", "frame.abandoned"):
-            ended.add(frame)
-            ends[frame] += 1
+        match typed(event):
+            case FrameDispatched(frame_id=frame_id):
+                dispatched.add(frame_id)
+            case FrameCommitted(frame_id=frame_id) | FrameAbandoned(frame_id=frame_id):
+                ended.add(frame_id)
+                ends[frame_id] += 1
     assert plan is not None
     problems += [f"frame {frame} was ended {n} times" for frame, n in ends.items() if n > 1]
     problems += [f"frame {frame} never ended" for frame in dispatched - ended]
@@ -239,14 +247,14 @@ def _wrong_in_suspensions(world: World, events: list[Event]) -> Iterator[str]:
     suspended_at: datetime | None = None
     late: set[datetime] = set()
     for event in events:
-        if event.type == "execution.suspended":
+        if event.type == ExecutionSuspended.TYPE:
             suspended_at = EPOCH + timedelta(
                 seconds=world.mirror.written_at[event.root.id, event.seq]
             )
             late = set()
-        elif event.type == "execution.resumed":
+        elif event.type == ExecutionResumed.TYPE:
             suspended_at = None
-        elif suspended_at is not None and catalogue().types[event.type].writer == "planner":
+        elif suspended_at is not None and catalogue().types[event.type].writers[0] == "planner":
             if event.ingest_time - suspended_at > _LEARNT:
                 late.add(event.ingest_time)
             if len(late) > _ON_THEIR_WAY:

@@ -65,5 +65,6 @@ def run(loop: VirtualLoop, main: Coroutine[Any, Any, T]) -> T:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()

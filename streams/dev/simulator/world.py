@@ -12,11 +12,11 @@ from typing import Any
 
 from streams.dev.simulator.database import Database, FaultySaver, RowSource
 from streams.dev.simulator.ending import end
-from streams.dev.simulator.faults import Faults, Process
+from streams.dev.simulator.faults import Faults, Injected, Process
 from streams.dev.simulator.playbooks import SimulatedPlaybooks
 from streams.dev.simulator.ports import (
     EVENTS,
-    FaultyLives,
+    FaultyIncarnations,
     FaultyPayloads,
     FaultyProjections,
     FaultyQueue,
@@ -29,6 +29,7 @@ from streams.dev.simulator.ports import (
 from streams.dev.simulator.virtual import VirtualClock, VirtualLoop
 from streams.events.codec import Codec, event_schema
 from streams.events.model import Event, NewEvent, Root
+from streams.holds import Holds
 from streams.ids import FixedWorkerId, Snowflakes
 from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
@@ -36,7 +37,7 @@ from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
-from streams.log.worker_incarnations import MemoryIncarnations, Superseded
+from streams.log.worker_incarnations import MemoryIncarnations, Superseded, begin
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner import port as planner_port
 from streams.planner.intake import Intake
@@ -49,7 +50,7 @@ from streams.schema.registry import MemoryRegistry
 from streams.worker import options as worker_options
 from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.loop import Worker
 from streams.worker.process import attach_worker
 from streams.worker.tools.noop import NoopTool
@@ -83,10 +84,12 @@ class World:
     codec: Codec
     ids: Snowflakes
     workers: MemoryIncarnations = field(default_factory=MemoryIncarnations)
+    registered_alive: set[str] = field(default_factory=set)
+    """Incarnations whose process was alive when their registration was stored."""
     journals: dict[str, MemoryJournalStorage] = field(default_factory=dict)
     rows_call: bool = False
     """Rows of loops call playbooks."""
-    lives: Any = field(default_factory=lambda: count(1))
+    incarnation_numbers: Any = field(default_factory=lambda: count(1))
     poison: set[int] = field(default_factory=set)
     """Executions whose next decision crashes the planner, until the operator fixes it."""
     broken: list[BaseException] = field(default_factory=list)
@@ -109,6 +112,9 @@ class World:
 
         return RoleProcess(storage, watches_loop=False)
 
+    def _incarnations(self, process: Process) -> FaultyIncarnations:
+        return FaultyIncarnations(self.workers, self.faults, process, self.registered_alive)
+
     async def planner(self, process: Process) -> None:
         """Run a planner until it is killed."""
         clock, faults, role = self.clock(), self.faults, self._role(process)
@@ -122,7 +128,7 @@ class World:
                 playbooks=SimulatedPlaybooks(),
                 replies=self.silence,
                 clock=clock,
-                lives=FaultyLives(self.workers, faults, process),
+                incarnations=self._incarnations(process),
                 journal=role.journal("executions"),
             ),
             _RULES,
@@ -155,11 +161,36 @@ class World:
 
     async def worker(self, process: Process, number: int) -> None:
         """Run a worker until it is killed."""
-        faults = self.faults
+        options = worker_options.Options(
+            name=f"worker-{number}/{next(self.incarnation_numbers)}",
+            lease_s=10,
+            beat_s=3.0,
+            grace_s=2.0,
+        )
+        incarnations = self._incarnations(process)
+        await _register(incarnations, options.name)
+        feed = MemoryFeed(self.topics, [_work_topic(number)], group="work", idle_s=1.0)
+        fenced, role = FencedFeed(feed, process), self._role(process)
+        worker = Worker(fenced, self._worker_ports(process, role.holds), options)
+        attach_worker(
+            role,
+            fenced,
+            worker,
+            incarnations=incarnations,
+            name=options.name,
+            set_aside=self.silence.set_aside,
+        )
+        try:
+            await role.run(process.stop, _ready)
+        finally:
+            await worker.stop()
+
+    def _worker_ports(self, process: Process, holds: Holds) -> worker_options.WorkerPorts:
+        faults, clock = self.faults, self.clock()
         payloads = FaultyPayloads(self.payloads, faults, process)
-        store, clock = FaultyStore(self.store, faults, process), self.clock()
+        store = FaultyStore(self.store, faults, process)
         children = Children(store, SimulatedPlaybooks(), payloads, clock)
-        ports = worker_options.WorkerPorts(
+        return worker_options.WorkerPorts(
             log=store,
             payloads=payloads,
             documents=Documents(payloads),
@@ -168,26 +199,12 @@ class World:
                 "noop": NoopTool(),
                 "http": RowSource(faults, process),
                 "postgres": FaultySaver(self.database, faults, process),
-                "playbook": PlaybookTool(children, Endings(store), payloads),
+                "playbook": PlaybookTool(children, EndedExecutions(store, holds), payloads),
             },
             clock=clock,
             dead_letters=self.silence,
+            holds=holds,
         )
-        options = worker_options.Options(
-            name=f"worker-{number}/{next(self.lives)}", lease_s=10, beat_s=3.0, grace_s=2.0
-        )
-        await FaultyLives(self.workers, faults, process).begin(options.name)
-        feed = MemoryFeed(self.topics, [_work_topic(number)], group="work", idle_s=1.0)
-        fenced, role = FencedFeed(feed, process), self._role(process)
-        worker = Worker(fenced, ports, options)
-        lives = FaultyLives(self.workers, faults, process)
-        attach_worker(
-            role, fenced, worker, lives=lives, name=options.name, set_aside=self.silence.set_aside
-        )
-        try:
-            await role.run(process.stop, _ready)
-        finally:
-            await worker.stop()
 
     async def projector(self, process: Process) -> None:
         """Run a projector until it is killed."""
@@ -210,8 +227,8 @@ class World:
         while True:
             process = Process(name)
             task = asyncio.ensure_future(body(process))
-            patience = self.random.expovariate(1 / 12.0) if self.faults.is_on else 3_600.0
-            done, _ = await asyncio.wait({task}, timeout=patience)
+            stops_after_s = self.random.expovariate(1 / 12.0) if self.faults.is_on else 3_600.0
+            done, _ = await asyncio.wait({task}, timeout=stops_after_s)
             if done and not task.cancelled() and (error := task.exception()) is not None:
                 self._note_exit(error)
             await end(process, task, self.faults)
@@ -219,9 +236,9 @@ class World:
 
     def _note_exit(self, error: BaseException) -> None:
         """Record why a process that was not killed has ended."""
-        if isinstance(error, Superseded):
-            # The registration of a dead incarnation arrived late; in production, too, the live
-            # one exits and is restarted.
+        if isinstance(error, Superseded) and error.current in self.registered_alive:
+            # An outlived process that read late registers after its successor: of two live
+            # processes the later one wins. The registration of a dead one must never win.
             self.faults.counts["worker superseded"] += 1
         else:
             self.broken.append(error)
@@ -265,6 +282,15 @@ def build(loop: VirtualLoop, seed: int) -> World:
         ids=ids,
         rows_call=seed % CALLING_SEEDS == CALLING_SEEDS - 1,
     )
+
+
+async def _register(incarnations: FaultyIncarnations, name: str) -> None:
+    """Register a worker; retry if the log is down."""
+    while True:
+        try:
+            return await begin(incarnations, name)
+        except Injected:
+            await asyncio.sleep(1.0)
 
 
 def _ready() -> None:

@@ -1,4 +1,4 @@
-"""The mock server answers, fails as told, and keeps its ledger."""
+"""The mock server answers, fails as configured, and keeps its ledger."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_busy_or_silent_server_answers_when_asked_again_and_counts_it() 
     assert ledger["rows"] == len(paths)
     assert ledger["requests"] == ledger["answered"] + sum(ledger["faults"].values())
     assert set(ledger["faults"]) == {"busy", "silent"}
-    # A busy machine may make our own patience end too early; then there are more tries.
+    # A busy machine may make our own timeout end too early; then there are more tries.
     assert sum(tries) >= len(paths) + sum(ledger["faults"].values())
 
 

@@ -13,7 +13,7 @@ from streams.dev.demo.page import write_page
 from streams.dev.demo.run import DemoOutcome
 from streams.dev.demo.timeline import lanes
 from streams.events.model import Event
-from tests.support.projector.executions import AT, Story, memory_log, told
+from tests.support.projector.executions import AT, Story, memory_log, stored_events
 
 
 async def whole() -> list[Event]:
@@ -21,7 +21,7 @@ async def whole() -> list[Event]:
     log, story = memory_log(), Story(1000)
     for event in story.whole():
         await log.append([event])
-    events = await told(log, story.root)
+    events = await stored_events(log, story.root)
     return [replace(one, ingest_time=AT + timedelta(seconds=one.seq)) for one in events]
 
 

@@ -12,8 +12,9 @@ from streams.dev.simulator.run import simulate
 SHOWS = {
     "lost-acknowledgement": range(30),
     "double-dispatch": range(10, 40),
-    "unfenced-commit": range(50, 90),
+    "unfenced-commit": range(90, 130),
     "deaf-to-suspension": range(30),
+    "late-registration": range(80, 120),
 }
 
 
@@ -34,4 +35,6 @@ def test_a_seed_says_the_same_every_time() -> None:
 @pytest.mark.parametrize("bug", sorted(PLANTS))
 def test_a_planted_bug_is_found(bug: str) -> None:
     summary = simulate(SHOWS[bug], plant=PLANTS[bug], stop_at_first=True)
-    assert summary.failures
+    (found,) = summary.failures
+    without = simulate(range(found.seed, found.seed + 1))
+    assert without.failures == [], "the seed fails without the planted bug, too"
