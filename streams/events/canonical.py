@@ -23,7 +23,7 @@ IDS = (
     "catalog_id",
     "causation_id",
 )
-NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace")
+NOT_SEMANTIC = ("event_id", "event_time", "producer", "trace", "causation_id")
 """Fields that may differ between duplicates of an event; the IPC hint may, too."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -72,7 +72,7 @@ class EventType:
     name: str
     root: str
     entity: str
-    writer: str
+    writers: tuple[str, ...]
     why: str
     version: int = 1
     columns: tuple[str, ...] = ()
@@ -149,6 +149,7 @@ def _event_type(
         **{
             **entry,
             "name": name,
+            "writers": tuple(entry["writers"]),
             "columns": tuple(entry.get("columns", ())),
             "user_data": tuple(entry.get("user_data", ())),
             "context": _data(name, "context", entry.get("context"), shapes),

@@ -13,7 +13,7 @@ The Avro schema of the envelope is `avro_schemas/Event.avsc`.
 
 A *root* is the unit of order: it picks the topic and the Kafka key, and its events have a
 gap-free `seq`. An *entity* is a part of a root with its own stream, for compare-and-swap by
-`expected_version`. The *writer* is the role that appends the event, or the main one of several.
+`expected_version`. The *writers* are the roles that append the event, the main one first.
 A *claim* can be made once per root: a second event with it is skipped, with its whole batch.
 *User data* is only in the columns listed so; `meta` holds routing values. *Planned* types are
 reserved: no code writes them yet.
@@ -31,7 +31,7 @@ def document(catalogue: Catalogue) -> str:
 def _root(root: RootType, kinds: list[EventType]) -> Iterator[str]:
     yield f"## {root.name}\n"
     yield f"{root.why.capitalize()}. Topic `{root.topic}`.\n"
-    yield "| event | entity | writer | meta | user data | payload | rules | why |"
+    yield "| event | entity | writers | meta | user data | payload | rules | why |"
     yield "|---|---|---|---|---|---|---|---|"
     yield from map(_row, kinds)
     yield ""
@@ -41,7 +41,7 @@ def _row(kind: EventType) -> str:
     cells = (
         f"`{kind.name}` v{kind.version}",
         kind.entity,
-        kind.writer,
+        ", ".join(kind.writers),
         ", ".join(map(_field, kind.meta.values())),
         ", ".join(_user_data(kind)),
         "" if kind.payload == "none" else kind.payload,

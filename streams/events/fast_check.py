@@ -20,7 +20,7 @@ _SHORT = 85  # bytes: at most 255 characters once percent-encoded
 _MAX_DEPTH = 20  # deeper data is left to `rules`
 
 
-def surely_right(event: NewEvent, kind: EventType) -> bool:
+def certainly_valid(event: NewEvent, kind: EventType) -> bool:
     """Return whether `event` certainly satisfies all rules but those of its payload reference."""
     root, expected, index = event.root, event.expected_version, event.current_index
     if (

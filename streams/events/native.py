@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-INTERFACE = 3
+INTERFACE = 4
 """The supported version of the module; others are ignored."""
 
 

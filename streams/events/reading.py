@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, Required, TypedDict, TypeVar, cast, overload
 
 from streams.events.model import Json, PayloadRef, Routing
@@ -34,6 +35,22 @@ class EventFields(Protocol):
     def result(self) -> Json: ...
     @property
     def payload_ref(self) -> PayloadRef | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingFields:
+    """The routing columns alone, for a reader that does not fetch the others."""
+
+    type: str
+    meta: Mapping[str, Routing]
+    node_name: str | None = None
+    node_type: str | None = None
+    status: str | None = None
+    error: str | None = None
+    current_item: Json = None
+    context: Json = None
+    result: Json = None
+    payload_ref: PayloadRef | None = None
 
 
 class EventColumns(TypedDict, total=False):

@@ -18,7 +18,7 @@ from streams.events.errors import (
     NotUtc,
     UnknownSchema,
 )
-from streams.events.fast_check import surely_right
+from streams.events.fast_check import certainly_valid
 from streams.events.limits import (
     MAX_ID,
     MAX_KEY_CHARS,
@@ -46,7 +46,7 @@ def check(event: NewEvent, catalogue: Catalogue) -> EventType:
         BadEvent: with the field that breaks a rule.
     """
     kind = catalogue.types.get(event.type) if type(event.type) is str else None
-    if kind is None or not surely_right(event, kind):
+    if kind is None or not certainly_valid(event, kind):
         kind = _check_each_field(event, catalogue)
     _check_payload(event, kind)
     return kind

@@ -40,6 +40,7 @@ class ResultEnvelope(TypedDict):
     tasks_elsewhere: NotRequired[list[dict[str, Json]]]
     ctx: NotRequired[dict[str, Json]]
     ctx_elsewhere: NotRequired[list[dict[str, Json]]]
+    vars: NotRequired[dict[str, Json]]
 
 
 class FailureResult(TypedDict):
@@ -59,6 +60,17 @@ class LoopCounts(TypedDict):
     failed: Required[int]
 
 
+class FaninOutcome(TypedDict):
+    status: Required[str]
+    context: Required[ShardCounts]
+
+
+class ShardCounts(TypedDict):
+    done: Required[int]
+    failed: Required[int]
+    total: Required[int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybookInitialized:
     """An execution was created, with its inputs."""
@@ -71,6 +83,9 @@ class PlaybookInitialized:
     parent_step: str | None = None
     parent_command_id: int | None = None
     reply_to: str | None = None
+    detached: bool | None = None
+    pool: str | None = None
+    subscription: str | None = None
     workload: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
@@ -86,6 +101,9 @@ class PlaybookInitialized:
         new.parent_step = maybe_str(meta, "parent_step")
         new.parent_command_id = maybe_int(meta, "parent_command_id")
         new.reply_to = maybe_str(meta, "reply_to")
+        new.detached = maybe_bool(meta, "detached")
+        new.pool = maybe_str(meta, "pool")
+        new.subscription = maybe_str(meta, "subscription")
         new.workload = object_of(context.get("workload"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
@@ -104,6 +122,12 @@ class PlaybookInitialized:
             meta["parent_command_id"] = str(self.parent_command_id)
         if self.reply_to is not None:
             meta["reply_to"] = self.reply_to
+        if self.detached is not None:
+            meta["detached"] = self.detached
+        if self.pool is not None:
+            meta["pool"] = self.pool
+        if self.subscription is not None:
+            meta["subscription"] = self.subscription
         context: dict[str, Json] = {}
         if self.workload is not None:
             context["workload"] = self.workload
@@ -1088,6 +1112,7 @@ class FrameDispatched:
     cursor: dict[str, Json]
     ctx: dict[str, Json] | None = None
     ctx_elsewhere: list[dict[str, Json]] | None = None
+    vars: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -1109,6 +1134,7 @@ class FrameDispatched:
         new.cursor = object_of(context.get("cursor")) or {}
         new.ctx = object_of(context.get("ctx"))
         new.ctx_elsewhere = objects_of(context.get("ctx_elsewhere"))
+        new.vars = object_of(context.get("vars"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
 
@@ -1135,6 +1161,8 @@ class FrameDispatched:
             context["ctx"] = self.ctx
         if self.ctx_elsewhere is not None:
             context["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        if self.vars is not None:
+            context["vars"] = self.vars
         return {
             "type": "frame.dispatched",
             "meta": meta,
@@ -1193,7 +1221,9 @@ _FrameClaimed = unfrozen(FrameClaimed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameHeartbeat:
-    """The owner renewed its lease; has a cursor only if partial output is durable."""
+    """The owner renewed its lease; with a cursor it is a checkpoint, whose rows count and
+    whose output is durable.
+    """
 
     TYPE: ClassVar[Literal["frame.heartbeat"]] = "frame.heartbeat"
     node_name: str
@@ -1202,7 +1232,16 @@ class FrameHeartbeat:
     attempt: int
     worker: str
     lease_seconds: int
+    loop_id: int | None = None
+    rows: int | None = None
+    failed_rows: int | None = None
     cursor: dict[str, Json] | None = None
+    retries: int | None = None
+    saved: dict[str, Json] | None = None
+    errors: list[dict[str, Json]] | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    vars: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -1210,6 +1249,7 @@ class FrameHeartbeat:
         """Return the fields of a frame.heartbeat."""
         meta = event.meta
         context = fields_of(event.context)
+        result = fields_of(event.result)
         new = object.__new__(_FrameHeartbeat)
         new.node_name = event.node_name or ""
         new.frame_id = int(meta["frame_id"])
@@ -1217,7 +1257,16 @@ class FrameHeartbeat:
         new.attempt = int(meta["attempt"])
         new.worker = str(meta["worker"])
         new.lease_seconds = int(meta["lease_seconds"])
+        new.loop_id = maybe_int(meta, "loop_id")
+        new.rows = maybe_int(meta, "rows")
+        new.failed_rows = maybe_int(meta, "failed_rows")
         new.cursor = object_of(context.get("cursor"))
+        new.retries = int_of(result.get("retries"))
+        new.saved = object_of(result.get("saved"))
+        new.errors = objects_of(result.get("errors"))
+        new.ctx = object_of(result.get("ctx"))
+        new.ctx_elsewhere = objects_of(result.get("ctx_elsewhere"))
+        new.vars = object_of(result.get("vars"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
 
@@ -1230,15 +1279,35 @@ class FrameHeartbeat:
             "worker": self.worker,
             "lease_seconds": self.lease_seconds,
         }
+        if self.loop_id is not None:
+            meta["loop_id"] = str(self.loop_id)
+        if self.rows is not None:
+            meta["rows"] = self.rows
+        if self.failed_rows is not None:
+            meta["failed_rows"] = self.failed_rows
         context: dict[str, Json] = {}
         if self.cursor is not None:
             context["cursor"] = self.cursor
+        result: dict[str, Json] = {}
+        if self.retries is not None:
+            result["retries"] = self.retries
+        if self.saved is not None:
+            result["saved"] = self.saved
+        if self.errors is not None:
+            result["errors"] = [*self.errors]
+        if self.ctx is not None:
+            result["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            result["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        if self.vars is not None:
+            result["vars"] = self.vars
         return {
             "type": "frame.heartbeat",
             "meta": meta,
             "node_name": self.node_name,
             "payload_ref": self.payload_ref,
             "context": context or None,
+            "result": result or None,
         }
 
 
@@ -1269,6 +1338,7 @@ class FrameCommitted:
     errors: list[dict[str, Json]] | None = None
     ctx: dict[str, Json] | None = None
     ctx_elsewhere: list[dict[str, Json]] | None = None
+    vars: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -1297,6 +1367,7 @@ class FrameCommitted:
         new.errors = objects_of(result.get("errors"))
         new.ctx = object_of(result.get("ctx"))
         new.ctx_elsewhere = objects_of(result.get("ctx_elsewhere"))
+        new.vars = object_of(result.get("vars"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
 
@@ -1332,6 +1403,8 @@ class FrameCommitted:
             result["ctx"] = self.ctx
         if self.ctx_elsewhere is not None:
             result["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        if self.vars is not None:
+            result["vars"] = self.vars
         return {
             "type": "frame.committed",
             "meta": meta,
@@ -1656,10 +1729,13 @@ _LoopStarted = unfrozen(LoopStarted)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopItem:
-    """One iteration was issued as a command (loops with frames do not write it)."""
+    """One iteration was dispatched, as a frame of one row (frames of more rows do not
+    write it).
+    """
 
     TYPE: ClassVar[Literal["loop.item"]] = "loop.item"
     node_name: str
+    status: str
     loop_id: int
     iter_index: int
     current_item: Json = None
@@ -1670,6 +1746,7 @@ class LoopItem:
         meta = event.meta
         new = object.__new__(_LoopItem)
         new.node_name = event.node_name or ""
+        new.status = event.status or ""
         new.loop_id = int(meta["loop_id"])
         new.iter_index = int(meta["iter_index"])
         new.current_item = event.current_item
@@ -1685,6 +1762,7 @@ class LoopItem:
             "type": "loop.item",
             "meta": meta,
             "node_name": self.node_name,
+            "status": self.status,
             "current_item": self.current_item,
         }
 
@@ -1917,7 +1995,7 @@ class LoopFaninCompleted:
     node_name: str
     status: str
     loop_id: int
-    result: LoopOutcome | None = None
+    result: FaninOutcome | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -1928,7 +2006,7 @@ class LoopFaninCompleted:
         new.node_name = event.node_name or ""
         new.status = event.status or ""
         new.loop_id = int(meta["loop_id"])
-        new.result = shape_of(event.result, LoopOutcome)
+        new.result = shape_of(event.result, FaninOutcome)
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
 
@@ -2469,6 +2547,7 @@ class TriggerRejected:
     topic_id: str
     partition: int
     offset: int
+    subscription: str | None = None
     payload_ref: PayloadRef | None = None
 
     @classmethod
@@ -2481,6 +2560,7 @@ class TriggerRejected:
         new.topic_id = str(meta["topic_id"])
         new.partition = int(meta["partition"])
         new.offset = int(meta["offset"])
+        new.subscription = maybe_str(meta, "subscription")
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
 
@@ -2492,6 +2572,8 @@ class TriggerRejected:
             "partition": self.partition,
             "offset": self.offset,
         }
+        if self.subscription is not None:
+            meta["subscription"] = self.subscription
         return {
             "type": "trigger.rejected",
             "meta": meta,
@@ -2578,6 +2660,7 @@ class CatalogRegistered:
     kind: str
     content_sha256: str
     by: str | None = None
+    credential: str | None = None
     content: str | None = None
     payload_ref: PayloadRef | None = None
 
@@ -2592,6 +2675,7 @@ class CatalogRegistered:
         new.kind = str(meta["kind"])
         new.content_sha256 = str(meta["content_sha256"])
         new.by = maybe_str(meta, "by")
+        new.credential = maybe_str(meta, "credential")
         new.content = text_of(context.get("content"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
@@ -2606,6 +2690,8 @@ class CatalogRegistered:
         }
         if self.by is not None:
             meta["by"] = self.by
+        if self.credential is not None:
+            meta["credential"] = self.credential
         context: dict[str, Json] = {}
         if self.content is not None:
             context["content"] = self.content
@@ -2655,6 +2741,126 @@ class CatalogRetired:
 
 
 _CatalogRetired = unfrozen(CatalogRetired)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionPaused:
+    """Its messages start nothing until it is resumed."""
+
+    TYPE: ClassVar[Literal["subscription.paused"]] = "subscription.paused"
+    node_name: ClassVar[None] = None
+    path: str
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> SubscriptionPaused:
+        """Return the fields of a subscription.paused."""
+        meta = event.meta
+        new = object.__new__(_SubscriptionPaused)
+        new.path = str(meta["path"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a subscription.paused."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "subscription.paused",
+            "meta": meta,
+        }
+
+
+_SubscriptionPaused = unfrozen(SubscriptionPaused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionResumed:
+    """Its messages start executions again, from where it was paused."""
+
+    TYPE: ClassVar[Literal["subscription.resumed"]] = "subscription.resumed"
+    node_name: ClassVar[None] = None
+    path: str
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> SubscriptionResumed:
+        """Return the fields of a subscription.resumed."""
+        meta = event.meta
+        new = object.__new__(_SubscriptionResumed)
+        new.path = str(meta["path"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a subscription.resumed."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "subscription.resumed",
+            "meta": meta,
+        }
+
+
+_SubscriptionResumed = unfrozen(SubscriptionResumed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionReplayed:
+    """An operator had a range of its records start executions again."""
+
+    TYPE: ClassVar[Literal["subscription.replayed"]] = "subscription.replayed"
+    node_name: ClassVar[None] = None
+    path: str
+    replay: int
+    topic: str
+    topic_id: str
+    partition: int
+    from_offset: int
+    until_offset: int
+    by: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> SubscriptionReplayed:
+        """Return the fields of a subscription.replayed."""
+        meta = event.meta
+        new = object.__new__(_SubscriptionReplayed)
+        new.path = str(meta["path"])
+        new.replay = int(meta["replay"])
+        new.topic = str(meta["topic"])
+        new.topic_id = str(meta["topic_id"])
+        new.partition = int(meta["partition"])
+        new.from_offset = int(meta["from_offset"])
+        new.until_offset = int(meta["until_offset"])
+        new.by = maybe_str(meta, "by")
+        return freeze(new, cls)
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a subscription.replayed."""
+        meta: dict[str, Routing] = {
+            "path": self.path,
+            "replay": self.replay,
+            "topic": self.topic,
+            "topic_id": self.topic_id,
+            "partition": self.partition,
+            "from_offset": self.from_offset,
+            "until_offset": self.until_offset,
+        }
+        if self.by is not None:
+            meta["by"] = self.by
+        return {
+            "type": "subscription.replayed",
+            "meta": meta,
+        }
+
+
+_SubscriptionReplayed = unfrozen(SubscriptionReplayed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -3309,6 +3515,9 @@ AnyEvent: TypeAlias = (
     | TriggerDiscarded
     | CatalogRegistered
     | CatalogRetired
+    | SubscriptionPaused
+    | SubscriptionResumed
+    | SubscriptionReplayed
     | ScheduleCreated
     | ScheduleChanged
     | ScheduleFired
@@ -3419,6 +3628,9 @@ ALL: tuple[type[AnyEvent], ...] = (
     TriggerDiscarded,
     CatalogRegistered,
     CatalogRetired,
+    SubscriptionPaused,
+    SubscriptionResumed,
+    SubscriptionReplayed,
     ScheduleCreated,
     ScheduleChanged,
     ScheduleFired,

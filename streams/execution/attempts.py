@@ -34,6 +34,7 @@ class FrameReport:
     errors: list[dict[str, Json]] | None = None
     ctx: dict[str, Json] | None = None
     ctx_elsewhere: list[dict[str, Json]] | None = None
+    vars: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
 
@@ -75,18 +76,29 @@ class FrameAttempt:
             lease_seconds=lease_seconds,
         )
 
-    def heartbeat(
-        self,
-        lease_seconds: int,
-        cursor: dict[str, Json] | None = None,
-        payload_ref: PayloadRef | None = None,
-    ) -> FrameHeartbeat:
-        """Return the event that renews the lease; a cursor requires durable output."""
+    def heartbeat(self, lease_seconds: int) -> FrameHeartbeat:
+        """Return the event that renews the lease."""
+        return FrameHeartbeat(**self._fields(), lease_seconds=lease_seconds)
+
+    def checkpoint(self, lease_seconds: int, report: FrameReport) -> FrameHeartbeat:
+        """Return the event that renews the lease and stores rows that are done.
+
+        The report covers the rows since the previous checkpoint, if there was one.
+        """
         return FrameHeartbeat(
             **self._fields(),
             lease_seconds=lease_seconds,
-            cursor=cursor,
-            payload_ref=payload_ref,
+            loop_id=self.loop_id,
+            rows=report.rows,
+            failed_rows=report.failed_rows,
+            cursor=report.cursor,
+            retries=report.retries,
+            saved=report.saved,
+            errors=report.errors,
+            ctx=report.ctx,
+            ctx_elsewhere=report.ctx_elsewhere,
+            vars=report.vars,
+            payload_ref=report.payload_ref,
         )
 
     def released(self) -> FrameReleased:
@@ -112,6 +124,7 @@ class FrameAttempt:
             errors=report.errors,
             ctx=report.ctx,
             ctx_elsewhere=report.ctx_elsewhere,
+            vars=report.vars,
             payload_ref=report.payload_ref,
         )
 

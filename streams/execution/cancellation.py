@@ -10,7 +10,14 @@ from streams.payload.port import Scope
 
 
 def cancelled(
-    root: Root, scope: Scope, *, by: str, reason: str | None, now: datetime, key: str
+    root: Root,
+    scope: Scope,
+    *,
+    by: str,
+    reason: str | None,
+    now: datetime,
+    key: str,
+    cause_id: int | None,
 ) -> NewEvent:
     """Return `execution.cancelled`; `key` identifies the requester, only the first succeeds."""
     return NewEvent(
@@ -19,11 +26,14 @@ def cancelled(
         organization_id=scope.organization_id,
         idempotency_key=f"cancel/{key}",
         event_time=now,
+        causation_id=cause_id,
         **ExecutionCancelled(status="CANCELLED", error=reason, by=by).columns(),
     )
 
 
-def orphaned(child: int, parent: int, scope: Scope, *, reason: str, now: datetime) -> NewEvent:
+def orphaned(
+    child: int, parent: int, scope: Scope, reason: str, *, now: datetime, cause_id: int | None
+) -> NewEvent:
     """Return the cancellation of a child whose caller `parent` no longer waits for it."""
     return cancelled(
         Root("execution", child),
@@ -32,4 +42,5 @@ def orphaned(child: int, parent: int, scope: Scope, *, reason: str, now: datetim
         reason=reason,
         now=now,
         key=f"parent/{parent}",
+        cause_id=cause_id,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -60,12 +60,17 @@ def evolve_typed(plan: Plan | None, event: Event, known: AnyEvent | None) -> Pla
     after = plan if handler is None else handler(plan, known, event.ingest_time)
     node_name = event.node_name if known is None else known.node_name
     after = _noted(plan, after, event.type, node_name, seq)
+    after = settle(after, last_event_id=event.event_id)
     return _advanced(after, ()) if plan.ahead else after
 
 
-def absorb_own(plan: Plan, seqs: Iterable[int]) -> Plan:
-    """Note that events at these places are in the plan already: we appended them ourselves."""
-    return _advanced(plan, seqs)
+def absorb_own(plan: Plan, appended: Mapping[int, int]) -> Plan:
+    """Note events that are in the plan already: we appended them ourselves.
+
+    `appended` has their ids by their places.
+    """
+    after = _advanced(plan, appended)
+    return settle(after, last_event_id=appended[max(appended)]) if appended else after
 
 
 def _begun(event: Event, known: AnyEvent | None) -> Plan:
@@ -84,9 +89,11 @@ def _begun(event: Event, known: AnyEvent | None) -> Plan:
         parent_command_id=known.parent_command_id,
         parent_step=known.parent_step,
         reply_to=known.reply_to,
+        pool=known.pool,
         workload=None if known.payload_ref else known.workload or {},
         workload_ref=known.payload_ref,
         last_event_type=event.type,
+        last_event_id=event.event_id,
     )
 
 

@@ -10,6 +10,7 @@ from streams.events.types import (
     FrameCommitted,
     FrameDispatched,
     FrameEvent,
+    FrameHeartbeat,
     LoopDone,
     LoopFaninCompleted,
     LoopFanoutStarted,
@@ -79,7 +80,7 @@ def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
         return plan
     changed = absorb_in_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
-    if isinstance(event, FrameCommitted):
+    if isinstance(event, FrameCommitted | FrameHeartbeat):
         plan = with_ctx(plan, event.ctx, groups_of(event.ctx_elsewhere))
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)

@@ -23,7 +23,7 @@ from streams.results.envelope import Envelope
 from streams.results.spill import groups_of
 
 STEP_HANDLERS = Handlers()
-_CTX = ("ctx", "ctx_elsewhere")
+_CHANGES = ("ctx", "ctx_elsewhere", "vars")
 
 
 @STEP_HANDLERS.on(WorkflowInitialized)
@@ -115,7 +115,7 @@ def _command(plan: Plan, event: CommandEvent, at: datetime) -> Plan:
 def _with_result(plan: Plan, command: Command) -> Plan:
     """Set the result of an ended command, and its changes of `ctx`, in a fresh copy."""
     given = command.result or Envelope({})
-    fields = given.without(*_CTX).to_json()
+    fields = given.without(*_CHANGES).to_json()
     is_well = command.status is CommandStatus.COMPLETED
     fields.setdefault("status", "success" if is_well else "error")
     fields.setdefault("meta", {})

@@ -23,6 +23,7 @@ from streams.events.types import (
 from streams.execution.fast_replace import copied
 from streams.execution.json_object import JsonObject
 from streams.execution.lease import Lease, expiry, lease_of
+from streams.results.manifest import checkpoint_rows
 from streams.results.spill import Group, groups_of
 
 Cursor: TypeAlias = JsonObject
@@ -68,11 +69,15 @@ class Frame:
     """Changes of `ctx` by earlier rows of the stage, if its rows are ordered."""
     ctx_ref: PayloadRef | None = None
     ctx_elsewhere: list[Group] | None = None
+    vars: JsonObject | None = None
+    """Values of the step, set by earlier frames, if its rows are ordered."""
     row_count: int = 0
+    """Rows that are done: those of its checkpoints, and of its commit."""
     failed_rows: int = 0
     continues: bool = False
     end_cursor: Cursor | None = None
     output: PayloadRef | None = None
+    """The rows of its commit; those of checkpoints are in the manifest of its loop."""
     error: str | None = None
 
     @property
@@ -90,16 +95,16 @@ def absorb_frame(frame: Frame | None, event: FrameEvent, at: datetime) -> Frame:
         case FrameClaimed():
             change |= {"status": FrameStatus.CLAIMED, "lease": lease_of(event, at)}
         case FrameCommitted():
-            change |= _committed(event)
+            change |= _committed(frame, event)
         case FrameHeartbeat():
             change |= {"lease": lease_of(event, at)}
             if event.cursor is not None:
-                change["cursor"] = event.cursor
+                change |= _checkpointed(frame, event, event.cursor)
         case FrameDispatched():
             change |= {"status": FrameStatus.PENDING, "attempt": event.attempt}
             change |= {"cursor": event.cursor, "lease": None}
             change |= {"ctx": event.ctx, "ctx_ref": event.payload_ref}
-            change["ctx_elsewhere"] = event.ctx_elsewhere
+            change |= {"ctx_elsewhere": groups_of(event.ctx_elsewhere) or None, "vars": event.vars}
         case FrameFailed():
             change |= {"status": FrameStatus.FAILED, "failures": frame.failures + 1}
             change |= {"error": event.error, "lease": None}
@@ -109,7 +114,7 @@ def absorb_frame(frame: Frame | None, event: FrameEvent, at: datetime) -> Frame:
         case FrameReleased():
             change |= {"status": FrameStatus.RELEASED, "lease": None}
             if event.cursor is not None:
-                change["cursor"] = event.cursor
+                change["cursor"] = _moved(frame, event.cursor)
         case FrameAbandoned():
             change |= {"status": FrameStatus.ABANDONED, "lease": None}
             change["error"] = event.error or frame.error
@@ -137,17 +142,33 @@ def _dispatched(event: FrameEvent, at: datetime) -> Frame:
         ctx=event.ctx,
         ctx_ref=event.payload_ref,
         ctx_elsewhere=groups_of(event.ctx_elsewhere) or None,
+        vars=event.vars,
         created_at=at,
         changed_at=at,
     )
 
 
-def _committed(event: FrameCommitted) -> dict[str, object]:
+def _moved(frame: Frame, cursor: Cursor) -> Cursor:
+    """Return a later cursor of a frame, which still continues the same frame."""
+    if "continues" not in frame.cursor:
+        return cursor
+    return {**cursor, "continues": frame.cursor["continues"]}
+
+
+def _checkpointed(frame: Frame, event: FrameHeartbeat, cursor: Cursor) -> dict[str, object]:
+    return {
+        "cursor": _moved(frame, cursor),
+        "row_count": frame.row_count + checkpoint_rows(event),
+        "failed_rows": frame.failed_rows + (event.failed_rows or 0),
+    }
+
+
+def _committed(frame: Frame, event: FrameCommitted) -> dict[str, object]:
     return {
         "status": FrameStatus.COMMITTED,
         "lease": None,
-        "row_count": event.rows,
-        "failed_rows": event.failed_rows,
+        "row_count": frame.row_count + event.rows,
+        "failed_rows": frame.failed_rows + event.failed_rows,
         "continues": event.continues,
         "end_cursor": event.cursor,
         "output": event.payload_ref,

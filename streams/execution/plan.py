@@ -62,6 +62,8 @@ class Plan:
     parent_command_id: int | None = None
     parent_step: str | None = None
     reply_to: str | None = None
+    pool: str | None = None
+    """The pool of steps that name none; None: the playbook's."""
     is_replied: bool = False
     workload: JsonObject | None = None
     workload_ref: PayloadRef | None = None
@@ -88,6 +90,8 @@ class Plan:
     error: str | None = None
     ended_at: datetime | None = None
     last_event_type: str = ""
+    last_event_id: int | None = None
+    """The newest event in it: the cause of what is decided next."""
     last_node_name: str | None = None
 
     @property

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from streams.events.model import PayloadRef
-from streams.events.types import FrameCommitted, FrameEvent, StageClosed, StageOpened
+from streams.events.types import (
+    FrameCommitted,
+    FrameEvent,
+    FrameHeartbeat,
+    StageClosed,
+    StageOpened,
+)
 from streams.execution.fast_replace import copied, settle
 from streams.execution.frame import Cursor, Frame, absorb_frame
 from streams.execution.json_object import JsonObject
@@ -43,6 +49,8 @@ class Stage:
     ctx: JsonObject = field(default_factory=dict)
     """Changes of `ctx` by its frames, if they are ordered."""
     ctx_elsewhere: list[Group] = field(default_factory=list)
+    vars: JsonObject = field(default_factory=dict)
+    """Values of the step, as its rules set them; the last commit wins."""
     unwell: frozenset[int] = frozenset()
     """Frames that closed early with failed rows, theirs or those of the frame they continued."""
     shards_done: int = 0
@@ -96,6 +104,8 @@ def absorb_in_stage(stage: Stage, event: FrameEvent, at: datetime) -> Stage:
         if isinstance(event, FrameCommitted):
             return _committed(stage, frame, event)
         return _abandoned(stage, frame)
+    if isinstance(event, FrameHeartbeat) and event.cursor is not None:
+        return _reported(stage, event)
     return stage
 
 
@@ -117,6 +127,8 @@ def _abandoned(stage: Stage, frame: Frame) -> Stage:
     return settle(
         stage,
         frames_done=stage.frames_done + 1,
+        rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
+        rows_failed=stage.rows_failed + frame.failed_rows,
         failure=stage.failure or why + (frame.error or "no error message"),
         shards_failed=stage.shards_failed + 1,
     )
@@ -128,20 +140,39 @@ def _committed(stage: Stage, frame: Frame, event: FrameCommitted) -> Stage:
         continuations = {**continuations, frame.frame_id: frame.end_cursor}
     if stage.kind == "fanout":
         stage = _shard_ended(stage, frame)
+    return settle(
+        _reported(stage, event),
+        frames_done=stage.frames_done + 1,
+        rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
+        rows_failed=stage.rows_failed + frame.failed_rows,
+        is_exhausted=_is_exhausted(stage, event),
+        continuations=continuations,
+    )
+
+
+def _reported(stage: Stage, event: FrameCommitted | FrameHeartbeat) -> Stage:
+    """Add what a commit or a checkpoint reports besides its counts."""
     changes, moved = event.ctx or {}, groups_of(event.ctx_elsewhere)
     if stage.is_ordered and (changes or moved):
         ctx, groups = merged(stage.ctx, stage.ctx_elsewhere, changes, moved)
         stage = settle(stage, ctx=ctx, ctx_elsewhere=groups)
+    if event.vars:
+        stage = settle(stage, vars={**stage.vars, **event.vars})
     return settle(
         stage,
-        frames_done=stage.frames_done + 1,
-        rows_done=stage.rows_done + frame.row_count - frame.failed_rows,
-        rows_failed=stage.rows_failed + frame.failed_rows,
         retries=stage.retries + (event.retries or 0),
-        is_exhausted=stage.is_exhausted or bool(event.exhausted),
         errors=(*stage.errors, *(event.errors or ()))[:MAX_ERRORS],
-        continuations=continuations,
     )
+
+
+def _is_exhausted(stage: Stage, event: FrameCommitted) -> bool:
+    """Return whether nothing is left to claim.
+
+    Where only an empty claim ends the loop, rows of a frame may have added more to claim.
+    """
+    if stage.source.get("until") == "empty":
+        return bool(event.exhausted)
+    return stage.is_exhausted or bool(event.exhausted)
 
 
 def _shard_ended(stage: Stage, frame: Frame) -> Stage:

@@ -61,6 +61,7 @@ def _next(
         organization_id=first.organization_id,
         idempotency_key=f"{event.TYPE}/{version}",
         event_time=now,
+        causation_id=own[-1].event_id,
         expected_version=version,
         **event.columns(),
     )

@@ -11,42 +11,48 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from streams.events.errors import BadEvent
-from streams.events.model import Json, NewEvent, PayloadRef
+from streams.events.model import NewEvent, PayloadRef
 from streams.events.reading import json_of, shape_of
 from streams.events.text import shortened
 from streams.events.types import (
     CommandCompleted,
     CommandFailed,
     CommandLeaseExpired,
-    FailureResult,
     PlaybookCompleted,
-    PlaybookFailed,
     ResultEnvelope,
     WorkflowCompleted,
-    WorkflowFailed,
     WorkflowInitialized,
 )
 from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command, CommandStatus
-from streams.execution.frame import FrameStatus
 from streams.execution.json_object import JsonObject
-from streams.execution.plan import COMPLETED, FAILED, PARTIAL, Activation, Plan
-from streams.planner.draft import Draft, Moment, encode, execution_root
+from streams.execution.plan import COMPLETED, PARTIAL, Activation, Plan
+from streams.planner.draft import Draft, Moment, execution_root
+from streams.planner.failure import (
+    enter_sink,
+    fail,
+    persists_errors,
+    runs_after_failure,
+    with_sink_errors,
+)
+from streams.planner.joins import is_waiting
 from streams.planner.leases import ends_at, expiry_of
 from streams.planner.limits import Rules
-from streams.planner.scope import render
+from streams.planner.outcome import (
+    cause_of,
+    last_step_of,
+    outcome_of,
+    return_failed,
+    returned_error,
+)
 from streams.planner.stage_closing import after_stage
 from streams.planner.stage_opening import after_planning, start_loop
 from streams.planner.stages import advance_stage, retry_at
 from streams.planner.steps import PLANNER_POOL, after_command, enter, start
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
-from streams.playbook.return_value import as_envelope
-from streams.results.envelope import Envelope
-from streams.results.spill import is_inline
 
 _ROUNDS = 10_000
-_INSIDE = ("_ref", "tasks", "tasks_elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +118,7 @@ def fail_refused(
 def _failed_at(plan: Plan, rules: Rules, now: datetime, step: str, why: str) -> Decision:
     empty = Playbook(name=plan.path, path=plan.path, steps={}, first="")
     draft = Draft(plan, Moment(playbook=empty, rules=rules, now=now, floor=now))
-    _fail(draft, {"step": step, "error": why, "rows": 0})
+    fail(draft, {"step": step, "error": why, "rows": 0})
     return Decision(
         plan=draft.plan, events=tuple(draft.events), for_parent=_parent_events(draft.plan, now)
     )
@@ -138,7 +144,8 @@ def _advance(draft: Draft) -> bool:
 
 def _advance_step(draft: Draft, activation: Activation) -> None:
     plan = draft.plan
-    loop = draft.playbook.steps[activation.step].loop
+    step = draft.playbook.steps[activation.step]
+    loop = step.loop
     if activation.stage_id is not None:
         stage = plan.stages[activation.stage_id]
         if stage.status != "OPEN":
@@ -151,7 +158,9 @@ def _advance_step(draft: Draft, activation: Activation) -> None:
         command = plan.commands[activation.planning_id]
         if command.has_ended and loop is not None:
             after_planning(draft, activation, loop, command)
-    elif plan.failure is None:
+    elif is_waiting(step, plan, activation):
+        return
+    elif plan.failure is None or runs_after_failure(draft, step):
         if loop is not None:
             start_loop(draft, activation, loop)
         else:
@@ -196,19 +205,21 @@ def _finish(draft: Draft) -> None:
     if waiting or (plan.activations and plan.failure is None):
         return
     if plan.failure is not None:
-        _fail(draft, plan.failure)
+        _end_failed(draft, cause_of(draft, plan.failure))
         return
     last = draft.playbook.last
-    if last is not None and not plan.visits.get(last):
-        enter(draft, last, {"last_step": _last_step(draft)}, plan.last_step)
-        return
     try:
-        value, ref = _outcome(draft)
+        if last is not None and not plan.visits.get(last):
+            if persists_errors(draft.playbook.steps[last]):
+                outcome_of(draft)  # raises if the return fails: then that is persisted
+            enter(draft, last, {"last_step": last_step_of(draft)}, plan.last_step)
+            return
+        value, ref = outcome_of(draft)
     except ExpressionFailed as error:
-        _fail(draft, {"step": "return", "error": f"the playbook's return: {error}", "rows": 0})
+        _end_failed(draft, return_failed(error))
         return
     if value["status"] == "error" and draft.playbook.returns is not None:
-        _fail(draft, _returned_error(value))
+        _end_failed(draft, returned_error(value))
         return
     status = PARTIAL if plan.setbacks else COMPLETED
     draft.emit(WorkflowCompleted(status=status), "1")
@@ -224,66 +235,10 @@ def _finish(draft: Draft) -> None:
     )
 
 
-def _last_step(draft: Draft) -> str:
-    """Return the step whose result is the execution's, ignoring a sink after it."""
-    name = draft.plan.last_step or ""
-    step = draft.playbook.steps.get(name)
-    return name if step is None else step.persists or name
-
-
-def _outcome(draft: Draft) -> tuple[dict[str, Json], PayloadRef | None]:
-    """Return the execution's result envelope, and the payload of its data, if any."""
-    plan, returns = draft.plan, draft.playbook.returns
-    if returns is not None:
-        given = as_envelope(render(returns, plan, draft.moment))
-        inline, ref = draft.externalize(given.pop("data", None))
-        for name in ("meta", "error") if given["status"] == "success" else ():
-            _check_small(draft, given, name)
-        return {**given, **({"data": inline} if ref is None else {})}, ref
-    last = plan.results.get(_last_step(draft)) or Envelope.of("success")
-    whole = last.without(*_INSIDE).to_json()
-    if (found := last.payload) is not None:
-        return whole, found
-    if "ref" in whole:
-        return whole, None
-    inline, ref = draft.externalize(whole.get("data"))
-    return (whole, None) if ref is None else ({k: whole[k] for k in whole if k != "data"}, ref)
-
-
-def _check_small(draft: Draft, given: dict[str, Json], name: str) -> None:
-    """Raise if an event cannot carry the fields besides its data."""
-    if not is_inline(data := encode(given.get(name)), draft.room):
-        why = f"has {len(data)} bytes, and without NUL characters {draft.room} are carried"
-        raise ExpressionFailed(name, f"{why}; put it under `data`, which may have any size")
-
-
-def _fail(draft: Draft, failure: JsonObject) -> None:
-    step, error = str(failure["step"]), shortened(str(failure["error"]))
-    draft.emit(WorkflowFailed(status=FAILED, error=error, failed_step=step), "1")
-    result: FailureResult = {"status": "error", "errors": failure.get("errors", [])}
-    if "data" in failure:
-        result["data"] = failure["data"]
-    draft.emit(
-        PlaybookFailed(
-            status=FAILED,
-            error=error,
-            failed_step=step,
-            failed_rows=int(failure.get("rows") or 0),
-            result=result,
-        ),
-        "1",
-    )
-
-
-def _returned_error(value: dict[str, Json]) -> JsonObject:
-    """Return the failure of a playbook that returned an error, without data that is too large."""
-    error = value.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    why = f"the playbook returned an error: {message or 'no reason under `error`'}"
-    failure: JsonObject = {"step": "return", "error": why}
-    if "data" in value:
-        failure["data"] = value["data"]
-    return failure
+def _end_failed(draft: Draft, failure: JsonObject) -> None:
+    """Draft the next sink of a failed execution, or its end."""
+    if not enter_sink(draft, failure):
+        fail(draft, with_sink_errors(draft, failure))
 
 
 def _parent_events(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
@@ -315,6 +270,7 @@ def _parent_events(plan: Plan, now: datetime) -> tuple[NewEvent, ...]:
             organization_id=plan.organization_id,
             idempotency_key=f"command.ended/{plan.parent_command_id}/{plan.execution_id}",
             event_time=now,
+            causation_id=plan.last_event_id,
             **event.columns(),
         ),
     )
@@ -340,8 +296,8 @@ def _wake_at(plan: Plan, moment: Moment) -> datetime | None:
         for frame in stage.frames.values():
             if frame.lease is not None:
                 times.append(ends_at(frame.lease, moment))
-            elif frame.status is FrameStatus.FAILED:
-                times.append(retry_at(frame, rules.retry_delay))
+            elif (at := retry_at(frame, rules.retry_delay)) is not None:
+                times.append(at)
     for command in plan.commands.values():
         if command.lease is not None:
             times.append(ends_at(command.lease, moment))

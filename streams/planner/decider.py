@@ -21,8 +21,10 @@ class Decider:
         self._ports, self._rules = ports, rules
         self._inputs = DecisionInputs(ports)
 
-    async def decision(self, plan: Plan, floor: datetime, lives: Mapping[str, str]) -> Decision:
-        """Call `decide` until it needs nothing more; `floor` and `lives` as in `Moment`."""
+    async def decision(
+        self, plan: Plan, floor: datetime, incarnations: Mapping[str, str]
+    ) -> Decision:
+        """Call `decide` until it needs nothing more; `floor` and `incarnations` as in `Moment`."""
         now = self._ports.clock.now()
         if plan.has_ended:
             return decide_ended(plan, now)
@@ -38,7 +40,7 @@ class Decider:
                 now=now,
                 floor=floor,
                 known=known,
-                lives=lives,
+                incarnations=incarnations,
             )
             try:
                 return decide(plan, moment)

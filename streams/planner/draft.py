@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 import orjson
 
 from streams.events.model import Json, NewEvent, PayloadRef, Root
-from streams.events.types import AnyEvent, ResultStored
+from streams.events.types import AnyEvent
 from streams.execution.evolve import apply
 from streams.execution.plan import Plan
 from streams.ids import derive_id
@@ -22,7 +22,7 @@ from streams.planner.limits import Rules
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Playbook
 from streams.results.limits import VALUES_BYTES
-from streams.results.reference import ResultRef, result_uri
+from streams.results.reference import ResultRef, result_uri, stored_result
 from streams.results.spill import Group, Spill, group_of, is_inline, spill
 
 Value = TypeVar("Value")
@@ -35,7 +35,7 @@ class Moment:
 
     `floor` is when this planner took the execution over: leases in the log get their full
     length from then on, because their owners may have been unable to renew them.
-    `lives` is the newest incarnation of each worker.
+    `incarnations` is the newest incarnation of each worker.
     """
 
     playbook: Playbook
@@ -43,14 +43,14 @@ class Moment:
     now: datetime
     floor: datetime
     known: Known = field(default_factory=Known)
-    lives: Mapping[str, str] = field(default_factory=dict)
+    incarnations: Mapping[str, str] = field(default_factory=dict)
 
 
 class Draft:
     """Collects the events of one decision and the resulting plan."""
 
     def __init__(self, plan: Plan, moment: Moment) -> None:
-        self.plan, self.moment = plan, moment
+        self.plan, self.moment, self._cause_id = plan, moment, plan.last_event_id
         self.events: list[NewEvent] = []
         self.payloads: dict[str, tuple[PayloadRef, bytes]] = {}
 
@@ -59,13 +59,28 @@ class Draft:
         """The execution's playbook."""
         return self.moment.playbook
 
+    def pool_of(self, step: str) -> str:
+        """Return the pool of a step: its own, else the execution's, else the playbook's."""
+        named = self.playbook.steps[step].pool
+        return self.plan.pool or named if named == self.playbook.pool else named
+
     @property
     def room(self) -> int:
         """Most bytes of a value in an event."""
         return min(self.moment.rules.inline_bytes, INLINE_DOCUMENT_BYTES)
 
-    def emit(self, event: AnyEvent, key: str, *, expected_version: int | None = None) -> None:
-        """Draft one event of this execution; `key` makes it unique among its type."""
+    def emit(
+        self,
+        event: AnyEvent,
+        key: str,
+        *,
+        expected_version: int | None = None,
+        current_index: int | None = None,
+    ) -> None:
+        """Draft one event of this execution; `key` makes it unique among its type.
+
+        `current_index` is the place of its row in the loop's collection.
+        """
         plan = self.plan
         self.events.append(
             NewEvent(
@@ -74,9 +89,11 @@ class Draft:
                 organization_id=plan.organization_id,
                 idempotency_key=f"{event.TYPE}/{key}",
                 event_time=self.moment.now,
+                causation_id=self._cause_id,
                 catalog_id=plan.catalog_id or None,
                 parent_execution_id=plan.parent_execution_id,
                 expected_version=expected_version,
+                current_index=current_index,
                 **event.columns(),
             )
         )
@@ -113,7 +130,7 @@ class Draft:
         """Draft the `result.stored` event of spilled values."""
         uri = result_uri(self.plan.execution_id, step, name, result_id)
         reference = ResultRef.to_payload(uri, ref, store="object", scope="permanent")
-        self.emit(stored_for_good(result_id, step, name, reference, ref), str(result_id))
+        self.emit(stored_result(result_id, step, name, reference, ref), str(result_id))
 
     def attach(self, data: bytes, media_type: str) -> PayloadRef:
         """Return the reference of a payload that is stored before the events are appended."""
@@ -121,21 +138,6 @@ class Draft:
         ref = describe(scope, data, media_type=media_type)
         self.payloads[ref.sha256] = (ref, data)
         return ref
-
-
-def stored_for_good(
-    result_id: int, step: str, task: str, reference: ResultRef, ref: PayloadRef
-) -> ResultStored:
-    """Return the event of a result retained as long as its execution."""
-    return ResultStored(
-        node_name=step,
-        result_id=result_id,
-        store="object",
-        scope="permanent",
-        task=task,
-        result=reference.to_json(),
-        payload_ref=ref,
-    )
 
 
 def split_values(name: str, values: dict[str, Json]) -> Spill:

@@ -96,7 +96,7 @@ class Intake:
     def _is_absorbed(self, record: Record) -> bool:
         """Return whether the planner has this event already; False if it cannot be read."""
         try:
-            root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"])
+            root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"] or b"")
         except (KeyError, ValueError):
             return False
         return self._planner.has_absorbed(root_id, seq)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streams.events.model import NewEvent
-from streams.events.types import CommandIssued, CommandLeaseExpired, FrameDispatched
+from streams.events.types import CommandIssued, CommandLeaseExpired, FrameDispatched, typed
 from streams.execution.command import Command
 from streams.execution.frame import Frame, FrameStatus
 from streams.execution.plan import Plan
@@ -21,8 +21,13 @@ def items_of(plan: Plan, events: Iterable[NewEvent]) -> list[WorkItem]:
     """Return the work items of the frames and commands in these events, as of `plan`."""
     wanted = set()
     for event in events:
-        if event.type in _PUBLISHED and event.root == plan.root:
-            wanted.add(int(event.meta.get("frame_id") or event.meta["command_id"]))
+        if event.type not in _PUBLISHED or event.root != plan.root:
+            continue
+        match typed(event):
+            case FrameDispatched(frame_id=entity_id):
+                wanted.add(entity_id)
+            case CommandIssued(command_id=entity_id) | CommandLeaseExpired(command_id=entity_id):
+                wanted.add(entity_id)
     return [item for item in waiting_items(plan) if item.entity_id in wanted]
 
 
@@ -50,17 +55,20 @@ def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:
         pool=frame.pool,
         catalog_id=plan.catalog_id,
         catalog_version=plan.catalog_version,
+        cause_id=plan.last_event_id,
         stage_id=stage.stage_id,
         loop_id=stage.loop_id,
         ordinal=frame.ordinal,
         cursor={k: v for k, v in frame.cursor.items() if k != "continues"},
         policy=stage.policy,
+        rows_before=frame.row_count or None,
         shard_id=frame.shard_id,
         document=stage.document,
         document_ref=stage.document_ref,
         ctx=frame.ctx,
         ctx_ref=frame.ctx_ref,
         ctx_elsewhere=groups_json(frame.ctx_elsewhere or None),
+        vars=frame.vars,
     )
 
 
@@ -77,6 +85,7 @@ def _command_item(plan: Plan, command: Command) -> WorkItem:
         pool=command.pool,
         catalog_id=plan.catalog_id,
         catalog_version=plan.catalog_version,
+        cause_id=plan.last_event_id,
         tool=command.tool,
         document=command.document,
         document_ref=command.document_ref,

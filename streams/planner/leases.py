@@ -11,7 +11,7 @@ from streams.execution.plan import Plan
 from streams.log.worker_incarnations import is_over
 from streams.planner.draft import Moment
 
-NEW_LIFE = "its worker began a new life"
+NEW_INCARNATION = "its worker began a new life"  # as the log has it since its first release
 
 
 def ends_at(lease: Lease, moment: Moment) -> datetime:
@@ -39,12 +39,12 @@ def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
     """
     if ends_at(lease, moment) <= moment.now:
         return Expiry()
-    return Expiry(NEW_LIFE) if is_over(lease.owner, moment.lives) else None
+    return Expiry(NEW_INCARNATION) if is_over(lease.owner, moment.incarnations) else None
 
 
-def holds_of_earlier_lives(plan: Plan, lives: Mapping[str, str]) -> bool:
+def has_leases_of_earlier_incarnations(plan: Plan, incarnations: Mapping[str, str]) -> bool:
     """Return whether an earlier incarnation of a worker holds a lease."""
     leases = [command.lease for command in plan.commands.values()]
     for stage in plan.stages.values():
         leases += [frame.lease for frame in stage.frames.values()]
-    return any(lease is not None and is_over(lease.owner, lives) for lease in leases)
+    return any(lease is not None and is_over(lease.owner, incarnations) for lease in leases)

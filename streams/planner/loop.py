@@ -23,7 +23,7 @@ from streams.planner.core import Decision, fail_refused
 from streams.planner.decider import Decider
 from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
-from streams.planner.leases import holds_of_earlier_lives
+from streams.planner.leases import has_leases_of_earlier_incarnations
 from streams.planner.limits import Rules
 from streams.planner.log_outages import LogOutages
 from streams.planner.port import PlannerPorts
@@ -47,11 +47,11 @@ class Planner:
         self.plans: dict[int, Plan] = {}
         self._floors: dict[int, datetime] = {}
         self._wake: dict[int, datetime] = {}
-        self._lives: Mapping[str, str] = {}
+        self._incarnations: Mapping[str, str] = {}
         self._quarantine = Quarantine(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
         self._ended: FIFOCache[int, int] = FIFOCache(_ENDED_REMEMBERED)
-        self._deciding = Decider(ports, rules)
+        self._decider = Decider(ports, rules)
         self._outages = LogOutages(ports.clock, rules.lease_margin)
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
@@ -93,15 +93,15 @@ class Planner:
 
         Those that are `suspended`, each since a `seq`, are ignored until an event resumes them.
         """
-        await self._read_lives()
-        kept = self._ports.tables.load()
+        await self._read_incarnations()
+        saved = self._ports.tables.load()
         new = [key for key in execution_ids if key not in self.plans]
         left = {key: seq for key, seq in (suspended or {}).items() if key in new}
         for execution_id, seq in left.items():
             self._quarantine.add(execution_id, seq)
 
         async def take_over(ids: Sequence[int]) -> None:
-            read = [await self._read_on(key, kept.get(key)) for key in ids]
+            read = [await self._read_on(key, saved.get(key)) for key in ids]
             plans = [plan for plan in read if plan is not None]
             now = self._ports.clock.now()
             self._floors |= {plan.execution_id: now for plan in plans}
@@ -111,7 +111,7 @@ class Planner:
 
         ours = all_as("as it was taken over from the log", (key for key in new if key not in left))
         self._set_aside(await self._quarantine.handle_each("takeover", ours, take_over))
-        self._ports.tables.save([], kept.keys() - self.plans.keys())
+        self._ports.tables.save([], saved.keys() - self.plans.keys())
 
     def drop(self, execution_ids: Iterable[int]) -> None:
         """Drop executions that another planner has now."""
@@ -128,7 +128,7 @@ class Planner:
 
     async def tick(self) -> None:
         """Handle executions whose wake time has come."""
-        await self._read_lives()
+        await self._read_incarnations()
         now = self._ports.clock.now()
         due = [key for key in self.plans if self._is_due(key, now)]
 
@@ -156,8 +156,8 @@ class Planner:
 
     def _is_due(self, execution_id: int, now: datetime) -> bool:
         at = self._wake.get(execution_id)
-        return (at is not None and at <= now) or holds_of_earlier_lives(
-            self.plans[execution_id], self._lives
+        return (at is not None and at <= now) or has_leases_of_earlier_incarnations(
+            self.plans[execution_id], self._incarnations
         )
 
     async def _folded(self, events: Sequence[Event]) -> Plan | None:
@@ -207,9 +207,9 @@ class Planner:
     async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
         """Return the plan once its decision is in the log, and its work items."""
         for _ in range(_TRIES):
-            lives = await self._lives_for(plan)
+            incarnations = await self._incarnations_for(plan)
             floor = self._outages.floor(self._floors.get(plan.execution_id, plan.started_at))
-            decision = await self._deciding.decision(plan, floor, lives)
+            decision = await self._decider.decision(plan, floor, incarnations)
             await self._store(plan, decision.payloads)
             settled, refused = await self._tried(decision)
             if isinstance(refused, BadEvent):
@@ -228,19 +228,19 @@ class Planner:
             f"{plan.root}: another process keeps changing it; is a second planner running?"
         )
 
-    async def _lives_for(self, plan: Plan) -> Mapping[str, str]:
+    async def _incarnations_for(self, plan: Plan) -> Mapping[str, str]:
         """Return the worker incarnations that decide on a plan's leases.
 
         A lease of an unknown incarnation may be of an earlier one, or of one that started since
         they were last read; only a read after the claim decides. A log that
         did not answer last is asked first: no lease runs out while it is away.
         """
-        if self._outages.is_away or holds_of_earlier_lives(plan, self._lives):
-            await self._read_lives()
-        return self._lives
+        if self._outages.is_away or has_leases_of_earlier_incarnations(plan, self._incarnations):
+            await self._read_incarnations()
+        return self._incarnations
 
-    async def _read_lives(self) -> None:
-        self._lives = await self._outages.ask(self._ports.lives.current)
+    async def _read_incarnations(self) -> None:
+        self._incarnations = await self._outages.ask(self._ports.incarnations.current)
 
     async def _tried(self, decision: Decision) -> tuple[Plan | None, Refused | None]:
         """Append a decision; return the plan with it, or the refusal."""
@@ -258,7 +258,8 @@ class Planner:
             return None
         root = decision.plan.root
         pairs = zip(decision.events, receipt.events, strict=True)
-        return absorb_own(decision.plan, [kept.seq for event, kept in pairs if event.root == root])
+        own = {stored.seq: stored.event_id for event, stored in pairs if event.root == root}
+        return absorb_own(decision.plan, own)
 
     async def _store(self, plan: Plan, payloads: Iterable[tuple[PayloadRef, bytes]]) -> None:
         scope = Scope(plan.tenant_id, plan.organization_id)
@@ -291,7 +292,7 @@ class Planner:
         scope, now = Scope(plan.tenant_id, plan.organization_id), self._ports.clock.now()
         reason = f"execution {plan.execution_id}, which called it, ended {plan.status}"
         await self._append_each(
-            orphaned(child, plan.execution_id, scope, reason=reason, now=now)
+            orphaned(child, plan.execution_id, scope, reason, now=now, cause_id=plan.last_event_id)
             for child in await self._ports.families.open_children(plan.execution_id)
         )
 
@@ -319,11 +320,13 @@ class Planner:
                     organization_id=plan.organization_id,
                     idempotency_key="reply.sent/1",
                     event_time=self._ports.clock.now(),
+                    causation_id=plan.last_event_id,
                     **ReplySent(reply_to=reply_to).columns(),
                 )
             ]
         )
-        return absorb_own(replace(plan, is_replied=True), [each.seq for each in receipt.events])
+        sent = {each.seq: each.event_id for each in receipt.events}
+        return absorb_own(replace(plan, is_replied=True), sent)
 
     def _note_wake(self, execution_id: int, wake_at: datetime | None) -> None:
         if wake_at is None:

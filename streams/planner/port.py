@@ -66,5 +66,5 @@ class PlannerPorts:
     replies: Replies
     clock: Clock
     tables: Tables = field(default_factory=NoTables)
-    lives: Incarnations = field(default_factory=MemoryIncarnations)
+    incarnations: Incarnations = field(default_factory=MemoryIncarnations)
     journal: CrashJournal = field(default_factory=lambda: CrashJournal(MemoryJournalStorage()))

@@ -11,7 +11,9 @@ from streams.payload.port import Scope
 from streams.planner.decision_inputs import Unreadable
 from streams.planner.draft import Moment
 from streams.playbook.errors import ExpressionFailed
-from streams.playbook.expressions import Template
+from streams.playbook.plain_views import flat_scope
+from streams.playbook.spelling import Spelling
+from streams.playbook.template import Template
 from streams.results.resolve import (
     Keys,
     NeededPayload,
@@ -36,7 +38,8 @@ def render(
         ExpressionFailed: it cannot be rendered.
         NeedsPayload: it reads a result that was not loaded yet.
     """
-    return template.render(_scope(template.key_paths, plan, moment, activation))
+    scope_of = _plain_scope if moment.playbook.spelling is Spelling.NOETL else _scope
+    return template.render(scope_of(template.key_paths, plan, moment, activation))
 
 
 def holds(
@@ -56,8 +59,9 @@ def input_of(plan: Plan, moment: Moment, activation: Activation) -> dict[str, Js
         for name, envelope in steps.items()
         for task, uri in envelope.payloads(owner)
     }
+    is_plain = moment.playbook.spelling is Spelling.NOETL
     return {
-        "workload": workload_of(plan, moment) if "workload" in reads else {},
+        "workload": workload_of(plan, moment) if is_plain or "workload" in reads else {},
         "ctx": plan.ctx,
         "args": activation.args,
         "steps": {name: envelope.to_json() for name, envelope in steps.items()},
@@ -77,7 +81,62 @@ def workload_of(plan: Plan, moment: Moment) -> dict[str, Json]:
     if given is None:
         assert plan.workload_ref is not None
         given = moment.known.payload(plan.workload_ref).get("workload", {})
-    return {**moment.playbook.workload, **given}
+    workload = {**moment.playbook.workload, **given}
+    for name, template in moment.playbook.workload_templates.items():
+        if name not in given:
+            workload[name] = _rendered_input(template, workload, plan)
+    return workload
+
+
+def _rendered_input(template: Template, workload: dict[str, Json], plan: Plan) -> Json:
+    """Return an input whose default is a template of other inputs; its text if that fails."""
+    scope = flat_scope(workload=workload, ctx={}, steps={}, execution_id=str(plan.execution_id))
+    started_at = plan.started_at.isoformat()
+    try:
+        return template.render({**scope, "now": lambda: started_at})
+    except ExpressionFailed:
+        return None
+
+
+def _plain_scope(
+    ways: Keys, plan: Plan, moment: Moment, activation: Activation | None
+) -> dict[str, object]:
+    """Return the scope of NoETL's spelling: flat names, plain values, the step's `output`."""
+    wanted = {way[0] for way in ways}
+    owner = Scope(plan.tenant_id, plan.organization_id)
+    names = names_read("ctx", ways)
+    spilled = resolve_groups(plan.ctx_elsewhere, None if names is None else names | wanted, owner)
+    ctx = {**plan.ctx, **_resolved("ctx", spilled, moment)}
+    steps: dict[str, object] = {}
+    for name in wanted & plan.results.keys():
+        whole = resolve(plan.results[name], keys_from(name, ways), owner, Spelling.NOETL)
+        steps[name] = _resolved(name, whole, moment).view(Spelling.NOETL)
+    scope = flat_scope(
+        workload=workload_of(plan, moment),
+        ctx=ctx,
+        steps=steps,
+        execution_id=str(plan.execution_id),
+    )
+    if activation is not None:
+        scope |= _ending(ways, plan, moment, activation.step)
+    return scope
+
+
+def _ending(ways: Keys, plan: Plan, moment: Moment, step: str) -> dict[str, object]:
+    """Return `output` and `event` of a step that has ended, for its changes and arcs."""
+    known = plan.results.get(step)
+    if known is None:
+        return {}
+    has_failed = known.status == "error"
+    is_loop = moment.playbook.steps[step].loop is not None
+    name = "loop.done" if is_loop else "call.error" if has_failed else "call.done"
+    output: dict[str, object] = {"status": known.status, "error": known.fields.get("error")}
+    keys = [key[1:] for key in keys_from("output", ways) if key[:1] == ("data",) or not key]
+    if keys:
+        owner = Scope(plan.tenant_id, plan.organization_id)
+        whole = _resolved(step, resolve(known, keys, owner, Spelling.NOETL), moment)
+        output["data"] = whole.view(Spelling.NOETL)
+    return {"output": output, "event": {"name": name, "node_name": step}}
 
 
 def _scope(
@@ -95,6 +154,7 @@ def _scope(
     spilled = resolve_groups(plan.ctx_elsewhere, names_read("ctx", ways), owner)
     scope: dict[str, object] = {**args, "args": dict(args)}
     scope["ctx"] = {**plan.ctx, **_resolved("ctx", spilled, moment)}
+    scope["vars"] = {} if activation is None else _vars(plan, activation)
     scope |= {"execution_id": str(plan.execution_id), "path": plan.path}
     if "workload" in wanted:
         scope["workload"] = workload_of(plan, moment)
@@ -102,6 +162,14 @@ def _scope(
         whole = resolve(plan.results[name], keys_from(name, ways), owner)
         scope[name] = _resolved(name, whole, moment).view()
     return scope
+
+
+def _vars(plan: Plan, activation: Activation) -> dict[str, Json]:
+    """Return the values that the step's rules have set."""
+    if (stage := plan.stages.get(activation.stage_id or 0)) is not None:
+        return {**stage.vars}
+    command = plan.commands.get(activation.command_id or 0)
+    return {} if command is None or command.result is None else {**command.result.vars}
 
 
 def _resolved(name: str, resolving: Resolving[T], moment: Moment) -> T:

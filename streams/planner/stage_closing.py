@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from streams.events.model import PayloadRef
 from streams.events.text import shortened
-from streams.events.types import LoopCounts, LoopDone, LoopFaninCompleted, StageClosed
+from streams.events.types import (
+    LoopCounts,
+    LoopDone,
+    LoopFaninCompleted,
+    ShardCounts,
+    StageClosed,
+)
 from streams.execution.plan import Activation
 from streams.execution.stage import Stage
-from streams.planner.draft import Draft, stored_for_good
+from streams.planner.draft import Draft
 from streams.planner.steps import StepEnding, leave
 from streams.results.reading import MANIFEST
-from streams.results.reference import ResultRef
+from streams.results.reference import ResultRef, stored_result
 
 
 def close_stage(draft: Draft, stage: Stage, step: str) -> None:
     """Draft the end of a stage without frames, and of its loop."""
-    failed = stage.failure is not None or stage.rows_failed > 0
+    failed = stage.failure is not None or (
+        stage.rows_failed > 0 and not tolerates_failures(draft, step)
+    )
     why = _why(stage) if failed else None
     manifest = _manifest(draft, stage) if draft.playbook.steps[step].has_readers else None
     draft.emit(
@@ -37,6 +45,12 @@ def close_stage(draft: Draft, stage: Stage, step: str) -> None:
     _finish(draft, stage, step, failed=failed)
 
 
+def tolerates_failures(draft: Draft, step: str) -> bool:
+    """Return whether a loop succeeds although rows failed."""
+    loop = draft.playbook.steps[step].loop
+    return loop is not None and loop.tolerates_failures
+
+
 def _finish(draft: Draft, stage: Stage, step: str, *, failed: bool) -> None:
     """Draft the end of a loop, and of its fan-out where it is one."""
     counts: LoopCounts = {
@@ -52,7 +66,7 @@ def _finish(draft: Draft, stage: Stage, step: str, *, failed: bool) -> None:
                 node_name=step,
                 status="completed" if state == "complete" else state,
                 loop_id=stage.loop_id,
-                result={"status": state, "context": counts},
+                result={"status": state, "context": _shards(stage)},
             ),
             str(stage.loop_id),
         )
@@ -67,11 +81,17 @@ def _finish(draft: Draft, stage: Stage, step: str, *, failed: bool) -> None:
     )
 
 
+def _shards(stage: Stage) -> ShardCounts:
+    """Return the counts of a fan-out, in shards."""
+    done, failed = stage.shards_done, stage.shards_failed
+    return {"done": done, "failed": failed, "total": done + failed}
+
+
 def _manifest(draft: Draft, stage: Stage) -> PayloadRef:
     """Draft the manifest of the loop's rows, for later readers."""
     ref = draft.attach(draft.moment.known.manifest(stage.stage_id), MANIFEST)
     reference = ResultRef.to_rows(draft.plan.execution_id, stage.step, stage.loop_id, ref)
-    stored = stored_for_good(stage.loop_id, stage.step, stage.step, reference, ref)
+    stored = stored_result(stage.loop_id, stage.step, stage.step, reference, ref)
     draft.emit(stored, str(stage.loop_id))
     return ref
 

@@ -14,7 +14,7 @@ from streams.planner.draft import Draft
 from streams.planner.scope import holds, input_of, render
 from streams.planner.steps import StepEnding, issue, leave
 from streams.playbook.errors import ExpressionFailed
-from streams.playbook.model import Loop, Mode
+from streams.playbook.model import Cursor, Loop, Mode
 
 _MODES: dict[Mode, LoopStartedMode] = {
     Mode.SEQUENTIAL: "sequential",
@@ -22,6 +22,10 @@ _MODES: dict[Mode, LoopStartedMode] = {
     Mode.CURSOR: "cursor",
     Mode.FANOUT: "fanout",
 }
+
+
+MOST_FRAMES = 4
+"""Frames over which a loop's concurrent rows are spread."""
 
 
 class _Collection(NamedTuple):
@@ -41,14 +45,20 @@ def start_loop(draft: Draft, activation: Activation, loop: Loop) -> None:
             leave(draft, activation, StepEnding(status="skipped"))
         elif loop.cursor is not None and loop.cursor.form != "claim":
             policy = _policy(draft, loop)
-            issue(draft, activation, "cursor.plan", step.pool, {"size": policy["size"]})
+            issue(
+                draft, activation, "cursor.plan", draft.pool_of(step.name), {"size": policy["size"]}
+            )
         elif loop.cursor is not None:
-            _open(draft, activation, loop, {"kind": "claim"}, None, None)
+            _open(draft, activation, loop, _claims(loop.cursor), None, None)
         else:
             items = _items(_render_source(draft, activation, loop), step.name)
             _open(draft, activation, loop, {"kind": "list"}, len(items), items)
     except ExpressionFailed as error:
         leave(draft, activation, StepEnding(status="error", error=f"step {step.name}: {error}"))
+
+
+def _claims(cursor: Cursor) -> dict[str, Json]:
+    return {"kind": "claim", "until": "empty"} if cursor.is_fenced else {"kind": "claim"}
 
 
 def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Command) -> None:
@@ -66,6 +76,9 @@ def after_planning(draft: Draft, activation: Activation, loop: Loop, command: Co
     listed, ref = draft.externalize(found[name])
     source: dict[str, Json] = {"kind": loop.cursor.form, "count": len(found[name])}
     source |= {name: listed} if ref is None else {f"{name}_ref": reference_json(ref)}
+    if "counts" in found:
+        counts, ref = draft.externalize(found["counts"])
+        source |= {"counts": counts} if ref is None else {"counts_ref": reference_json(ref)}
     if "type" in found:
         source["type"] = found["type"]
     _open(draft, activation, loop, source, int(found.get("rows", 0)), None)
@@ -85,6 +98,34 @@ def _items(value: Json, step: str) -> list[Json]:
     raise ExpressionFailed(
         "loop.in", f"gives {type(value).__name__} in step {step!r}; it must give a list"
     )
+
+
+def _rows_in_flight(draft: Draft, activation: Activation, loop: Loop) -> int | None:
+    """Return how many rows the author lets run at once; None: the deployment's default."""
+    if loop.rows_in_flight is None:
+        return None
+    value = render(loop.rows_in_flight, draft.plan, draft.moment, activation)
+    try:
+        return max(1, int(str(value)))
+    except ValueError:
+        raise ExpressionFailed(
+            "loop.spec.max_in_flight", f"gives {value!r}; it must give a number"
+        ) from None
+
+
+def _spread(rows: int, total: int, size: int) -> dict[str, int]:
+    """Return frames in flight and rows at once in each, for `rows` at once in all."""
+    window = max(
+        range(1, min(rows, MOST_FRAMES) + 1), key=lambda count: (rows // count * count, count)
+    )
+    at_once = rows // window
+    share = -(-total // window)
+    return {
+        "window": window,
+        "parallelism": window,
+        "row_concurrency": at_once,
+        "size": max(1, min(size, max(share, at_once))),
+    }
 
 
 def _policy(draft: Draft, loop: Loop) -> dict[str, int]:
@@ -116,6 +157,9 @@ def _open(
     loop_id = derive_id(plan.execution_id, activation.number, f"loop/{step}")
     stage_id = derive_id(plan.execution_id, activation.number, f"stage/{step}")
     policy = _policy(draft, loop)
+    at_once = _rows_in_flight(draft, activation, loop)
+    if at_once is not None and loop.mode is not Mode.SEQUENTIAL:
+        policy |= _spread(at_once, total or 0, policy["size"])
     whole: dict[str, Json] = {"input": input_of(plan, draft.moment, activation)}
     if items is not None:
         whole["items"] = items
@@ -128,7 +172,7 @@ def _open(
             kind="fanout" if loop.mode is Mode.FANOUT else "loop",
             loop_id=loop_id,
             dsl_ref=f"{plan.path}@{plan.catalog_version}#{step}",
-            pool=draft.playbook.steps[step].pool,
+            pool=draft.pool_of(step),
             total_rows=total,
             activation=activation.number,
             policy={**policy},
@@ -153,6 +197,7 @@ def _start(draft: Draft, step: str, loop_id: int, rows: _Collection) -> None:
             collection_ref=None if rows.ref is None else rows.ref.uri,
         ),
         str(loop_id),
+        current_index=0,
     )
     if rows.mode is Mode.FANOUT:
         shards = -(-(rows.total or 0) // rows.frame_size)
@@ -161,4 +206,5 @@ def _start(draft: Draft, step: str, loop_id: int, rows: _Collection) -> None:
                 node_name=step, status="started", loop_id=loop_id, total_shards=shards
             ),
             str(loop_id),
+            current_index=0,
         )

@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from streams.events.text import shortened
-from streams.events.types import FrameAbandoned, FrameDispatched, FrameLeaseExpired
+from streams.events.types import FrameAbandoned, FrameDispatched, FrameLeaseExpired, LoopItem
 from streams.execution.frame import Cursor, Frame, FrameStatus
 from streams.execution.stage import Stage
 from streams.planner.draft import Draft
 from streams.planner.leases import expiry_of
-from streams.planner.stage_closing import close_stage
+from streams.planner.stage_closing import close_stage, tolerates_failures
 from streams.planner.windows import has_more, windows
 from streams.results.spill import groups_json
 
 _AGAIN = (FrameStatus.FAILED, FrameStatus.EXPIRED, FrameStatus.RELEASED)
 _LONGEST_DELAY = timedelta(seconds=30)
+_MOST_DOUBLINGS = 16
 
 
 def advance_stage(draft: Draft, stage_id: int) -> None:
@@ -42,7 +43,9 @@ def _is_stopped(draft: Draft, stage: Stage) -> bool:
         return True
     if draft.playbook.steps[stage.step].on_error == "continue":
         return False
-    return stage.failure is not None or stage.rows_failed > 0
+    return stage.failure is not None or (
+        stage.rows_failed > 0 and not tolerates_failures(draft, stage.step)
+    )
 
 
 def _check_frame(draft: Draft, frame: Frame) -> None:
@@ -68,15 +71,19 @@ def _check_frame(draft: Draft, frame: Frame) -> None:
         return
     if frame.failures >= rules.max_attempts:
         _abandon(draft, frame)
-    elif now >= retry_at(frame, rules.retry_delay):
+    elif (at := retry_at(frame, rules.retry_delay)) is None or now >= at:
         _dispatch(draft, frame.stage_id, frame.frame_id, frame.cursor, again=frame)
 
 
-def retry_at(frame: Frame, delay: timedelta) -> datetime:
-    """Return when a frame is dispatched again: at once after a hand-back, later after a failure."""
+def retry_at(frame: Frame, delay: timedelta) -> datetime | None:
+    """Return when a failed frame is dispatched again; None: at once, as after a hand-back.
+
+    `changed_at` is from the log's clock: by a planner's clock that is behind, it may not have
+    come yet. So every time that is returned here needs a wake-up.
+    """
     if frame.status is not FrameStatus.FAILED:
-        return frame.changed_at
-    wait: timedelta = delay * 2 ** (frame.failures - 1)
+        return None
+    wait: timedelta = delay * 2 ** min(frame.failures - 1, _MOST_DOUBLINGS)
     return frame.changed_at + min(wait, _LONGEST_DELAY)
 
 
@@ -134,8 +141,37 @@ def _dispatch(
             cursor=cursor,
             ctx=ctx,
             ctx_elsewhere=groups_json(stage.ctx_elsewhere or None),
+            vars=stage.vars or None if stage.is_ordered else None,
             payload_ref=ref,
         ),
         f"{frame_id}/{attempt}",
         expected_version=0 if again is None else again.version,
+        current_index=ordinal if is_shard else _first_row(stage, cursor, ordinal),
+    )
+    if again is None and not is_shard and stage.policy.get("size") == 1:
+        _item(draft, stage, cursor, ordinal)
+
+
+def _first_row(stage: Stage, cursor: Cursor, ordinal: int) -> int:
+    """Return the number of a frame's first row in its collection."""
+    if cursor.get("kind") == "claim" and "first" not in cursor:
+        return ordinal * int(stage.policy["size"])
+    return int(cursor.get("from" if cursor.get("kind") == "list" else "first") or 0)
+
+
+def _item(draft: Draft, stage: Stage, cursor: Cursor, ordinal: int) -> None:
+    """Draft `loop.item` of a frame of one row, with the row if the document has it inline."""
+    index = _first_row(stage, cursor, ordinal)
+    items = (stage.document or {}).get("items")
+    item = items[index] if isinstance(items, list) and index < len(items) else None
+    draft.emit(
+        LoopItem(
+            node_name=stage.step,
+            status="dispatched",
+            loop_id=stage.loop_id,
+            iter_index=index,
+            current_item=item,
+        ),
+        f"{stage.loop_id}/{index}",
+        current_index=index,
     )

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from streams.events.model import Json
 from streams.events.text import shortened
-from streams.events.types import CommandIssued, PlaybookInitialized, StepEnter, StepExit
+from streams.events.types import CommandIssued, StepEnter, StepExit
 from streams.execution.command import Command, CommandStatus
-from streams.execution.initialization import child_event
+from streams.execution.initialization import ExecutionStart, child_event
 from streams.execution.plan import Activation, Plan
 from streams.ids import derive_id, derive_root_id
 from streams.payload.port import Scope
 from streams.planner.draft import Draft, split_values
+from streams.planner.joins import is_awaited
 from streams.planner.scope import holds, input_of, render
 from streams.playbook.errors import ExpressionFailed
 from streams.playbook.model import Arc, Step
@@ -66,7 +67,7 @@ def start(draft: Draft, activation: Activation) -> None:
         elif step.tasks:
             kinds = [task.kind for task in step.tasks]
             tool = kinds[0] if len(kinds) == 1 else "pipeline"
-            issue(draft, activation, tool, step.pool)
+            issue(draft, activation, tool, draft.pool_of(step.name))
         else:
             leave(draft, activation, StepEnding())
     except ExpressionFailed as error:
@@ -110,21 +111,22 @@ def _start_child(draft: Draft, activation: Activation, step: Step) -> None:
     command_id = issue(draft, activation, "playbook", PLANNER_POOL)
     child = derive_root_id(plan.execution_id, activation.number, f"child/{step.name}")
     inputs, ref = draft.externalize({"workload": workload})
-    event = PlaybookInitialized(
+    start = ExecutionStart(
+        execution_id=child,
+        scope=Scope(plan.tenant_id, plan.organization_id),
+        catalog_id=found[0],
         path=path,
         version=found[1],
-        parent_step=step.name,
-        parent_command_id=command_id,
+        pool=plan.pool,
         workload=None if inputs is None else inputs["workload"],
         payload_ref=ref,
     )
     draft.emit_child(
         child_event(
-            event,
-            execution_id=child,
+            start,
             parent_execution_id=plan.execution_id,
-            scope=Scope(plan.tenant_id, plan.organization_id),
-            catalog_id=found[0],
+            parent_step=step.name,
+            parent_command_id=command_id,
             key=f"playbook.initialized/{child}",
             now=moment.now,
         )
@@ -158,20 +160,22 @@ def leave(draft: Draft, activation: Activation, ending: StepEnding) -> None:
     try:
         if ending.status == "success" and step.sets is not None:
             changes = _values("set", render(step.sets, draft.plan, draft.moment, activation))
-        taken, then = _judge(draft, activation, step, ending, changes)
+        taken, then, set_by_arcs = _judge(draft, activation, step, ending, changes)
+        changes = {**changes, **set_by_arcs}
     except ExpressionFailed as error:
         why = f"step {step.name}: leaving it failed: {error}"
         ending, changes = replace(ending, status="error", error=why), {}
         taken, then = [], "continue" if step.on_error == "continue" else "fail"
     _exit(draft, activation, ending, changes, then)
     for name, args in taken:
-        enter(draft, name, args, step.name)
+        if not is_awaited(draft, name):
+            enter(draft, name, args, step.name)
 
 
 def _judge(
     draft: Draft, activation: Activation, step: Step, ending: StepEnding, changes: dict[str, Json]
-) -> tuple[list[tuple[str, dict[str, Json]]], str]:
-    """Return the arcs taken with their arguments, and how an error is handled."""
+) -> tuple[list[tuple[str, dict[str, Json]]], str, dict[str, Json]]:
+    """Return the arcs taken with their arguments, how an error is handled, and what arcs set."""
     known = draft.plan.results.get(step.name)
     ctx, groups = merged(draft.plan.ctx, draft.plan.ctx_elsewhere, changes, ())
     plan = replace(draft.plan, ctx=ctx, ctx_elsewhere=groups)
@@ -183,18 +187,21 @@ def _judge(
     arcs, then = step.arcs, "go"
     if ending.status == "error":
         then = "continue" if step.on_error == "continue" else "handled"
-        if then == "handled":  # only an arc that reads this step handles its error
-            arcs = tuple(arc for arc in arcs if arc.when and step.name in arc.when.names)
+        if then == "handled":
+            arcs = tuple(arc for arc in arcs if arc.handles_error)
     taken: list[tuple[str, dict[str, Json]]] = []
+    set_by_arcs: dict[str, Json] = {}
     for arc in arcs:
         if not holds(arc.when, plan, draft.moment, activation):
             continue
         taken.append((arc.step, _arguments(arc, plan, draft, activation)))
+        if arc.sets is not None:
+            set_by_arcs |= _values("set", render(arc.sets, plan, draft.moment, activation))
         if not step.inclusive:
             break
     if then == "handled" and not taken:
         then = "fail"
-    return taken, then
+    return taken, then, set_by_arcs
 
 
 def _arguments(arc: Arc, plan: Plan, draft: Draft, activation: Activation) -> dict[str, Json]:

@@ -19,7 +19,7 @@ from streams.execution.frame import Frame
 from streams.execution.plan import Plan
 from streams.execution.stage import Stage
 
-FORMAT = b"plans/5"
+FORMAT = b"plans/6"
 """Changes with the format of the values; tables of another format are recreated."""
 _PLANS, _STAGES, _FRAMES = TypeAdapter(Plan), TypeAdapter(Stage), TypeAdapter(Frame)
 _CACHE_BYTES = 8 * 2**20

@@ -40,9 +40,19 @@ def _window(draft: Draft, stage: Stage, index: int) -> Cursor | None:
         keys = _listed(draft, source, "boundaries")
         after = keys[index - 1] if index else None
         kind = {"kind": "keyset", "type": source.get("type")}
-        return {**kind, "after": after, "through": keys[index]}
-    partition, low, high = _listed(draft, source, "ranges")[index]
-    return {"kind": "offsets", "partition": partition, "from": low, "to": high}
+        return {**kind, "after": after, "through": keys[index], **_first(draft, source, index)}
+    ranges = _listed(draft, source, "ranges")
+    partition, low, high = ranges[index]
+    first = sum(end - start for _, start, end in ranges[:index])
+    whole = {"kind": "offsets", "partition": partition, "from": low, "to": high}
+    return {**whole, **({"first": first} if first else {})}
+
+
+def _first(draft: Draft, source: dict[str, Any], index: int) -> dict[str, int]:
+    """Return the number of a window's first row; stages planned by earlier releases have none."""
+    if not index or not ("counts" in source or "counts_ref" in source):
+        return {}
+    return {"first": int(_listed(draft, source, "counts")[index - 1])}
 
 
 def _listed(draft: Draft, source: dict[str, Any], name: str) -> list[Any]:

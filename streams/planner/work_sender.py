@@ -46,11 +46,11 @@ class Sender:
             known = sent.get(_sending(item))
             if known is not None:
                 self._sent[_sending(item)] = known
-            if known is None or now - known[0] >= self._patience(known[1]):
+            if known is None or now - known[0] >= self._republish_after(known[1]):
                 stale.append(item)
         return stale
 
-    def _patience(self, times: int) -> timedelta:
+    def _republish_after(self, times: int) -> timedelta:
         """Return how long an item sent this often may stay unclaimed."""
         doublings: int = min(max(times - 1, 0), 4)
         return self._rules.republish_after * (1 << doublings)

@@ -45,10 +45,10 @@ class MemoryProjections:
                 if known is None or row.last_seq > known.last_seq:
                     self.rows[kind, row.key] = row
         for one in checkpoints:
-            place = (one.projection, one.shard_id, one.topic, one.partition)
-            at = self.checkpoints.get(place)
+            key = (one.projection, one.shard_id, one.topic, one.partition)
+            at = self.checkpoints.get(key)
             if at is None or at.topic_id != one.topic_id or at.next_offset < one.next_offset:
-                self.checkpoints[place] = one
+                self.checkpoints[key] = one
 
     async def clear(self) -> None:
         """Delete everything."""

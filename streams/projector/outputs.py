@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from streams.errors import PoisonRecord
 from streams.events.model import Event, PayloadRef
-from streams.events.types import FrameCommitted, typed
+from streams.events.types import FrameCommitted, FrameHeartbeat, typed
 from streams.payload.port import ARROW
 from streams.projector.port import OutputTables
 from streams.projector.rows import OutputRow
@@ -15,6 +15,8 @@ from streams.projector.rows import OutputRow
 AT_ONCE = 8
 LARGEST_BYTES = 256 * 1024 * 1024
 """Larger outputs are not read, only referenced: they could take all memory."""
+
+_WITH_OUTPUT = (FrameHeartbeat.TYPE, FrameCommitted.TYPE)
 
 
 class OutputTooLarge(PoisonRecord):
@@ -28,7 +30,7 @@ class Outputs:
         self._tables, self._places = tables, asyncio.Semaphore(AT_ONCE)
 
     async def rows(self, events: Iterable[Event]) -> list[OutputRow]:
-        """Return one row for each committed frame that has rows.
+        """Return one row for each commit or checkpoint of a frame that has rows.
 
         A lost or damaged output gets a row with the reason, so that it blocks nothing.
 
@@ -38,14 +40,16 @@ class Outputs:
         outputs = [
             (event, frame, ref)
             for event in events
-            if event.type == FrameCommitted.TYPE
-            and isinstance(frame := typed(event), FrameCommitted)
+            if event.type in _WITH_OUTPUT
+            and isinstance(frame := typed(event), FrameCommitted | FrameHeartbeat)
             and (ref := frame.payload_ref) is not None
             and ref.media_type == ARROW
         ]
         return list(await asyncio.gather(*(self._row(*output) for output in outputs)))
 
-    async def _row(self, event: Event, frame: FrameCommitted, ref: PayloadRef) -> OutputRow:
+    async def _row(
+        self, event: Event, frame: FrameCommitted | FrameHeartbeat, ref: PayloadRef
+    ) -> OutputRow:
         columns = nulls = problem = None
         rows, size = ref.row_count or 0, ref.byte_length
         try:

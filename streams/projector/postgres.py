@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import asyncpg
 import orjson
 
+from streams.payload.content import key_of_uri
 from streams.postgres import queries, translated
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rows import (
@@ -38,19 +40,35 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
 
 
 class PostgresProjections:
-    """Writes as the duty `project`, the only one that may change these tables."""
+    """Writes as the duty `project`, the only one that may change these tables.
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
+    `location` is the prefix of the payload store's objects, such as `s3://bucket/`; without it,
+    results are located by the names of their payloads.
+    """
+
+    def __init__(self, pool: asyncpg.Pool, location: str | None = None) -> None:
+        self._pool, self._location = pool, location
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints in one transaction; newer rows are not overwritten."""
-        writes = [(query(name), rows) for kind, name in _STATEMENTS if (rows := changes.of(kind))]
+        rows_of = {kind: self._located(changes.of(kind)) for kind, _ in _STATEMENTS}
+        writes = [(query(name), rows_of[kind]) for kind, name in _STATEMENTS if rows_of[kind]]
         texts = [(sql, orjson.dumps(rows).decode()) for sql, rows in writes]
         if checkpoints:
             texts.append((query("save_checkpoint"), orjson.dumps(list(checkpoints)).decode()))
         if texts:
             await self._transact(texts)
+
+    def _located(self, rows: Sequence[Row]) -> list[Row]:
+        """Return rows in which the location of a result is the object that holds its bytes."""
+        if self._location is None:
+            return list(rows)
+        return [
+            replace(row, physical_uri=f"{self._location}{key_of_uri(row.physical_uri)}")
+            if isinstance(row, ResultRefRow) and row.physical_uri is not None
+            else row
+            for row in rows
+        ]
 
     async def clear(self) -> None:
         """Delete every row and checkpoint."""

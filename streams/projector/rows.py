@@ -112,7 +112,7 @@ class FrameRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRow:
-    """The output of one frame, as read from its payload."""
+    """The output of a frame's commit or checkpoint, as read from its payload."""
 
     frame_id: int
     stage_id: int
@@ -131,7 +131,7 @@ class OutputRow:
     @property
     def key(self) -> tuple[int, ...]:
         """The primary key."""
-        return (self.frame_id,)
+        return (self.frame_id, self.last_seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

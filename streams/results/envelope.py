@@ -10,6 +10,8 @@ from streams.events.model import Json, PayloadRef
 from streams.events.reading import fields_of, text_of
 from streams.payload.content import reference_from, reference_json
 from streams.payload.port import Scope
+from streams.playbook.plain_views import plain_view
+from streams.playbook.spelling import Spelling
 from streams.playbook.views import result_view
 from streams.results.reference import ResultRef
 from streams.results.spill import Group, groups_of
@@ -87,6 +89,11 @@ class Envelope:
         return fields_of(self.fields.get("ctx"))
 
     @property
+    def vars(self) -> Mapping[str, Json]:
+        """Values that the step's rules have set."""
+        return fields_of(self.fields.get("vars"))
+
+    @property
     def spilled_ctx(self) -> list[Group]:
         """Payloads of spilled changes of `ctx`."""
         return groups_of(self.fields.get("ctx_elsewhere"))
@@ -144,9 +151,9 @@ class Envelope:
         reference = self.reference
         return self if reference is None else self.with_fields(ref=reference.slim().to_json())
 
-    def view(self) -> dict[str, object]:
+    def view(self, spelling: Spelling = Spelling.SPEC) -> object:
         """Return what templates see under the name of the step or task."""
-        return result_view(self.fields)
+        return (plain_view if spelling is Spelling.NOETL else result_view)(self.fields)
 
     def to_json(self) -> dict[str, Json]:
         """Return its JSON, as events carry it."""

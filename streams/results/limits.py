@@ -12,6 +12,8 @@ TASKS_BYTES = 12 * 1024
 """The data of a step's other tasks, all together."""
 CTX_BYTES = 8 * 1024
 """Changes of `ctx` in the event of a frame or command."""
+VARS_BYTES = 8 * 1024
+"""Values of a step that its rules set, in the event of a frame or command."""
 META_BYTES = 12 * 1024
 """The `meta` of a result."""
 EXTRACTED_BYTES = 8 * 1024

@@ -5,43 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streams.events.model import Event, Json
-from streams.events.types import FrameCommitted, FrameDispatched, typed
+from streams.events.types import FrameCommitted, FrameDispatched, FrameHeartbeat, typed
 from streams.results.reading import RowsPart
 from streams.results.reference import results_of
 
-EVENTS = (FrameDispatched.TYPE, FrameCommitted.TYPE)
+EVENTS = (FrameDispatched.TYPE, FrameHeartbeat.TYPE, FrameCommitted.TYPE)
+
+_KINDS = (FrameDispatched, FrameHeartbeat, FrameCommitted)
+
+
+def checkpoint_rows(event: FrameHeartbeat) -> int:
+    """Return how many rows a checkpoint covers; early events only have their output's."""
+    if event.rows is not None:
+        return event.rows
+    return (event.payload_ref.row_count or 0) if event.payload_ref is not None else 0
 
 
 def parts_of(events: Iterable[Event], stage_id: int) -> list[RowsPart]:
     """Return the parts of a closed stage, given its frames' events in log order.
 
-    A frame that closed early is followed by its continuation. Failed rows are null; so are rows
+    A frame that closed early is followed by its continuation, and a checkpoint is a part of its
+    own, followed by the rows after it. Failed rows are null; so are rows
     of a list that were never run.
     """
     of: str | None = None
     cursors: dict[int, dict[str, Json]] = {}
     ordinals: dict[int, int] = {}
-    done: dict[int, RowsPart] = {}
+    done: dict[int, list[RowsPart]] = {}
+    committed: set[int] = set()
     for event in events:
         frame = typed(event) if event.type in EVENTS else None
-        if not isinstance(frame, FrameDispatched | FrameCommitted) or frame.stage_id != stage_id:
+        if frame is None or not isinstance(frame, _KINDS) or frame.stage_id != stage_id:
             continue
         if of is None and frame.node_name:
             of = results_of(event.root.id, frame.node_name)
         if isinstance(frame, FrameDispatched):
             ordinals.setdefault(frame.frame_id, frame.ordinal)
             cursors.setdefault(frame.frame_id, frame.cursor)
-        else:
-            done[frame.frame_id] = RowsPart(frame.rows, frame.payload_ref, of)
+        elif isinstance(frame, FrameCommitted):
+            committed.add(frame.frame_id)
+            done.setdefault(frame.frame_id, []).append(RowsPart(frame.rows, frame.payload_ref, of))
+        elif frame.cursor is not None:
+            rows = checkpoint_rows(frame)
+            done.setdefault(frame.frame_id, []).append(RowsPart(rows, frame.payload_ref, of))
     follows = {
         _whole(cursor["continues"]): frame_id
         for frame_id, cursor in cursors.items()
         if "continues" in cursor
     }
-    parts = [
-        done.get(frame_id) or RowsPart(_length(cursors[frame_id]), None, of)
-        for frame_id in _in_order(ordinals, follows)
-    ]
+    parts: list[RowsPart] = []
+    for frame_id in _in_order(ordinals, follows):
+        found = done.get(frame_id, [])
+        parts += found
+        if frame_id not in committed:
+            missing = _length(cursors[frame_id]) - sum(part.rows for part in found)
+            parts.append(RowsPart(max(0, missing), None, of))
     return [part for part in parts if part.rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from streams.events.model import Json
+from streams.events.text import storable
 
 _SAMPLE_TEXT = 80
 
@@ -29,26 +30,22 @@ def preview_of(value: Json, limit: int) -> Json:
                 break
         return preview or None
     if isinstance(value, str):
-        return {"_characters": len(value), "_sample": _clean(value[: max(0, limit // 8)])}
+        return {"_characters": len(value), "_sample": storable(value[: max(0, limit // 8)])}
     return value
 
 
 def _short(value: Json) -> Json:
     if isinstance(value, str):
-        return _clean(_cut(value))
+        return storable(_cut(value))
     if isinstance(value, list) and len(_dumps(value)) > _SAMPLE_TEXT:
         return {"_items": len(value)}
     if isinstance(value, dict) and len(_dumps(value)) > 4 * _SAMPLE_TEXT:
-        return {"_keys": [_clean(_cut(str(key))) for key in list(value)[:10]]}
+        return {"_keys": [storable(_cut(str(key))) for key in list(value)[:10]]}
     return value
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SAMPLE_TEXT else f"{text[:_SAMPLE_TEXT]}…"
-
-
-def _clean(text: str) -> str:
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
 def _dumps(value: object) -> bytes:

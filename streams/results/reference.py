@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeGuard
+from typing import TypeGuard, get_args
 
 from streams.events.locator import Locator, ResultUri
 from streams.events.model import Json, PayloadRef
+from streams.events.types import ResultStored, ResultStoredScope
 from streams.payload.errors import PayloadMissing
 from streams.payload.port import JSON, Scope
 
 KIND = "result_ref"
+_SCOPES: dict[str, ResultStoredScope] = {one: one for one in get_args(ResultStoredScope)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,22 @@ class ResultRef:
     def to_json(self) -> dict[str, Json]:
         """Return its JSON, as events carry it."""
         return dict(self.fields)
+
+
+def stored_result(
+    result_id: int, step: str, task: str, reference: ResultRef, payload: PayloadRef
+) -> ResultStored:
+    """Return the event of a result that a payload holds, with its reference's retention."""
+    return ResultStored(
+        node_name=step,
+        result_id=result_id,
+        store=reference.store,
+        scope=_SCOPES[reference.scope or ""],
+        task=task,
+        expires_at=reference.expires_at,
+        result=reference.to_json(),
+        payload_ref=payload,
+    )
 
 
 def result_uri(execution_id: int, step: str, task: str, result_id: int) -> str:

@@ -15,6 +15,8 @@ from streams.events.locator import Locator
 from streams.events.model import Json, PayloadRef
 from streams.events.reading import fields_of
 from streams.payload.port import JSON, Scope
+from streams.playbook.plain_views import wants_plain_data, wants_plain_task, without_results
+from streams.playbook.spelling import Spelling
 from streams.playbook.template_compiler import list_positions
 from streams.playbook.views import METHODS, wants_data, wants_task
 from streams.results.envelope import Envelope
@@ -64,13 +66,18 @@ async def run_async(resolving: Resolving[T], read: Callable[[NeededPayload], Awa
         return found
 
 
-def resolve(envelope: Envelope, keys: Keys, owner: Scope) -> Resolving[Envelope]:
+def resolve(
+    envelope: Envelope, keys: Keys, owner: Scope, spelling: Spelling = Spelling.SPEC
+) -> Resolving[Envelope]:
     """Return the envelope with the data that these keys access; the rest stays in payloads."""
-    inner = [key[1:] if key and key[0] == "result" else key for key in keys]
+    if spelling is Spelling.NOETL:
+        inner = [without_results(key) for key in keys]
+    else:
+        inner = [key[1:] if key and key[0] == "result" else key for key in keys]
     tasks = yield from resolve_groups(envelope.spilled_tasks, first_names(inner), owner)
     whole = envelope.with_tasks(tasks)
     found: dict[str | None, Json] = {}
-    for need in needed(whole, keys, owner):
+    for need in needed(whole, keys, owner, spelling):
         found[need.task] = yield need
     return whole.with_data(found)
 
@@ -88,13 +95,18 @@ def resolve_groups(
     return values
 
 
-def needed(envelope: Envelope, keys: Keys, owner: Scope) -> Iterator[NeededPayload]:
+def needed(
+    envelope: Envelope, keys: Keys, owner: Scope, spelling: Spelling = Spelling.SPEC
+) -> Iterator[NeededPayload]:
     """Yield the payloads of the data that these keys access."""
-    if any(wants_data(one, envelope.fields) for one in keys):
+    is_plain = spelling is Spelling.NOETL
+    wants = wants_plain_data if is_plain else wants_data
+    of_task = wants_plain_task if is_plain else wants_task
+    if any(wants(one, envelope.fields) for one in keys):
         for need in _data_of(None, envelope, owner):
-            yield replace(need, places=_places(envelope, keys))
+            yield replace(need, places=None if is_plain else _places(envelope, keys))
     for label, one in envelope.tasks.items():
-        if one is not None and any(wants_task(key, label, one.fields) for key in keys):
+        if one is not None and any(of_task(key, label, one.fields) for key in keys):
             yield from _data_of(label, one, owner)
 
 

@@ -149,6 +149,15 @@ workflow:
     tool: {kind: noop, data: "{{ iter.item }}"}
 return: "{{ fetch.data }}"
 """
+SINKS = """
+metadata: {path: tests/sinks}
+workflow:
+  - step: each
+    loop: {in: [1, 3], iterator: n, frame_policy: {size: 1}}
+    tool: {kind: http, n: "{{ iter.n }}"}
+    sink: {storage: file, on: error}
+sink: {storage: file, on: always, data: "{{ this.error.step }}"}
+"""
 OUTER = """
 metadata: {path: tests/outer}
 workflow:
@@ -211,6 +220,13 @@ async def _handled() -> None:
     tool.first = [http_error(503), http_error(503)]
     async with whole(HANDLED, http=tool) as made:
         await made.result()
+
+
+async def _sinks() -> None:
+    """A loop that fails, and sinks that persist its failure before the execution ends."""
+    sink = FakeTool(lambda *_: ok({"store": "file", "key": "k", "range": ""}))
+    async with whole(SINKS, http=FakeTool(_fails), sink=sink) as made:
+        assert (await made.result()).status == "FAILED"
 
 
 async def _say(world: World, type: str, item: WorkItem, **fields: Any) -> None:
@@ -369,6 +385,23 @@ async def _shards() -> None:
     assert (await world.plan()).has_ended
 
 
+async def _parts() -> None:
+    """A shard whose second part is checkpointed, with a failed row in its first."""
+    fanout = loop(list(range(10)), mode=Mode.FANOUT, policy=FramePolicy(size=5))
+    world = World(playbook(step("each", loop=fanout, on_error="continue")))
+    await world.start()
+    first, second = _taken(world)
+    rest = {"kind": "list", "from": 2, "to": 5}
+    await world.commit(first, rows=2, failed=1, continues=True, cursor=rest)
+    await world.commit(second)
+    (item,) = _taken(world)
+    await world.claim(item)
+    await world.checkpoint(item, 1, None)
+    await world.after(120)
+    await _finish(world)
+    assert (await world.plan()).fanouts["each"]["failed"] == 1
+
+
 async def _expired() -> None:
     """A stored result whose time is over after its execution's end."""
     spec = "{result: {store: {kind: s3, ttl: 1h}}}"
@@ -380,6 +413,24 @@ async def _expired() -> None:
         made.world.clock.advance(4000)
         ended = {"result_id": stored.meta["result_id"], "reason": "ttl"}
         await made.world.append("result.expired", meta=ended)
+
+
+async def _checkpoints() -> None:
+    """Rows one by one, then a frame whose first rows are checkpointed before it is lost."""
+    one = step("one", "each", loop=loop(["a", "b"], policy=None, mode=Mode.SEQUENTIAL))
+    each = step("each", loop=loop(list(range(10)), mode=Mode.SEQUENTIAL))
+    world = World(playbook(one, each))
+    await world.start()
+    for _ in range(2):
+        (item,) = _taken(world)
+        await world.commit(item, vars={"seen": 1})
+    (item,) = _taken(world)
+    await world.claim(item)
+    await world.checkpoint(item, 6, None, 1, ctx={"n": 6}, vars={"sum": 6}, retries=2)
+    await world.after(120)
+    (item,) = _taken(world)
+    await world.commit(item)
+    assert (await world.plan()).has_ended
 
 
 def _simulated(seed: int) -> Callable[[], None]:
@@ -396,6 +447,8 @@ SCENARIOS: dict[str, Callable[[], Awaitable[None]]] = {
     "failed_rows": lambda: _run(ROWS, answer=_fails),
     "fanout": lambda: _run(FAN),
     "fanout_in_parts": _shards,
+    "fanout_checkpointed": _parts,
+    "persisted_failures": _sinks,
     "sequential_large_ctx": lambda: _run(ORDERED),
     "spilled_values": lambda: _run(SPILLED),
     "spilled_tasks": lambda: _run(
@@ -405,6 +458,7 @@ SCENARIOS: dict[str, Callable[[], Awaitable[None]]] = {
     "claims": _claims,
     "nested": lambda: _run(OUTER, INNER, FAILING),
     "leases": _leases,
+    "checkpoints": _checkpoints,
     "given_up": _given_up,
     "silent": _silent,
     "cancelled": _cancelled,

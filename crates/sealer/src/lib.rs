@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 /// Raised when the Python side would no longer understand an older module, or it us, or when an
 /// older one would seal what the rules refuse.
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 /// Return the array of rows that `noetl.append` takes, in binary.
 ///

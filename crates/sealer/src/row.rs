@@ -26,7 +26,7 @@ pub struct RowWriter {
 }
 
 impl RowWriter {
-    /// Begin a row; its batch is told when it is sent.
+    /// Begin a row; its batch number is written when it is sent.
     pub fn new(size: usize) -> Self {
         let mut bytes = Vec::with_capacity(size);
         bytes.extend_from_slice(&(COLUMNS.len() as u32).to_be_bytes());

@@ -188,7 +188,9 @@ impl Sealer {
         fields.text("aggregate_id", &aggregate_id);
         fields.text("aggregate_type", &kind.entity);
         fields.maybe_id("catalog_id", catalog_id);
-        fields.maybe_id("causation_id", causation_id);
+        if let Some(cause) = causation_id {
+            fields.aside_id("causation_id", cause);
+        }
         fields.maybe_text("context", context.as_deref());
         fields.text("correlation_id", correlation_id);
         fields.maybe_number("current_index", current_index);

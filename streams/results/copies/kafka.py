@@ -73,6 +73,8 @@ class KafkaTier:
         await self._send(pieces, [(_UNTIL, str(milliseconds(until)).encode())])
         for name, piece in pieces.items():
             self._table.put(name, piece)
+            # Not left to the reader: it may still be at an earlier record that ends sooner.
+            self._ends.note(name, milliseconds(until))
 
     async def get(self, ref: PayloadRef) -> bytes | None:
         """Return the value, or None if a piece is missing."""

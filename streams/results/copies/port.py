@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from streams.background import in_background
 from streams.errors import StreamsError, Unavailable
 from streams.events.model import PayloadRef
 from streams.payload.content import check
@@ -106,12 +107,8 @@ class Copies:
     @asynccontextmanager
     async def tended(self) -> AsyncIterator[Copies]:
         """Sweep the tiers periodically while the body runs, starting at once."""
-        tending = asyncio.create_task(self._tend())
-        try:
+        async with in_background(self._tend()):
             yield self
-        finally:
-            tending.cancel()
-            await asyncio.gather(tending, return_exceptions=True)
 
     async def _tend(self) -> None:
         while True:

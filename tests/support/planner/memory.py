@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from streams.clock import SettableClock
+from streams.clock import Clock, SettableClock
 from streams.events.model import Event, NewEvent, Root
 from streams.execution.evolve import evolve
 from streams.execution.plan import Plan
@@ -95,13 +95,13 @@ class World:
         self.queue, self.payloads = MemoryWorkQueue(), MemoryPayloadStore()
         self.playbooks, self.replies = _Playbooks(playbook), _Replies()
         self.rules = Rules(**rules)
-        self.lives, self.journal = MemoryIncarnations(), MemoryJournalStorage()
+        self.incarnations, self.journal = MemoryIncarnations(), MemoryJournalStorage()
         self.planner = self.new_planner()
         self.frontier = Frontier()
         self.execution_id = ids.next()
 
-    def new_planner(self) -> Planner:
-        """Return a planner that knows nothing yet, as after a crash."""
+    def new_planner(self, clock: Clock | None = None) -> Planner:
+        """Return a planner that knows nothing yet, as after a crash; its clock may differ."""
         return Planner(
             PlannerPorts(
                 store=self.store,
@@ -110,8 +110,8 @@ class World:
                 queue=self.queue,
                 playbooks=self.playbooks,
                 replies=self.replies,
-                clock=self.clock,
-                lives=self.lives,
+                clock=clock or self.clock,
+                incarnations=self.incarnations,
                 journal=CrashJournal(self.journal),
             ),
             self.rules,
@@ -249,6 +249,23 @@ class World:
             context={"cursor": cursor},
             payload_ref=fields.pop("payload_ref", None),
             result={"errors": errors, "retries": 0, **fields},
+        )
+        await self.pump()
+
+    async def checkpoint(
+        self, item: WorkItem, rows: int, ref: Any, failed: int = 0, **result: Any
+    ) -> None:
+        """Report the first rows of a list frame as done; the item was claimed."""
+        cursor = {**(item.cursor or {}), "from": (item.cursor or {})["from"] + rows}
+        ids = {"frame_id": str(item.entity_id), "stage_id": str(item.stage_id)}
+        counts = {"loop_id": str(item.loop_id), "rows": rows, "failed_rows": failed}
+        await self.append(
+            "frame.heartbeat",
+            node_name=item.step,
+            meta={**ids, "attempt": item.attempt, "worker": "w1", "lease_seconds": 60, **counts},
+            context={"cursor": cursor},
+            payload_ref=ref,
+            result=result or None,
         )
         await self.pump()
 

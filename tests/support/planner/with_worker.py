@@ -14,7 +14,7 @@ from streams.log.port import Frontier
 from streams.playbook.parse import parse
 from streams.worker.attempt.children import Children
 from streams.worker.attempt.input import Documents
-from streams.worker.await_executions import Endings
+from streams.worker.await_executions import EndedExecutions
 from streams.worker.loop import Worker
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.tools.noop import NoopTool
@@ -37,7 +37,7 @@ class Whole:
         self.topics = MemoryTopics()
         world = self.world
         children = Children(world.store, world.playbooks, world.payloads, world.clock)
-        call = PlaybookTool(children, Endings(world.store), world.payloads)
+        call = PlaybookTool(children, EndedExecutions(world.store), world.payloads)
         ports = WorkerPorts(
             log=world.store,
             payloads=world.payloads,

@@ -125,7 +125,7 @@ class Story:
 
     def completed_command(self) -> NewEvent:
         """The tool ended well."""
-        result = {"status": "success", "data": {"told": 1}, "meta": {}}
+        result = {"status": "success", "data": {"n": 1}, "meta": {}}
         return self._command(
             "command.completed", meta={"worker": "w-1"}, status="success", result=result
         )
@@ -142,7 +142,7 @@ class Story:
             *(self.committed(0), self.expired(1), self.dispatched(1, 2), self.claimed(1, 2)),
             *(self.committed(1, 2), self.closed(), self.loop_done()),
             *(self.issued(), self.command_claimed(), self.completed_command()),
-            self.ended(result={"told": 1}),
+            self.ended(result={"n": 1}),
         ]
 
     def _frame(
@@ -168,6 +168,6 @@ def memory_log() -> MemoryEventStore:
     )
 
 
-async def told(log: EventStore, root: Root) -> list[Event]:
+async def stored_events(log: EventStore, root: Root) -> list[Event]:
     """Return a root's events as the log has them."""
     return [event async for event in log.read_root(root)]

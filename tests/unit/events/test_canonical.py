@@ -29,8 +29,8 @@ from tests.support.events.strategies import new_events
 pytestmark = pytest.mark.usefixtures("either_sealer")
 
 FIELDS = [field["name"] for field in orjson.loads(event_schema())["fields"]]
-MAY_DIFFER = {"event_id", "event_time", "producer", "trace"}
-"""What one fact told twice may say otherwise; beside the hint inside `payload_ref`."""
+MAY_DIFFER = {"event_id", "event_time", "producer", "trace", "causation_id"}
+"""What may differ when one event is appended twice; beside the hint inside `payload_ref`."""
 
 
 @given(new_events())

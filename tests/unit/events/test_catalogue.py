@@ -91,14 +91,14 @@ def test_routing_values_have_names_apart_from_user_data(name: str) -> None:
     kind = catalogue().types[name]
     assert not set(kind.meta) & {"context", "result", "error", "current_item", "item", "payload"}
     assert kind.why
-    assert kind.writer
+    assert kind.writers
 
 
 def _wrong(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "root": "r",
         "entity": "part",
-        "writer": "w",
+        "writers": ["w"],
         "why": "because",
         "meta": {"part_id": "id", "n": "maybe int"},
     }

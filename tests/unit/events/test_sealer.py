@@ -100,7 +100,7 @@ def badly_referring_events(draw: st.DrawFn) -> NewEvent:
     return example("frame.committed", payload_ref=replace(full_payload(), **changes))
 
 
-def told(event: NewEvent, *, natively: bool) -> Any:
+def sealed(event: NewEvent, *, natively: bool) -> Any:
     """Return all that is known of the sealed event, or of why there is none."""
     try:
         one = sealer(PRODUCER, natively)(event, 5001)
@@ -125,7 +125,7 @@ def told(event: NewEvent, *, natively: bool) -> Any:
 @shown(example("step.exit", event_time=AT.replace(year=9999, month=2, day=28)))
 @shown(example("step.exit", error="two\nlines, \x1f and \x7f"))
 def test_both_make_the_same_of_any_event(event: NewEvent) -> None:
-    assert told(event, natively=True) == told(event, natively=False)
+    assert sealed(event, natively=True) == sealed(event, natively=False)
 
 
 @needs_native

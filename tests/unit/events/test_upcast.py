@@ -40,7 +40,7 @@ def tea(version: int) -> Event:
 
 
 def catalogue_at(version: int) -> Catalogue:
-    kind = {"root": "pot", "entity": "pot", "writer": "cook", "why": "tea", "version": version}
+    kind = {"root": "pot", "entity": "pot", "writers": ["cook"], "why": "tea", "version": version}
     roots = {"pot": {"why": "a pot", "entities": {"pot": None}}}
     return parse_catalogue({"roots": roots, "types": {"tea.made": kind}})
 
@@ -66,8 +66,8 @@ def test_an_event_of_todays_version_is_left_as_it_is() -> None:
 
 def test_everything_but_the_body_and_its_version_stays() -> None:
     event = tea(1)
-    told = upcast(event, catalogue_at(2), Upcasters([step(1, 2)]))
-    back = replace(told, meta=event.meta, result=event.result, schema_version=1)
+    changed = upcast(event, catalogue_at(2), Upcasters([step(1, 2)]))
+    back = replace(changed, meta=event.meta, result=event.result, schema_version=1)
     assert back == event
 
 

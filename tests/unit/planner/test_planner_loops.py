@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL
 from streams.kafka.work.item import WorkItem
-from streams.playbook.model import FramePolicy, Mode
+from streams.playbook.expressions import compile_value
+from streams.playbook.model import Cursor, FramePolicy, Mode
 from streams.worker.attempt.input import Documents
 from tests.support.planner.memory import World, loop, playbook, step
 
@@ -153,7 +156,10 @@ async def test_a_shard_with_a_failed_row_has_failed() -> None:
     assert (shown["done"], shown["failed"], shown["status"]) == (2, 1, "partial")
 
 
-async def test_a_shard_that_is_closed_early_is_counted_once_with_its_failed_rows() -> None:
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+async def test_a_shard_that_is_closed_early_is_counted_once_with_its_failed_rows(
+    has_checkpoint: bool,
+) -> None:
     fanout = loop(list(range(10)), mode=Mode.FANOUT, policy=FramePolicy(size=5))
     world = World(playbook(step("each", loop=fanout, on_error="continue")))
     await world.start()
@@ -162,6 +168,9 @@ async def test_a_shard_that_is_closed_early_is_counted_once_with_its_failed_rows
     await world.commit(first, rows=2, failed=1, continues=True, cursor=rest)
     assert (await world.plan()).fanouts["each"]["failed"] == 0
     (again,) = world.take()
+    if has_checkpoint:
+        await world.claim(again)
+        await world.checkpoint(again, 1, None)
     await world.commit(again)
     await world.commit(second)
     shown = (await world.plan()).fanouts["each"]
@@ -195,3 +204,22 @@ async def test_changes_of_ctx_that_are_large_travel_as_a_payload() -> None:
     documents = Documents(world.payloads)
     scope = await documents.scope(item, await documents.document(item), ())
     assert scope["ctx"] == {"text": "x" * 20_000}
+
+
+@pytest.mark.parametrize(
+    ("form", "planned", "firsts"),
+    [
+        ("keyset", {"type": "int8", "boundaries": ["5", "9"], "counts": [4, 7], "rows": 7}, [0, 4]),
+        ("offsets", {"ranges": [[0, 0, 3], [0, 3, 5], [1, 8, 9]], "rows": 6}, [0, 3, 5]),
+        ("keyset", {"type": "int8", "boundaries": ["5", "9"], "rows": 7}, [0, 0]),
+    ],
+)
+async def test_the_first_row_of_each_planned_window_has_its_number(
+    form: str, planned: dict[str, Any], firsts: list[int]
+) -> None:
+    source = Cursor(kind="postgres", form=form, config=compile_value({}))
+    world = World(playbook(step("each", loop=loop(None, mode=Mode.CURSOR, cursor=source))))
+    await world.start()
+    (planning,) = world.take()
+    await world.complete(planning, planned)
+    assert [(item.cursor or {}).get("first", 0) for item in world.take()] == firsts

@@ -77,7 +77,9 @@ async def test_a_failed_step_fails_the_execution_and_names_the_step_and_the_erro
 
 
 async def test_an_error_is_handled_by_an_arc_that_asks_about_the_step() -> None:
-    handled = Arc(step="repair", when=compile_value("{{ load.status == 'error' }}"))
+    handled = Arc(
+        step="repair", when=compile_value("{{ load.status == 'error' }}"), handles_error=True
+    )
     world = World(playbook(step("load", handled, Arc(step="next")), step("repair"), step("next")))
     await world.start()
     await world.fail(world.take()[0], "no such table")

@@ -240,5 +240,5 @@ async def test_a_planner_that_suspends_while_somebody_else_does_is_content(
 
     monkeypatch.setattr(world.store, "read_stream", racing)
     await world.planner.suspend(world.execution_id, "ended planner-0 3 times")
-    (told,) = [one for one in await world.events() if one.type == "execution.suspended"]
-    assert (raced, told.meta["by"]) == ([True], "ana")
+    (event,) = [one for one in await world.events() if one.type == "execution.suspended"]
+    assert (raced, event.meta["by"]) == ([True], "ana")

@@ -17,7 +17,7 @@ from streams.projector.outputs import Outputs
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import OutputRow
 from tests.support.payload.tiers import ACME, Process
-from tests.support.projector.executions import Story, memory_log, told
+from tests.support.projector.executions import Story, memory_log, stored_events
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_each_committed_frame_that_left_rows_is_read(
     for event in await frames(story, ref, None):
         await log.append([event])
 
-    (row,) = await Outputs(reader.payloads).rows(await told(log, story.root))
+    (row,) = await Outputs(reader.payloads).rows(await stored_events(log, story.root))
 
     assert (row.frame_id, row.stage_id) == (story.frame_id(0), story.stage_id)
     assert (row.row_count, row.byte_count) == (3, ref.byte_length)
@@ -74,7 +74,7 @@ async def test_a_lost_output_is_told_and_holds_up_nobody(worker: Process, reader
     for event in await frames(story, lost, there):
         await log.append([event])
 
-    first, second = await Outputs(reader.payloads).rows(await told(log, story.root))
+    first, second = await Outputs(reader.payloads).rows(await stored_events(log, story.root))
 
     assert (first.row_count, first.column_count) == (3, None)
     assert first.problem is not None
@@ -90,7 +90,7 @@ async def test_a_huge_output_is_told_by_its_reference_alone(
     for event in await frames(story, replace(ref, byte_length=1 << 40)):
         await log.append([event])
 
-    (row,) = await Outputs(reader.payloads).rows(await told(log, story.root))
+    (row,) = await Outputs(reader.payloads).rows(await stored_events(log, story.root))
 
     assert (row.row_count, row.byte_count, row.column_count) == (3, 1 << 40, None)
     assert row.problem is not None
@@ -106,7 +106,7 @@ async def test_a_store_that_is_down_is_waited_for(worker: Process) -> None:
     for event in await frames(story, await output(worker, 1)):
         await log.append([event])
     with pytest.raises(PayloadUnavailable):
-        await Outputs(Down()).rows(await told(log, story.root))
+        await Outputs(Down()).rows(await stored_events(log, story.root))
 
 
 async def test_what_is_no_table_is_not_read(worker: Process, reader: Process) -> None:
@@ -114,7 +114,7 @@ async def test_what_is_no_table_is_not_read(worker: Process, reader: Process) ->
     ref = await worker.payloads.put(ACME, b"{}", media_type=JSON)
     for event in await frames(story, ref):
         await log.append([event])
-    assert await Outputs(reader.payloads).rows(await told(log, story.root)) == []
+    assert await Outputs(reader.payloads).rows(await stored_events(log, story.root)) == []
 
 
 async def test_a_rebuild_gives_the_same_rows_without_any_cache(
@@ -123,7 +123,7 @@ async def test_a_rebuild_gives_the_same_rows_without_any_cache(
     log, story = memory_log(), Story(1000)
     for event in await frames(story, await output(worker, 3), await output(worker, 4)):
         await log.append([event])
-    events: list[Event] = await told(log, story.root)
+    events: list[Event] = await stored_events(log, story.root)
     live = await Outputs(reader.payloads).rows(events)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -21,7 +21,7 @@ from streams.projector.rows import (
     Row,
     StageRow,
 )
-from tests.support.projector.executions import AT, Story, memory_log, told
+from tests.support.projector.executions import AT, Story, memory_log, stored_events
 
 ID = 1000
 
@@ -30,7 +30,7 @@ async def events_of(*events: NewEvent) -> list[Event]:
     log = memory_log()
     for event in events:
         await log.append([event])
-    return await told(log, events[0].root)
+    return await stored_events(log, events[0].root)
 
 
 def fold(events: list[Event], view: View | None = None) -> tuple[View, Changes]:
@@ -60,7 +60,7 @@ async def test_a_whole_execution_becomes_its_rows() -> None:
         "examples/load",
         9,
     )
-    assert execution.result == {"told": 1}
+    assert execution.result == {"n": 1}
     assert execution.last_event_type == "playbook.completed"
     assert execution.last_node_name == "tell"
     assert execution.end_time is not None

@@ -18,7 +18,7 @@ from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import Changes, ExecutionRow, FrameRow
 from tests.support.events.examples import codec, sealed
-from tests.support.projector.executions import Story, memory_log, told
+from tests.support.projector.executions import Story, memory_log, stored_events
 
 TOPIC = "noetl.events.execution"
 
@@ -50,7 +50,7 @@ class Stand:
         """Append to the log only, and return what it has now of that root."""
         for event in events:
             await self.log.append([event])
-        return await told(self.log, events[0].root)
+        return await stored_events(self.log, events[0].root)
 
     def mirror(self, events: Sequence[Event], new: Sequence[NewEvent]) -> None:
         """Write the events to the topic as the mirror would."""

@@ -48,11 +48,11 @@ def begun(**changes: Any) -> NewEvent:
 def appended(event: NewEvent) -> Event:
     """Return the event as a reader has it; the log's own fields do not matter here."""
     names = ("type", "root", "tenant_id", "organization_id", "context", "result", "current_item")
-    told = {name: getattr(event, name) for name in (*names, "payload_ref", "meta", "event_time")}
+    columns = {name: getattr(event, name) for name in (*names, "payload_ref", "meta", "event_time")}
     numbers = dict.fromkeys(("event_id", "seq", "position", "stream_version", "schema_version"), 1)
     texts = ("stream_id", "aggregate_type", "aggregate_id", "schema_name", "producer", "checksum")
     more = dict.fromkeys((*texts, "correlation_id", "idempotency_key", "chain"), "")
-    return Event(**told, **numbers, **more, ingest_time=event.event_time)
+    return Event(**columns, **numbers, **more, ingest_time=event.event_time)
 
 
 async def test_a_large_event_goes_and_comes_back_unseen() -> None:
@@ -122,11 +122,11 @@ async def test_expired_data_comes_back_as_a_tombstone() -> None:
 
 async def test_data_that_is_missing_is_not_said_to_have_expired() -> None:
     event = appended(await spill_event(MemoryPayloadStore(), ended()))
-    told = without_data(event)
-    assert isinstance(told.result, dict)
-    assert told.result["data"]["kind"] == "missing"
-    assert not is_tombstone(told.result["data"])
-    assert told.payload_ref == event.payload_ref
+    changed = without_data(event)
+    assert isinstance(changed.result, dict)
+    assert changed.result["data"]["kind"] == "missing"
+    assert not is_tombstone(changed.result["data"])
+    assert changed.payload_ref == event.payload_ref
 
 
 async def test_data_of_another_tenant_is_refused() -> None:

@@ -61,9 +61,9 @@ async def test_rows_that_are_references_are_followed() -> None:
 
 async def test_json_may_name_its_charset_and_bytes_that_are_no_text_are_base64() -> None:
     store = MemoryPayloadStore()
-    told = await store.put(ACME, b'{"a": 1}', media_type="application/json; charset=utf-8")
+    json_ref = await store.put(ACME, b'{"a": 1}', media_type="application/json; charset=utf-8")
     scan = await store.put(ACME, b"\x89PNG\xff", media_type="image/png")
-    for ref, value in ((told, {"a": 1}), (scan, "iVBOR/8=")):
+    for ref, value in ((json_ref, {"a": 1}), (scan, "iVBOR/8=")):
         assert await rendered(store, ref) == await read_value(store, ref) == value
 
 
