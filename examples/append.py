@@ -13,7 +13,7 @@ from streams.settings import Settings
 
 
 async def append_twice(settings: Settings) -> list[str]:
-    """Say the same thing twice, as a retrying caller would; return what the log then tells."""
+    """Append one event twice, as a retrying caller would; return what the log holds."""
     async with open_log(settings, role="example") as log:
         event = NewEvent(
             type="playbook.initialized",
@@ -27,7 +27,7 @@ async def append_twice(settings: Settings) -> list[str]:
         first = await log.store.append([event])
         again = await log.store.append([event])
         assert first.events[0].event_id == again.events[0].event_id
-        return [f"{told.seq} {told.type}" async for told in log.store.read_root(event.root)]
+        return [f"{stored.seq} {stored.type}" async for stored in log.store.read_root(event.root)]
 
 
 if __name__ == "__main__":

@@ -21,18 +21,18 @@ def post(server: str, path: str, body: object) -> dict | list:
         try:
             headers = {"Content-Type": "application/json"}
             connection.request("POST", path, json.dumps(body), headers)
-            answer = connection.getresponse()
-            told = json.load(answer)
-            if answer.status < 400:
-                return told
-            if answer.status != 503:
-                raise SystemExit(f"{told['title']}: {told['detail']}")
+            response = connection.getresponse()
+            answer = json.load(response)
+            if response.status < 400:
+                return answer
+            if response.status != 503:
+                raise SystemExit(f"{answer['title']}: {answer['detail']}")
         except OSError as error:
-            told = {"detail": str(error)}
+            answer = {"detail": str(error)}
         finally:
             connection.close()
         time.sleep(pause_s)
-    raise SystemExit(f"{server} does not answer: {told['detail']}")
+    raise SystemExit(f"{server} does not answer: {answer['detail']}")
 
 
 def run(server: str, frame: dict) -> None:

@@ -30,12 +30,12 @@ pytestmark = pytest.mark.stack
 
 CALLERS = 16
 ACKNOWLEDGED_BETWEEN_KILLS = 300
-PATIENCE_S = 90
+TIMEOUT_S = 90
 
 
 @dataclass(slots=True)
 class Load:
-    """Callers that append for as long as they are wanted, and what they were told."""
+    """Callers that append for as long as they are wanted, and the answers they got."""
 
     log: Log
     roots: list[int]
@@ -90,7 +90,7 @@ async def test_postgres_is_killed_during_appends(stack: Path) -> None:
                 before = _postgres(stack)
                 _kill(before, whole_family=whole_family)
                 await _more_acknowledged(work)
-                await until(partial(_is_restarted, stack, before), within_s=PATIENCE_S)
+                await until(partial(_is_restarted, stack, before), within_s=TIMEOUT_S)
         await _every_acknowledged_event_is_there(log, work)
     await _the_mirror_goes_on(settings)
 
@@ -118,7 +118,7 @@ def _kill(postgres: ServiceStatus, *, whole_family: bool) -> None:
 async def _more_acknowledged(work: Load) -> None:
     """Wait until the callers got on: the appender found the new server by itself."""
     goal = len(work.events) + ACKNOWLEDGED_BETWEEN_KILLS
-    await until(lambda: len(work.events) >= goal, within_s=PATIENCE_S)
+    await until(lambda: len(work.events) >= goal, within_s=TIMEOUT_S)
 
 
 def _is_restarted(stack: Path, before: ServiceStatus) -> bool:
@@ -144,4 +144,4 @@ async def _the_mirror_goes_on(settings: Settings) -> None:
     """What follows in this stack finds it in order again."""
     bootstrap = settings.event_store.connection.url
     async with Watermark(dsn(settings, "append"), bootstrap) as watermark:
-        await watermark.catch_up(timeout_s=PATIENCE_S)
+        await watermark.catch_up(timeout_s=TIMEOUT_S)

@@ -30,7 +30,7 @@ UNDER_LOAD_S = 4.0
 
 
 class Load:
-    """Appends to fifty roots until it is told to stop, and counts what was acknowledged."""
+    """Appends to fifty roots until it is stopped, and counts what was acknowledged."""
 
     def __init__(self, log: Log, new_event: NewEventFactory) -> None:
         self._log, self._new_event = log, new_event

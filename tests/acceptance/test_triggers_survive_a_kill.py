@@ -25,7 +25,7 @@ from tests.support.servers.shared import REPOSITORY, embedded_folder
 pytestmark = pytest.mark.stack
 
 TRIGGERS = 1000
-PATIENCE_S = 90
+TIMEOUT_S = 90
 _ENTERED = "SELECT count(*) FROM noetl.trigger_ledger WHERE trigger_key LIKE $1"
 _EXECUTIONS = "SELECT DISTINCT execution_id FROM noetl.trigger_ledger WHERE trigger_key LIKE $1"
 _STARTS = "SELECT event_type FROM noetl.event WHERE root_id = ANY ($1::bigint[]) AND seq = 1"
@@ -50,7 +50,7 @@ async def trigger_process(data: Path) -> AsyncIterator[asyncio.subprocess.Proces
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             assert b"ready" in await process.stdout.readline()
         yield process
     finally:
@@ -72,7 +72,7 @@ async def publish(bootstrap: str, tag: str) -> None:
 
 
 async def until(enough: Callable[[int], bool], pool: asyncpg.Pool, keys: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not enough(await pool.fetchval(_ENTERED, keys)):  # noqa: ASYNC110 - a table has no event
             await asyncio.sleep(0.02)
 

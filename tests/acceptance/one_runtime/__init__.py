@@ -1,1 +1,1 @@
-"""Stories told on one runtime; a package, so that the runtime ends with the last of them."""
+"""Stories on one runtime; a package, so that the runtime ends with the last of them."""

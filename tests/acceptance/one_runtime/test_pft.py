@@ -12,7 +12,7 @@ import pytest
 from streams.dev.bench.frames import bench_frames
 from streams.dev.bench.latency import HOPS, LAST_HOP, bench_latency
 from streams.dev.bench.mock_server import MockWorld
-from streams.dev.bench.pft import bench_pft, run_pft
+from streams.dev.bench.pft import PftBench
 from streams.dev.bench.tier_reads import reads_of_others
 from streams.settings import Settings
 from tests.support.payload.frame_outputs import assert_frames_are_kept
@@ -35,9 +35,8 @@ async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
         facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01
     )
 
-    report = await bench_pft(
-        runtime.settings, runtime.data, world=world, frame_size=50, timeout_s=1.0, say=print
-    )
+    bench = PftBench(runtime.settings, runtime.data, timeout_s=1.0, say=print)
+    report = await bench.compare(world, frame_size=50)
 
     figures = report.figures
     assert report.faults == ()
@@ -66,11 +65,10 @@ async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
 
     world = MockWorld(facilities=1, patients=30, rows_per_page=1)
     before = reads_of_others(runtime.data)
+    bench = PftBench(runtime.settings, runtime.data, timeout_s=5.0, say=print)
     losing = asyncio.create_task(lose())
     try:
-        run = await run_pft(
-            runtime.settings, runtime.data, world=world, frame_size=10, timeout_s=5.0, say=print
-        )
+        run = await bench.run(world, frame_size=10)
     finally:
         losing.cancel()
         await asyncio.gather(losing, return_exceptions=True)

@@ -168,11 +168,29 @@ async def test_pages_of_any_size_are_scraped_alike_and_no_record_is_large(
     assert ("blobs_refs" in sent) is (size == PAGE_BYTES)
 
 
+async def test_results_are_located_by_the_objects_that_hold_their_bytes(runtime: Runtime) -> None:
+    async with served(Pages()) as url:
+        ended = await runtime.run(scrape(url, PAGE_BYTES))
+    seen = "SELECT last_seq >= $2 FROM noetl.execution WHERE execution_id = $1"
+    await runtime.until(seen, ended.execution_id, await runtime.seq(ended.execution_id))
+    rows = await runtime.executions.connection.fetch(
+        "SELECT physical_uri, task_label FROM noetl.result_ref WHERE execution_id = $1",
+        ended.execution_id,
+    )
+    assert {row["task_label"] for row in rows} >= {"fetch", "many", "frame"}
+    location = runtime.settings.payload_store.location
+    async with open_shelves(runtime.settings) as shelves:
+        for row in rows:
+            assert row["physical_uri"].startswith(location)
+            key = row["physical_uri"].removeprefix(location)
+            assert await shelves.stat(key) is not None
+
+
 @pytest.mark.parametrize("code", ["'x' * 300_000", "'a\\0b'"], ids=["large", "nul"])
 async def test_any_value_goes_from_step_to_step_by_the_planner(runtime: Runtime, code: str) -> None:
     rule = {"else": {"do": "continue", "set_ctx": {"from_task": "{{ outcome.data }}"}}}
     make = {"kind": "python", "code": f"def main():\n    return {code}\n", "eval": [rule]}
-    told = "{{ [args.text == ctx.from_task, ctx.from_set == text, text | length] }}"
+    comparison = "{{ [args.text == ctx.from_task, ctx.from_set == text, text | length] }}"
     made = playbook(
         {
             "step": "make",
@@ -180,7 +198,7 @@ async def test_any_value_goes_from_step_to_step_by_the_planner(runtime: Runtime,
             "set": {"from_set": "{{ make.data }}"},
             "next": [{"step": "tell", "args": {"text": "{{ ctx.from_task }}"}}],
         },
-        {"step": "tell", "tool": {"kind": "noop", "data": told}},
+        {"step": "tell", "tool": {"kind": "noop", "data": comparison}},
     )
     ended = await runtime.run(made | {"return": "{{ tell.data }}"})
     assert (ended.status, ended.error) == ("COMPLETED", None)

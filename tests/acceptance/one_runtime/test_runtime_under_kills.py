@@ -18,7 +18,7 @@ from streams.cli import cli
 from streams.dev.bench.mock_server import MockWorld, mock_server
 from streams.dev.bench.row_check import RowCheck
 from tests.support.projector.log_agreement import live_and_folded
-from tests.support.servers.runtime import PATIENCE_S, Runtime, pft, playbook
+from tests.support.servers.runtime import TIMEOUT_S, Runtime, pft, playbook
 from tests.support.waiting import until
 
 logger = logging.getLogger(__name__)
@@ -133,8 +133,8 @@ async def test_an_execution_that_kills_the_planner_is_suspended_and_goes_on_once
 
     _poison(poison, None)
     command = ["execution", "resume", str(execution_id), "--data", str(runtime.data)]
-    told = await asyncio.to_thread(CliRunner().invoke, cli, command)
-    assert told.exit_code == 0, told.output
+    ran = await asyncio.to_thread(CliRunner().invoke, cli, command)
+    assert ran.exit_code == 0, ran.output
     assert (await runtime.finish(execution_id)).status == "COMPLETED"
     rows = await runtime.author("SELECT n, count(*) AS times FROM poisoned GROUP BY n")
     assert sorted((row["n"], row["times"]) for row in rows) == [(n, 1) for n in range(40)]
@@ -161,10 +161,10 @@ async def test_a_worker_that_is_stopped_hands_its_command_back(
     await _until_there(tmp_path / "hung")
     await runtime.kill("worker-0", signal.SIGTERM)
     assert (await runtime.finish(execution_id)).status == "COMPLETED"
-    told = [one.type for one in await runtime.events(execution_id)]
-    assert told.count("command.released") == 1
-    assert told.count("command.claimed") == 2
-    assert "command.lease_expired" not in told
+    types = [one.type for one in await runtime.events(execution_id)]
+    assert types.count("command.released") == 1
+    assert types.count("command.claimed") == 2
+    assert "command.lease_expired" not in types
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def _poison(file: Path, path: str | None) -> None:
 
 
 async def _until_there(path: Path) -> None:
-    await until(lambda: os.path.exists(path), within_s=PATIENCE_S)
+    await until(lambda: os.path.exists(path), within_s=TIMEOUT_S)
 
 
 async def _killed_then_asked(

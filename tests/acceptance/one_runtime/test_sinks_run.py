@@ -23,7 +23,7 @@ from obstore.store import S3Store
 from streams.dev.bench.playbook_setup import author_dsn, register
 from streams.playbook.sandbox import sandbox
 from streams.resources import folder
-from tests.support.servers.runtime import PATIENCE_S, Runtime, playbook
+from tests.support.servers.runtime import TIMEOUT_S, Runtime, playbook
 
 pytestmark = pytest.mark.stack
 PLANTED = Path(__file__).parents[2] / "planted"
@@ -154,9 +154,9 @@ async def test_a_row_is_upserted_at_the_end(runtime: Runtime) -> None:
     execution = await run(runtime, "simple_test")
     [row] = await runtime.author("SELECT * FROM hello_world WHERE execution_id = $1", execution)
     assert row["message"] == "Hello World"
-    told = await result_of(runtime, execution, "end")
+    result = await result_of(runtime, execution, "end")
     reference = {"store": "db", "key": "hello_world", "range": f"execution_id:{execution}"}
-    assert told["data"] == reference
+    assert result["data"] == reference
 
 
 async def test_a_whole_result_goes_into_a_json_column(runtime: Runtime) -> None:
@@ -195,16 +195,16 @@ async def test_a_graph_is_merged(runtime: Runtime, graph: Path) -> None:
 
 async def test_a_result_is_put_into_s3(runtime: Runtime) -> None:
     execution = await run(runtime, "backup")
-    told = await result_of(runtime, execution, "test_step")
-    assert told["data"] == {"message": "Hello World"}
-    assert await object_of(runtime, told["meta"]["sink"]["key"]) == {"message": "Hello World"}
+    result = await result_of(runtime, execution, "test_step")
+    assert result["data"] == {"message": "Hello World"}
+    assert await object_of(runtime, result["meta"]["sink"]["key"]) == {"message": "Hello World"}
 
 
 async def test_credentials_are_found_by_name_and_alias(runtime: Runtime) -> None:
     execution = await run(runtime, "credentials")
-    told = await result_of(runtime, execution, "by_alias")
-    assert await object_of(runtime, told["meta"]["sink"]["key"]) == told["data"]
-    assert "two" in str(told["data"])
+    result = await result_of(runtime, execution, "by_alias")
+    assert await object_of(runtime, result["meta"]["sink"]["key"]) == result["data"]
+    assert "two" in str(result["data"])
 
 
 async def object_of(runtime: Runtime, address: str) -> Any:
@@ -225,12 +225,12 @@ async def test_a_row_is_kept_in_duckdb(runtime: Runtime) -> None:
 
 async def test_what_is_recorded_in_the_log_is_in_the_event_itself(runtime: Runtime) -> None:
     execution = await run(runtime, "event_log")
-    told = await runtime.executions.connection.fetchval(
+    stored = await runtime.executions.connection.fetchval(
         "SELECT result FROM noetl.event WHERE root_id = $1 AND node_name = 'test_step'"
         " AND event_type = 'command.completed'",
         int(execution),
     )
-    result = orjson.loads(told)
+    result = orjson.loads(stored)
     assert result["data"] == {"message": "Hello World"}
     assert result["meta"]["sink"] == {
         "store": "event_log",
@@ -262,6 +262,24 @@ async def test_rows_of_a_loop_their_sum_and_the_whole_are_persisted(runtime: Run
     [ended] = await runtime.events(int(execution), "playbook.completed")
     result: Any = ended.result
     assert result["data"] == {"total": int(total)}
+
+
+async def test_failures_of_a_loop_and_of_its_playbook_are_persisted(runtime: Runtime) -> None:
+    place = uuid4().hex
+    sink = {"storage": "file", "on": "error", "data": "{{ this.error.message }}"}
+    code = "def main(n):\n    if n == 2:\n        raise ValueError('no two')\n    return n\n"
+    step = {
+        "step": "load",
+        "loop": {"in": [1, 2, 3], "iterator": "n"},
+        "tool": {"kind": "python", "args": {"n": "{{ iter.n }}"}, "code": code},
+        "sink": {**sink, "spec": {"path": f"{place}/loop.json"}},
+    }
+    last = {**sink, "on": "always", "spec": {"path": f"{place}/playbook.json"}}
+    ended = await runtime.run(playbook(step) | {"sink": last})
+    assert ended.status == "FAILED"
+    assert "no two" in str(ended.error)
+    for name in ("loop", "playbook"):
+        assert "no two" in (runtime.data / "sinks" / place / f"{name}.json").read_text()
 
 
 async def test_a_table_that_is_not_there_is_said(runtime: Runtime) -> None:
@@ -309,7 +327,7 @@ def kept_everywhere(place: str) -> dict[str, Any]:
 async def kill_in_mid_frame(runtime: Runtime, execution: int, listed: Callable[[], int]) -> None:
     """Kill the worker when a frame that is not committed has written rows."""
     begun = listed()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not await runtime.has_ended(execution):
             frames = await runtime.executions.connection.fetchval(COMMITTED, execution)
             if listed() > max(begun, FRAME_SIZE * frames):

@@ -122,10 +122,10 @@ async def _store_credentials(stage: Stage) -> None:
         },
     }
     given = fields.pop("canary_pg")
-    told = await stage.cli(
+    report = await stage.cli(
         "set", "canary_pg", "--type", "postgres", stdin=orjson.dumps(given).decode()
     )
-    assert told["fields"] == ["dsn"]
+    assert report["fields"] == ["dsn"]
     async with aiohttp.ClientSession(stage.runtime.api()) as session:
         for name, given in fields.items():
             body = {"kind": "test", "fields": given}
@@ -164,7 +164,7 @@ def uses_all(stage: Stage) -> dict[str, Any]:
         "tool": [
             {"asked": ask(f"{stage.echo}/?row={{{{ iter.n }}}}", "canary_bearer")},
             {"kept": insert(stage.table, "pg")},
-            {"told": {"kind": "noop", "data": {"all": "{{ asked }}"}}},
+            {"answers": {"kind": "noop", "data": {"all": "{{ asked }}"}}},
         ],
     }
     select = f"SELECT repeat(said || ' {MARKER}', 3000) AS large FROM {stage.table}"
@@ -225,6 +225,15 @@ def fails(stage: Stage) -> dict[str, dict[str, Any]]:
     return steps
 
 
+async def test_a_credential_that_the_settings_override_is_reported(stage: Stage) -> None:
+    words = ("set", "pg_local", "--type", "postgres", "--dry-run")
+    assert (await stage.cli(*words, stdin=RIGHT))["overridden_by"] == "settings"
+    url = f"{stage.runtime.api()}/api/credentials/pg_local"
+    body = {"kind": "postgres", "fields": {"dsn": "postgresql://127.0.0.1/x"}}
+    async with aiohttp.ClientSession() as session, session.put(url, json=body) as response:
+        assert (await response.json())["overridden_by"] == "settings"
+
+
 async def test_the_keys_of_the_stack_are_for_their_owner_only(stage: Stage) -> None:
     layout = layout_of(stage.runtime.data)
     for path in (layout.credential_key, layout.worker_token):
@@ -273,9 +282,9 @@ async def _words_are_kept(stage: Stage, execution_id: int) -> None:
         for event in await stage.runtime.events(execution_id, "command.completed")
         if event.node_name == "word"
     )
-    told: Any = done.result
-    assert told["data"]["body"] == WORDS
-    assert told["data"]["headers"]["Authorization"] == "Basic ***"
+    result: Any = done.result
+    assert result["data"]["body"] == WORDS
+    assert result["data"]["headers"]["Authorization"] == "Basic ***"
 
 
 FAILED = (

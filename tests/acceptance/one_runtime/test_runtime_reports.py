@@ -252,6 +252,7 @@ async def test_cancelling_ends_the_children_that_are_waited_for(runtime: Runtime
         reason=None,
         now=datetime.now(UTC),
         key=uuid4().hex,
+        cause_id=None,
     )
     async with open_log(runtime.settings, role="test", lanes=1) as log:
         await log.store.append([end])
