@@ -50,7 +50,7 @@ prove: setup
 lock: setup
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-	  --python-version 3.11 --extra local --extra kv --extra graph --extra snowflake --extra bigquery --extra dev pyproject.toml -o requirements.lock
+	  --python-version 3.11 --extra local --extra kv --extra graph --extra snowflake --extra bigquery --extra nats --extra kubernetes --extra dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf .venv .streams .streams-demo

@@ -84,6 +84,10 @@ class Layout:
     def roles(self) -> Path:
         return self.data / "roles"
 
+    @property
+    def scratch(self) -> Path:
+        return self.data / "scratch"
+
     def tiers(self, role: str) -> Path:
         """The file in which a role reports its payload tiers."""
         return self.roles / role / TIERS_FILE

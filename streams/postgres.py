@@ -19,6 +19,8 @@ CONNECTION_LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
 )
+NO_ANSWER = (*CONNECTION_LOST, asyncpg.PostgresError)
+"""Every error of a query."""
 
 
 class BoundedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver is untyped
@@ -90,7 +92,7 @@ def connecting(unavailable: Callable[[str], Exception]) -> Iterator[None]:
     """Raise `unavailable` when the connection inside cannot be opened."""
     try:
         yield
-    except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
+    except NO_ANSWER as error:
         raise unavailable(
             f"cannot connect to Postgres: {error or type(error).__name__}; "
             "is it up (`streams status`), and are login and database right?"

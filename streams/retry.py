@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from streams.clock import Clock
@@ -49,37 +50,69 @@ async def retry(
     Raises:
         Unavailable: `give_up` accepted the error.
     """
-    if holds is None:
-        return await _retry(attempt, give_up, on_failure, None, longest_pause_s)
-    with holds.waiter() as waiter:
-        return await _retry(attempt, give_up, on_failure, waiter, longest_pause_s)
+    asked_at = asyncio.get_running_loop().time()
+    try:
+        return await attempt()
+    except Unavailable as error:
+        first = error
+    return await retry_failed(
+        attempt,
+        first,
+        asked_at,
+        give_up=give_up,
+        on_failure=on_failure,
+        holds=holds,
+        longest_pause_s=longest_pause_s,
+    )
+
+
+async def retry_failed(
+    attempt: Callable[[], Awaitable[T]],
+    error: Unavailable,
+    asked_at: float,
+    *,
+    give_up: GiveUp = _never,
+    on_failure: OnFailure = _unreported,
+    holds: Holds | None = None,
+    longest_pause_s: float = LONGEST_PAUSE_S,
+) -> T:
+    """Continue like `retry` after a call, made at the loop's time `asked_at`, raised `error`.
+
+    For calls of every row, which usually succeed: they need nothing of this until one fails.
+
+    Raises:
+        Unavailable: `give_up` accepted the error.
+    """
+    with nullcontext() if holds is None else holds.waiter() as waiter:
+        return await _retry(attempt, error, asked_at, give_up, on_failure, waiter, longest_pause_s)
 
 
 async def _retry(
     attempt: Callable[[], Awaitable[T]],
+    error: Unavailable,
+    asked_at: float,
     give_up: GiveUp,
     on_failure: OnFailure,
     waiter: Waiter | None,
     longest_pause_s: float,
 ) -> T:
-    pause_s = min(FIRST_PAUSE_S, longest_pause_s)
-    loop = asyncio.get_running_loop()
+    pause_s, loop = min(FIRST_PAUSE_S, longest_pause_s), asyncio.get_running_loop()
     while True:
-        asked_at = loop.time()
+        if give_up(error, pause_s):
+            raise error
+        on_failure(error, pause_s)
+        if waiter is not None:
+            waiter.failed(error, asked_at)
+        await asyncio.sleep(pause_s)
+        pause_s, asked_at = min(pause_s * 2, longest_pause_s), loop.time()
         try:
             result = await attempt()
-        except Unavailable as error:
-            if give_up(error, pause_s):
-                raise
-            on_failure(error, pause_s)
-            if waiter is not None:
-                waiter.failed(error, asked_at)
+        except Unavailable as again:
+            error = again
         else:
             if waiter is not None:
                 waiter.answered()
             return result
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, longest_pause_s)
 
 
 async def retry_until(

@@ -1,10 +1,11 @@
-"""Validity of locator segments: names of tenants, organizations, clusters and nodes."""
+"""Validity of names: locator segments (tenants, clusters, nodes …) and pools."""
 
 from __future__ import annotations
 
 import re
 
 PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
+_POOL = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -23,3 +24,8 @@ def wrong_segment(value: str) -> str | None:
     except UnicodeEncodeError:
         return "cannot be encoded as UTF-8"
     return None
+
+
+def is_pool_name(name: str) -> bool:
+    """Return whether `name` can be a pool's: it is part of the name of a topic."""
+    return _POOL.fullmatch(name) is not None

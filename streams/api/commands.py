@@ -6,11 +6,13 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from streams.api.leases import append, held, own, read_command
+from streams.api.event_json import RowJson
+from streams.api.leases import append, end, held, own, read_command, renew, version_before_end
 from streams.api.port import Row
-from streams.api.request_bodies import ClaimCommands, CompleteCommand, Heartbeat, id_of, read
+from streams.api.request_bodies import ClaimCommands, CompleteCommand, RenewLease, read
+from streams.api.request_numbers import id_of
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import RowJson, json_response, reference_with_url, row_json
+from streams.api.serializers import json_response, reference_with_url, row_json
 from streams.events.types import CommandCompleted, CommandFailed, ResultEnvelope
 from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command
@@ -33,7 +35,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> RowJson | None:
     command_id, execution_id = row["command_id"], row["execution_id"]
-    command = await read_command(runtime, execution_id, command_id)
+    command, last = await read_command(runtime, execution_id, command_id)
     if not command.waits:
         return None
     lease = runtime.lease_seconds
@@ -44,6 +46,7 @@ async def _claim(runtime: ApiRuntime, row: Row, worker: str) -> RowJson | None:
             _attempt(command, command.step, worker).claimed(lease),
             key=f"http/command/{command_id}/claimed/{runtime.next_id()}",
             version=command.version,
+            cause_id=last,
         )
     except (VersionConflict, RootEnded):
         return None
@@ -67,18 +70,12 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     row = own(
         runtime, request, "command", command_id, await runtime.projections.command(command_id)
     )
-    beat = await read(request, Heartbeat)
-    command = await read_command(runtime, row["execution_id"], command_id)
+    beat = await read(request, RenewLease)
+    command, last = await read_command(runtime, row["execution_id"], command_id)
     held(command, "command", command_id, beat.worker_id, beat.attempt)
-    stored = await append(
-        runtime,
-        row,
-        _attempt(command, row["step_name"], beat.worker_id).heartbeat(runtime.lease_seconds),
-        key=f"http/command/{command_id}/heartbeat/{runtime.next_id()}",
-        version=command.version,
-    )
-    until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
-    return json_response({"lease_until": until, "version": stored.stream_version})
+    attempt = _attempt(command, row["step_name"], beat.worker_id)
+    event = attempt.heartbeat(runtime.lease_seconds)
+    return await renew(runtime, row, "command", command_id, event, command.version, last)
 
 
 async def complete(runtime: ApiRuntime, request: web.Request) -> web.Response:
@@ -88,21 +85,12 @@ async def complete(runtime: ApiRuntime, request: web.Request) -> web.Response:
         runtime, request, "command", command_id, await runtime.projections.command(command_id)
     )
     sent = await read(request, CompleteCommand)
-    command = await read_command(runtime, row["execution_id"], command_id)
-    version = command.version
-    if command.has_ended:
-        version -= 1  # the same outcome is deduplicated by its key; any other conflicts
-    else:
-        held(command, "command", command_id, sent.worker_id, sent.attempt)
-    attempt = _attempt(command, row["step_name"], sent.worker_id)
-    kind = "failed" if sent.status == "error" else "completed"
-    await append(
-        runtime,
-        row,
-        _ending(attempt, sent),
-        key=f"http/command/{command_id}/{kind}/{command.attempt}/{sent.worker_id}",
-        version=version,
+    command, last = await read_command(runtime, row["execution_id"], command_id)
+    version = version_before_end(
+        command, "command", command_id, sent.worker_id, sent.attempt, has_ended=command.has_ended
     )
+    event = _ending(_attempt(command, row["step_name"], sent.worker_id), sent)
+    await end(runtime, row, "command", command_id, event, version, last)
     return json_response({"ok": True})
 
 

@@ -18,7 +18,7 @@ from streams.redact import in_use
 
 
 async def put(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Store a credential; the response contains no values."""
+    """Store a credential; the response contains no values, and what overrides it, if anything."""
     name, scope = check_name(request.match_info["name"]), runtime.scope_of(request)
     sent = await read(request, SetCredential)
     with in_use() as secrets:
@@ -27,7 +27,10 @@ async def put(runtime: ApiRuntime, request: web.Request) -> web.Response:
         sealed = seal(runtime.keys(), scope, name, fields)
         kind = check_name(sent.kind, "type")
         entry = await runtime.credentials.put(scope, name, kind, sorted(fields), sealed)
-    return json_response(_entry_json(entry), 201 if entry.revision == 1 else 200)
+    stored = _entry_json(entry)
+    if name in runtime.configured_credentials:
+        stored["overridden_by"] = "settings"
+    return json_response(stored, 201 if entry.revision == 1 else 200)
 
 
 async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from streams.api.request_bodies import Cancel, Resume, Suspend, id_of, number, read
+from streams.api.event_json import RowJson, event_json
+from streams.api.request_bodies import Cancel, Resume, Suspend, read
+from streams.api.request_numbers import id_of, number
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import RowJson, event_json, json_response, row_json
-from streams.api.suspension import Next, steer
+from streams.api.serializers import json_response, row_json
+from streams.api.suspension import Next, event_id_at, steer
 from streams.collector.core import retained_id
 from streams.events.model import Event, Json, NewEvent, Root
 from streams.events.types import (
@@ -171,6 +173,7 @@ async def cancel(runtime: ApiRuntime, request: web.Request) -> web.Response:
         reason=body.reason,
         now=runtime.clock.now(),
         key=str(runtime.next_id()),
+        cause_id=await event_id_at(runtime.log, root, head.seq),
     )
     receipt = await runtime.log.append([event])
     state = {"execution_id": str(execution_id), "status": "CANCELLED"}

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from streams.api.leases import append, held, own, read_frame
+from streams.api.errors import BadRequest
+from streams.api.event_json import RowJson
+from streams.api.leases import append, end, held, own, read_frame, renew, version_before_end
 from streams.api.port import Row
-from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, id_of, read
+from streams.api.request_bodies import ClaimFrames, CommitFrame, Heartbeat, read
+from streams.api.request_numbers import id_of
 from streams.api.runtime import ApiRuntime
-from streams.api.serializers import RowJson, json_response, reference_with_url, row_json
+from streams.api.serializers import json_response, reference_with_url, row_json
 from streams.events.model import Root
 from streams.events.types import FrameCommitted, FrameFailed, StageOpened, typed
 from streams.execution.attempts import FrameAttempt, FrameReport
@@ -40,7 +43,7 @@ async def claim(runtime: ApiRuntime, request: web.Request) -> web.Response:
 
 async def _claim(runtime: ApiRuntime, stage: Row, waiting: Row, worker: str) -> RowJson | None:
     frame_id = waiting["frame_id"]
-    frame = await read_frame(runtime, stage["execution_id"], frame_id)
+    frame, last = await read_frame(runtime, stage["execution_id"], frame_id)
     if frame.status is not FrameStatus.PENDING:
         return None
     lease = runtime.lease_seconds
@@ -51,6 +54,7 @@ async def _claim(runtime: ApiRuntime, stage: Row, waiting: Row, worker: str) -> 
             _attempt(frame, stage, worker).claimed(lease),
             key=f"http/frame/{frame_id}/claimed/{runtime.next_id()}",
             version=frame.version,
+            cause_id=last,
         )
     except (VersionConflict, RootEnded):
         return None
@@ -88,21 +92,43 @@ async def heartbeat(runtime: ApiRuntime, request: web.Request) -> web.Response:
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.projections.frame(frame_id))
     beat = await read(request, Heartbeat)
-    frame = await read_frame(runtime, row["execution_id"], frame_id)
+    frame, last = await read_frame(runtime, row["execution_id"], frame_id)
     held(frame, "frame", frame_id, beat.worker_id, beat.attempt)
-    stored = await append(
-        runtime,
-        row,
-        _attempt(frame, row, beat.worker_id).heartbeat(
-            runtime.lease_seconds,
-            beat.cursor if beat.output_ref and beat.cursor else None,
-            beat.output_ref.ref() if beat.output_ref else None,
-        ),
-        key=f"http/frame/{frame_id}/heartbeat/{runtime.next_id()}",
-        version=frame.version,
+    report = _checkpoint(frame, beat)
+    attempt, lease = _attempt(frame, row, beat.worker_id), runtime.lease_seconds
+    event = attempt.heartbeat(lease) if report is None else attempt.checkpoint(lease, report)
+    return await renew(
+        runtime, row, "frame", frame_id, event, frame.version, last, checkpointed=report is not None
     )
-    until = stored.ingest_time + timedelta(seconds=runtime.lease_seconds)
-    return json_response({"lease_until": until, "version": stored.stream_version})
+
+
+def _checkpoint(frame: Frame, beat: Heartbeat) -> FrameReport | None:
+    """Return the rows that a heartbeat reports as done; None: it only renews the lease.
+
+    Raises:
+        BadRequest: their number is missing, or does not match the cursor.
+    """
+    if not beat.output_ref or not beat.cursor:
+        return None
+    rows = beat.output_ref.row_count if beat.row_count is None else beat.row_count
+    if rows is None:
+        why = "row_count: how many rows the output of a checkpoint has; output_ref has no row_count"
+        raise BadRequest((why,))
+    before, after = frame.cursor, beat.cursor
+    if before.get("kind") == "list":
+        first, stop = int(before["from"]), before["to"]
+        if (after.get("kind"), after.get("from"), after.get("to")) != ("list", first + rows, stop):
+            wanted = {"kind": "list", "from": first + rows, "to": stop}
+            why = f"cursor: {rows} rows after {dict(before)} end at {wanted}, not at {after}"
+            raise BadRequest((why,))
+    return FrameReport(
+        rows=rows,
+        failed_rows=beat.failed_rows,
+        cursor=after,
+        errors=list(beat.errors[:10]) or None,
+        ctx=beat.ctx,
+        payload_ref=beat.output_ref.ref(),
+    )
 
 
 async def commit(runtime: ApiRuntime, request: web.Request) -> web.Response:
@@ -110,20 +136,13 @@ async def commit(runtime: ApiRuntime, request: web.Request) -> web.Response:
     frame_id = id_of(request)
     row = own(runtime, request, "frame", frame_id, await runtime.projections.frame(frame_id))
     sent = await read(request, CommitFrame)
-    frame = await read_frame(runtime, row["execution_id"], frame_id)
-    version = frame.version
-    if frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED):
-        version -= 1  # the same outcome is deduplicated by its key; any other conflicts
-    else:
-        held(frame, "frame", frame_id, sent.worker_id, sent.attempt)
-    kind = "failed" if sent.status == "failed" else "committed"
-    await append(
-        runtime,
-        row,
-        _ending(_attempt(frame, row, sent.worker_id), sent),
-        key=f"http/frame/{frame_id}/{kind}/{frame.attempt}/{sent.worker_id}",
-        version=version,
+    frame, last = await read_frame(runtime, row["execution_id"], frame_id)
+    has_ended = frame.status in (FrameStatus.COMMITTED, FrameStatus.FAILED)
+    version = version_before_end(
+        frame, "frame", frame_id, sent.worker_id, sent.attempt, has_ended=has_ended
     )
+    event = _ending(_attempt(frame, row, sent.worker_id), sent)
+    await end(runtime, row, "frame", frame_id, event, version, last)
     return json_response({"ok": True, "next_action": await _next(runtime, row)})
 
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from streams.api.errors import BadRequest
 from streams.api.payload_streaming import Content, received, send
-from streams.api.request_bodies import number
+from streams.api.request_numbers import number
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response, reference_with_url
 from streams.events.locator import Locator

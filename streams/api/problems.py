@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from streams.api.errors import BadRequest, NotAllowed, NotFound, NotYours
-from streams.catalog.errors import UnknownPath, UnknownVersion
+from streams.catalog.errors import TakenWebhook, UnknownPath, UnknownVersion
 from streams.credential.errors import NoCredential, NotHeld, NotNamed
 from streams.errors import PoisonRecord, Refused, StreamsError, Unavailable
 from streams.events.errors import BadEvent
@@ -18,6 +18,13 @@ from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
+from streams.trigger.subscriptions.webhook_errors import (
+    LimitReached,
+    NoSuchWebhook,
+    NotVerified,
+    SharedPath,
+    WebhookPaused,
+)
 
 logger = logging.getLogger(__name__)
 PROBLEM = "application/problem+json"
@@ -41,6 +48,12 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (RootEnded, 409),
     (VersionConflict, 409),
     (IdempotencyConflict, 409),
+    (NoSuchWebhook, 404),
+    (SharedPath, 409),
+    (TakenWebhook, 409),
+    (NotVerified, 401),
+    (LimitReached, 429),
+    (WebhookPaused, 503),
     (BadRequest, 422),
     (BadEvent, 422),
     (PoisonRecord, 422),
@@ -87,8 +100,9 @@ def _known(request: web.Request, error: StreamsError) -> web.Response:
         str(error),
         problems=getattr(error, "problems", None),
     )
-    if status == 503:
-        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    if status in (429, 503):
+        wait_s = getattr(error, "retry_after_s", RETRY_AFTER_S)
+        response.headers["Retry-After"] = str(wait_s)
     return response
 
 

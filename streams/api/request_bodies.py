@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import orjson
 from aiohttp import web
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from streams.api.errors import BadRequest
@@ -117,17 +124,33 @@ class ClaimCommands(Sent):
     tools: tuple[Name, ...] = ()
 
 
-class Heartbeat(Sent):
-    """Renew a lease. A cursor counts only together with durable partial output."""
+class RenewLease(Sent):
+    """Renew the lease on a command."""
 
     worker_id: Name
     attempt: Count | None = None
+
+
+class Heartbeat(RenewLease):
+    """Renew the lease on a frame.
+
+    With a cursor and durable output it is a checkpoint: the output's rows, those since the last
+    checkpoint, are done, and the frame continues at the cursor. A cursor alone is not stored.
+    """
+
     cursor: dict[str, Json] | None = None
     output_ref: Reference | None = None
+    row_count: Count | None = None
+    failed_rows: Count = 0
+    errors: tuple[dict[str, Json], ...] = ()
+    ctx: dict[str, Json] | None = None
 
 
 class CommitFrame(Sent):
-    """Report the outcome of a frame. `row_count` includes the rows that failed."""
+    """Report the outcome of a frame, of its rows since the last checkpoint if there was one.
+
+    `row_count` includes the rows that failed.
+    """
 
     worker_id: Name
     attempt: Count | None = None
@@ -141,6 +164,14 @@ class CommitFrame(Sent):
     errors: tuple[dict[str, Json], ...] = ()
     error: str | None = None
     ctx: dict[str, Json] | None = None
+
+    @model_validator(mode="after")
+    def _counts_agree(self) -> CommitFrame:
+        if self.failed_rows > self.row_count:
+            raise ValueError("failed_rows is more than row_count, which includes them")
+        if self.status == "partial" and not self.failed_rows:
+            raise ValueError("status is partial, but failed_rows is 0: report how many failed")
+        return self
 
 
 class CompleteCommand(Sent):
@@ -194,31 +225,3 @@ async def read(request: web.Request, kind: type[Body]) -> Body:
 def _message(problem: ErrorDetails) -> str:
     where = ".".join(str(part) for part in problem["loc"]) or "the body"
     return f"{where}: {problem['msg']}"
-
-
-def number(request: web.Request, name: str, default: int, *, most: int = 2**63 - 1) -> int:
-    """Return an integer query parameter.
-
-    Raises:
-        BadRequest: it is not a number, or too large.
-    """
-    text = request.query.get(name, str(default))
-    if not _is_number(text) or int(text) > most:
-        raise BadRequest((f"{name}: is {text[:40]!r}, not a whole number up to {most}",))
-    return int(text)
-
-
-def id_of(request: web.Request, name: str = "id") -> int:
-    """Return the id in the path.
-
-    Raises:
-        BadRequest: it is not an id.
-    """
-    text = request.match_info[name]
-    if not _is_number(text) or not 0 < int(text) < 2**63:
-        raise BadRequest((f"{text[:40]!r} is not a valid id; ids are whole numbers, sent as text",))
-    return int(text)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 20

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streams.api.errors import BadRequest
 from streams.api.payload_streaming import Content, send
-from streams.api.request_bodies import id_of
+from streams.api.request_numbers import id_of
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response
 from streams.events.model import PayloadRef

@@ -14,6 +14,7 @@ from streams.api import (
     payloads,
     results,
     start_execution,
+    webhooks,
 )
 from streams.api.request_bodies import (
     Cancel,
@@ -23,6 +24,7 @@ from streams.api.request_bodies import (
     CompleteCommand,
     Heartbeat,
     Register,
+    RenewLease,
     ResolveCredential,
     Resume,
     Sent,
@@ -126,7 +128,12 @@ ROUTES = (
         handle=catalog.register,
         summary="Register a playbook",
         body=Register,
-        answers={201: "registered", 200: "already the newest version", 422: "invalid"},
+        answers={
+            201: "registered",
+            200: "already the newest version",
+            409: "another subscription has the gateway_path",
+            422: "invalid",
+        },
     ),
     Route(
         method="GET",
@@ -179,7 +186,7 @@ ROUTES = (
         path="/api/commands/{id}/heartbeat",
         handle=commands.heartbeat,
         summary="Renew the lease of a command",
-        body=Heartbeat,
+        body=RenewLease,
         answers=_LEASED,
     ),
     Route(
@@ -246,6 +253,23 @@ ROUTES = (
             403: "the step does not name it",
             404: "not found",
             409: "the worker does not hold the task",
+        },
+    ),
+    Route(
+        method="POST",
+        path="/ingress/{path:.+}",
+        handle=webhooks.receive,
+        summary="Start the playbook of a subscription with `source: webhook`",
+        body=webhooks.ANY,
+        answers={
+            202: "started",
+            200: "the idempotency key has this execution already",
+            401: "the signature or token is missing or wrong",
+            404: "no subscription has this path",
+            409: "several subscriptions have this path",
+            422: "it can never start the playbook",
+            429: "the subscription is at a limit",
+            503: "paused, or a dependency is unavailable",
         },
     ),
     Route(

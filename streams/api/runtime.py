@@ -21,6 +21,7 @@ from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.trigger.port import TriggerLedger
+from streams.trigger.subscriptions.webhook import WebhookReceiver
 
 TENANT_HEADER, ORGANIZATION_HEADER = "Noetl-Tenant", "Noetl-Organization"
 
@@ -41,6 +42,9 @@ class ApiRuntime:
     credentials: CredentialStore
     keys: Keys
     resolver: Resolver
+    webhooks: WebhookReceiver
+    configured_credentials: frozenset[str] = frozenset()
+    """Credentials in the deployment's settings, which tasks use instead of stored ones."""
     worker_token: str | None = field(default=None, repr=False)
     """The token that workers send to resolve secrets; None disables resolving."""
     lease_seconds: int = 60

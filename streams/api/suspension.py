@@ -1,4 +1,4 @@
-"""Suspending and resuming an execution, by optimistic appends to its log."""
+"""Suspending, resuming and cancelling an execution, by appends to its log."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ async def steer(log: EventStore, root: Root, next_of: Next) -> int:
             if not tries_left:
                 raise
     raise AssertionError("unreachable")
+
+
+async def event_id_at(log: EventStore, root: Root, seq: int) -> int | None:
+    """Return the id of a root's event at `seq`: the cause of a request's event."""
+    async for event in log.read_root(root, after_seq=seq - 1, through_seq=seq):
+        return event.event_id
+    return None

@@ -1,6 +1,12 @@
 """Wiring of adapters to ports, from the settings."""
 
-from streams.app.credentials import credentials_of, keys_of, providers_of, worker_token_of
+from streams.app.credentials import (
+    credentials_of,
+    keys_of,
+    providers_of,
+    subscription_secrets_of,
+    worker_token_of,
+)
 from streams.app.log import (
     Log,
     catalog_of,
@@ -8,6 +14,7 @@ from streams.app.log import (
     open_pool,
     open_registry,
     producer,
+    subscriptions_of,
     trigger_ledger_of,
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
@@ -32,6 +39,8 @@ __all__ = [
     "producer",
     "providers_of",
     "sharing_terms",
+    "subscription_secrets_of",
+    "subscriptions_of",
     "trigger_ledger_of",
     "worker_token_of",
 ]

@@ -13,6 +13,7 @@ from streams.credential.file import FileProvider
 from streams.credential.keys import Keys, keys_from
 from streams.credential.port import Provider
 from streams.credential.postgres import PostgresCredentials
+from streams.credential.subscribed import SubscriptionSecrets
 from streams.settings import Settings
 
 
@@ -25,6 +26,12 @@ def credentials_of(log: Log, settings: Settings) -> PostgresCredentials:
         producer=producer(settings, "api"),
         now=SystemClock().now,
     )
+
+
+def subscription_secrets_of(log: Log, settings: Settings) -> SubscriptionSecrets:
+    """Return the resolver of credentials that subscriptions name."""
+    store = credentials_of(log, settings)
+    return SubscriptionSecrets(store, keys_of(settings), providers_of(settings))
 
 
 def keys_of(settings: Settings) -> Keys:

@@ -13,7 +13,8 @@ import aiohttp
 import asyncpg
 
 from streams.catalog.catalog import Catalog
-from streams.catalog.postgres import PostgresCatalogEvents
+from streams.catalog.postgres import PostgresCatalogEvents, PostgresSubscriptionEvents
+from streams.catalog.subscriptions import Subscriptions
 from streams.clock import SystemClock
 from streams.events.codec import Codec
 from streams.events.locator import Locator
@@ -69,7 +70,7 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
                 take_ids=ids.take,
                 producer=producer(settings, role),
                 lanes=lanes,
-                patience_s=limits.append_limit_s,
+                give_up_after_s=limits.append_limit_s,
             ) as appender:
                 store = PostgresEventStore(appender, pool, codec)
                 yield Log(store, ids, codec, pool, appender.sealer)
@@ -83,6 +84,17 @@ def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
         next_id=log.ids.next,
         clock=SystemClock(),
         payloads=payloads,
+    )
+
+
+def subscriptions_of(log: Log, payloads: PayloadStore | None = None) -> Subscriptions:
+    """Return the subscriptions in a log."""
+    return Subscriptions(
+        log.store,
+        PostgresCatalogEvents(log.pool, log.codec),
+        PostgresSubscriptionEvents(log.pool, log.codec),
+        catalog_of(log, payloads),
+        SystemClock(),
     )
 
 

@@ -53,6 +53,7 @@ async def collect(
     ports: CollectorPorts,
     *,
     grace: timedelta = GRACE,
+    scope_grace: timedelta | None = None,
     retention: timedelta | None = None,
     dry_run: bool = False,
     claim: bool = False,
@@ -61,10 +62,11 @@ async def collect(
 ) -> CollectionReport:
     """Expire due results and sweep unreferenced objects.
 
-    `retention` expires every reference of executions that ended that long ago; without it
-    only results with a TTL or scope expire. `known` is how long writers cache that a payload
-    is stored. `claim` marks unmarked objects as this log's even if it references none of
-    them; `verify` reads every live payload again.
+    `scope_grace` is how long results outlive the execution they are scoped to; by default as
+    long as unreferenced objects. `retention` expires every reference of executions that ended
+    that long ago; without it only results with a TTL or scope expire. `known` is how long
+    writers cache that a payload is stored. `claim` marks unmarked objects as this
+    log's even if it references none of them; `verify` reads every live payload again.
 
     Raises:
         GraceTooShort: the grace is shorter than `known`.
@@ -77,7 +79,8 @@ async def collect(
         raise GraceTooShort(grace, known)
     async with ports.ledger.lock():
         is_ours = await _is_ours(ports)
-        found, now = await find_due(ports, grace=grace, retention=retention)
+        lasting = grace if scope_grace is None else scope_grace
+        found, now = await find_due(ports, grace=lasting, retention=retention)
         if not dry_run:
             found = await expire(ports, found, now)
         # A dry run appends no expiries to the log, but must count the objects they free.

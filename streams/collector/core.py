@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import Literal
 
 from streams.events.locator import SCHEME, Locator
-from streams.events.model import Routing
-from streams.events.types import ResultExpired, ResultStored, StepExit
+from streams.events.types import AnyEvent, ResultExpired, ResultStored, StepExit
 from streams.ids import derive_id
 
 Reason = Literal["ttl", "scope", "retention", "manual"]
@@ -28,24 +27,25 @@ _LOCATED = re.compile(
 )
 _HEX = re.compile(rb"[0-9a-f]{64,}")
 _DIGEST_CHARS = 64
+READ_TYPES = (ResultStored.TYPE, ResultExpired.TYPE, StepExit.TYPE)
 LONGEST_NAME = 2048
 """Longest name of a payload in bytes: the overlap when data is read in pieces."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class EventExtract:
     """The part of one event that the collector needs."""
 
     seq: int
-    type: str
-    step: str | None
-    meta: Mapping[str, Routing]
     digests: frozenset[str]
     """Of every payload named in the event's reference or JSON."""
+    event: AnyEvent | None = None
+    """Its routing fields, if its type is one of `READ_TYPES`."""
     sure: frozenset[str] = frozenset()
     """The subset that is certainly of payloads, not possibly a user's own digests."""
     own: str | None = None
     """Digest of its own payload reference."""
+    event_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class RootHolding:
     """Payloads whose references in this root have all expired."""
     results: tuple[Result, ...] = ()
     exits: Mapping[str, int] = field(default_factory=dict)
+    last_event_id: int | None = None
+    """The newest of its events that matter here: the cause of an expiry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Due:
     root: RootState
     result_id: int
     reason: Reason
+    cause_id: int | None = field(default=None, compare=False)
 
 
 def digests_in(text: bytes) -> frozenset[str]:
@@ -144,7 +147,9 @@ def key_in(root: RootState, digest: str) -> str:
     return f"{folder_of(root.tenant_id, root.organization_id)}sha256/{digest}"
 
 
-def hold(root: RootState, facts: Iterable[Fact], ended: Collection[int] = ()) -> RootHolding:
+def hold(
+    root: RootState, extracts: Iterable[EventExtract], ended: Collection[int] = ()
+) -> RootHolding:
     """Fold the events of one root, in order, treating the results in `ended` as expired."""
     named: set[str] = set()
     sure: set[str] = set()
@@ -153,26 +158,28 @@ def hold(root: RootState, facts: Iterable[Fact], ended: Collection[int] = ()) ->
     governed: dict[str, set[int]] = {}
     expired: set[int] = set(ended)
     exits: dict[str, int] = {}
-    for fact in facts:
-        named |= fact.digests
-        sure |= fact.sure
-        if fact.type == ResultStored.TYPE:
-            result = _result(root, fact)
-            stored[result.result_id] = result
-            if result.digest is not None:
-                governed.setdefault(result.digest, set()).add(result.result_id)
-            continue
-        carried.add(fact.own)
-        if fact.type == ResultExpired.TYPE:
-            expired.add(int(fact.meta["result_id"]))
-        elif fact.type == StepExit.TYPE and fact.step is not None:
-            exits[fact.step] = fact.seq
+    last: int | None = None
+    for one in extracts:
+        last = one.event_id
+        named |= one.digests
+        sure |= one.sure
+        match one.event:
+            case ResultStored(result_id=result_id) as event:
+                stored[result_id] = _result(root, event, one)
+                if one.own is not None:
+                    governed.setdefault(one.own, set()).add(result_id)
+                continue
+            case ResultExpired(result_id=result_id):
+                expired.add(result_id)
+            case StepExit(node_name=step):
+                exits[step] = one.seq
+        carried.add(one.own)
     for digest in carried & governed.keys():
         del governed[digest]  # type: ignore[arg-type]
     live = {digest for digest in named if not _is_expired(root, digest, governed, expired)}
     results = tuple(result for id_, result in stored.items() if id_ not in expired)
     sets = (frozenset(live), frozenset(live & sure), frozenset(named - live))
-    return RootHolding(root, *sets, results, exits)
+    return RootHolding(root, *sets, results, exits, last)
 
 
 def _is_expired(
@@ -210,15 +217,15 @@ def due(
     if retention is not None and _ended_before(root, workflow_ended_at, now - retention):
         ids = [result.result_id for result in holding.results]
         ids += [retained_id(root.id, digest) for digest in sorted(holding.live)]
-        return [Due(root, id_, "retention") for id_ in ids]
+        return [Due(root, id_, "retention", holding.last_event_id) for id_ in ids]
     found = []
     for result in holding.results:
         if result.scope == "permanent":
             continue
         if _before(result.expires_at, now):
-            found.append(Due(root, result.result_id, "ttl"))
+            found.append(Due(root, result.result_id, "ttl", holding.last_event_id))
         elif _scope_is_over(result, holding, now - grace, workflow_ended_at):
-            found.append(Due(root, result.result_id, "scope"))
+            found.append(Due(root, result.result_id, "scope", holding.last_event_id))
     return found
 
 
@@ -250,14 +257,14 @@ def _before(at: datetime | None, limit: datetime) -> bool:
     return at is not None and at <= limit
 
 
-def _result(root: RootState, fact: Fact) -> Result:
-    expires_at = fact.meta.get("expires_at")
+def _result(root: RootState, event: ResultStored, extract: EventExtract) -> Result:
+    at = event.expires_at
     return Result(
         root=root,
-        result_id=int(fact.meta["result_id"]),
-        digest=fact.own,
-        seq=fact.seq,
-        step=fact.step,
-        scope=str(fact.meta["scope"]),
-        expires_at=None if expires_at is None else datetime.fromisoformat(str(expires_at)),
+        result_id=event.result_id,
+        digest=extract.own,
+        seq=extract.seq,
+        step=event.node_name,
+        scope=event.scope,
+        expires_at=None if at is None else datetime.fromisoformat(at),
     )

@@ -107,5 +107,6 @@ def _event(one: Due, now: datetime) -> NewEvent:
         organization_id=one.root.organization_id,
         idempotency_key=f"result.expired/{one.result_id}",
         event_time=now,
+        causation_id=one.cause_id,
         **ResultExpired(result_id=one.result_id, reason=one.reason).columns(),
     )

@@ -94,7 +94,7 @@ async def _end(
     async with ports.ledger.snapshot() as snapshot:
         now = snapshot.now
     execution_id = holding.root.id
-    wanted = [Due(holding.root, one, "manual") for one in ids]
+    wanted = [Due(holding.root, one, "manual", holding.last_event_id) for one in ids]
     ended = wanted if dry_run else await expire(ports, wanted, now)
     if not ended:
         raise EndedAlready(f"what execution {execution_id} stored", now, "meanwhile")

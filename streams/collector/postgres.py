@@ -11,7 +11,8 @@ import asyncpg
 import orjson
 
 from streams.collector.core import (
-    Fact,
+    READ_TYPES,
+    EventExtract,
     Names,
     RootHolding,
     RootState,
@@ -23,6 +24,8 @@ from streams.collector.core import (
 from streams.collector.errors import CollectorBusy, LockLost
 from streams.collector.port import NO_ENDS, Ends
 from streams.events.catalogue import catalogue
+from streams.events.reading import RoutingFields
+from streams.events.types import typed
 from streams.log.errors import LogUnavailable
 from streams.postgres import CONNECTION_LOST, connecting, queries, translated
 
@@ -62,18 +65,18 @@ class PostgresSnapshot:
     ) -> AsyncIterator[RootHolding]:
         """Yield the holding of each root; the events are sorted by root."""
         root: RootState | None = None
-        facts: list[Fact] = []
+        extracts: list[EventExtract] = []
         roots = None if execution_ids is None else list(execution_ids)
         async for row in self.connection.cursor(
-            _query("facts"), roots, _endings(), prefetch=_BATCH
+            _query("event_extracts"), roots, _endings(), prefetch=_BATCH
         ):
             if root is None or row["root_id"] != root.id:
                 if root is not None:
-                    yield hold(root, facts, ended.get(root.id, ()))
-                root, facts = _root(row), []
-            facts.append(_fact(row))
+                    yield hold(root, extracts, ended.get(root.id, ()))
+                root, extracts = _root(row), []
+            extracts.append(_extract(row))
         if root is not None:
-            yield hold(root, facts, ended.get(root.id, ()))
+            yield hold(root, extracts, ended.get(root.id, ()))
 
     async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         """Return the holding of one execution."""
@@ -194,14 +197,16 @@ def _root(row: asyncpg.Record) -> RootState:
     )
 
 
-def _fact(row: asyncpg.Record) -> Fact:
-    text = row["texts"].encode()
-    return Fact(
+def _extract(row: asyncpg.Record) -> EventExtract:
+    text, kind = row["texts"].encode(), row["event_type"]
+    event = None
+    if kind in READ_TYPES:
+        event = typed(RoutingFields(kind, orjson.loads(row["meta"]), row["node_name"]))
+    return EventExtract(
         seq=row["seq"],
-        type=row["event_type"],
-        step=row["node_name"],
-        meta=orjson.loads(row["meta"]),
+        event=event,
         digests=digests_in(text),
         sure=located_in(text, folder_of(row["tenant_id"], row["organization_id"])),
         own=row["own"],
+        event_id=row["event_id"],
     )

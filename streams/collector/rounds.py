@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from streams.collector.collect import CollectionReport, collect, end_results
+from streams.collector.collect import GRACE, CollectionReport, collect, end_results
 from streams.collector.errors import CollectorBusy
 from streams.collector.port import CollectorPorts
 from streams.errors import StreamsError
@@ -32,6 +32,8 @@ class Rounds:
     sweep_every_s: float
     retention: timedelta | None
     monotonic: Callable[[], float]
+    scope_grace: timedelta = GRACE
+    """How long results outlive the execution they are scoped to."""
     _sweep_from: float = float("-inf")
     """Earliest time of the next sweep after one that failed."""
     _next_check_at: float = float("-inf")
@@ -58,9 +60,9 @@ class Rounds:
             async with self.open_ports() as ports:
                 sweeping = await self._sweep_is_due(ports)
                 if sweeping:
-                    _log_report(await collect(ports, retention=self.retention))
+                    _log_report(await self._sweep(ports))
                     self._check_in(self.sweep_every_s)
-                elif self.end_every_s and (ended := await end_results(ports)):
+                elif self.end_every_s and (ended := await self._end(ports)):
                     _log.info("expired results: %s", _counted(ended))
         except CollectorBusy as error:
             self._check_in(RETRY_S)
@@ -71,6 +73,12 @@ class Rounds:
         except Exception:  # noqa: BLE001 - a bug in one round must not stop later ones
             self._failed(sweeping)
             _log.exception("the collector's round failed: bug")
+
+    async def _sweep(self, ports: CollectorPorts) -> CollectionReport:
+        return await collect(ports, retention=self.retention, scope_grace=self.scope_grace)
+
+    async def _end(self, ports: CollectorPorts) -> dict[str, int]:
+        return await end_results(ports, grace=self.scope_grace)
 
     @property
     def _pause_s(self) -> float:

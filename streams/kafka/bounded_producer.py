@@ -26,7 +26,7 @@ class OutgoingRecord(NamedTuple):
     topic: str
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class BoundedProducer:

@@ -52,6 +52,18 @@ def single_send_producer(bootstrap: str, *, timeout_s: float) -> Producer:
     return Producer(_librdkafka(bootstrap) | more)
 
 
+def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
+    """Return a producer of transactions; one with the same id ends those of its predecessor."""
+    from confluent_kafka import Producer
+
+    more: dict[str, Setting] = {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": 60_000,
+        "linger.ms": 5,
+    }
+    return Producer(_librdkafka(bootstrap) | more)
+
+
 def range_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT_MS) -> Consumer:
     """Return a consumer of exactly the offsets it is assigned; it commits nothing.
 
@@ -162,6 +174,23 @@ def groupless_consumer(
         auto_offset_reset=offset_reset,
         enable_auto_commit=False,
         fetch_max_wait_ms=fetch_wait_ms,
+    )
+
+
+def polling_consumer(bootstrap: str, *, group: str) -> AIOKafkaConsumer:
+    """Return a consumer of the partitions it is assigned, not started; it joins no group.
+
+    It commits for `group` when asked to, which Kafka refuses while the group has members.
+    """
+    from aiokafka import AIOKafkaConsumer
+
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        isolation_level=ISOLATION,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=50,
     )
 
 

@@ -17,7 +17,7 @@ MAX_REASON_BYTES = 4000
 PREFIX = "dead-letter-"
 """Prefix of the headers added here; the record's own headers are preserved."""
 
-Headers = list[tuple[str, bytes]]
+Headers = list[tuple[str, bytes | None]]
 
 
 class DeadLettersUnavailable(Unavailable):

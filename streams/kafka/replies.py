@@ -140,12 +140,12 @@ class KafkaReplies:
         return [TopicPartition(topic, number) for number in sorted(numbers)]
 
     async def _is_sent(self, topic: str, execution_id: int, since: datetime | None) -> bool:
-        places = await self._partitions(topic)
+        partitions = await self._partitions(topic)
         consumer = groupless_consumer(self._bootstrap)
         try:
             async with asyncio.timeout(SEARCH_S + _SEARCH_MARGIN_S):
                 await consumer.start()
-                return await _found(consumer, places, str(execution_id).encode(), since)
+                return await _found(consumer, partitions, str(execution_id).encode(), since)
         except TimeoutError:
             raise KafkaTimeoutError(f"{topic} could not be searched in time") from None
         finally:
@@ -153,19 +153,21 @@ class KafkaReplies:
 
 
 async def _found(
-    consumer: Any, places: list[TopicPartition], wanted: bytes, since: datetime | None
+    consumer: Any, partitions: list[TopicPartition], wanted: bytes, since: datetime | None
 ) -> bool:
     """Search from `since` to the current end of the topic for the execution's reply."""
-    consumer.assign(places)
-    ends = await consumer.end_offsets(places)
-    await consumer.seek_to_beginning(*places)
+    consumer.assign(partitions)
+    ends = await consumer.end_offsets(partitions)
+    await consumer.seek_to_beginning(*partitions)
     if since is not None:
         at = int((since - CLOCKS_APART).timestamp() * 1000)
-        for place, found in (await consumer.offsets_for_times(dict.fromkeys(places, at))).items():
-            consumer.seek(place, ends[place] if found is None else found.offset)
+        for partition, found in (
+            await consumer.offsets_for_times(dict.fromkeys(partitions, at))
+        ).items():
+            consumer.seek(partition, ends[partition] if found is None else found.offset)
     deadline = time.monotonic() + SEARCH_S
     while time.monotonic() < deadline:
-        if all([await consumer.position(place) >= ends[place] for place in places]):
+        if all([await consumer.position(partition) >= ends[partition] for partition in partitions]):
             return False
         for records in (await consumer.getmany(timeout_ms=200)).values():
             if any((EXECUTION_HEADER, wanted) in one.headers for one in records):

@@ -73,10 +73,10 @@ class DescribeProducers(Request[_DescribeProducers]):  # type: ignore[misc]  # a
 
     API_KEY = 61
 
-    def __init__(self, places: Sequence[TopicPartition]) -> None:
-        names = sorted({place.topic for place in places})
+    def __init__(self, partitions: Sequence[TopicPartition]) -> None:
+        names = sorted({partition.topic for partition in partitions})
         self._topics: list[Any] = [
-            (name, [p.partition for p in places if p.topic == name], {}) for name in names
+            (name, [p.partition for p in partitions if p.topic == name], {}) for name in names
         ]
 
     def build(self, request_struct_class: type[_DescribeProducers]) -> Any:
@@ -137,9 +137,9 @@ class AbortMarkers(Request[_WriteMarkers]):  # type: ignore[misc]  # aiokafka ha
     API_KEY = 27
 
     def __init__(
-        self, place: TopicPartition, producer_id: int, epoch: int, coordinator_epoch: int
+        self, partition: TopicPartition, producer_id: int, epoch: int, coordinator_epoch: int
     ) -> None:
-        topics: list[Any] = [(place.topic, [place.partition], {})]
+        topics: list[Any] = [(partition.topic, [partition.partition], {})]
         self._markers: list[Any] = [(producer_id, epoch, False, topics, coordinator_epoch, {})]
 
     def build(self, request_struct_class: type[_WriteMarkers]) -> Any:

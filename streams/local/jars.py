@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import sys
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from streams.local.disk_space import check_room, within
 from streams.local.errors import JarsUnavailable
 from streams.local.fetch import Fetcher, FetchError, choose_fetcher
 from streams.local.pom import POM, Coordinate, read_coordinates
+from streams.local.unpack import unpack
 
 # Increment when the layout of the cached files changes.
 _CACHE_VERSION = 2
@@ -150,8 +150,7 @@ def arrange(coordinates: Sequence[Coordinate], fetched: Path, arranged: Path) ->
         source = fetched / coordinate.file_name
         if coordinate.type == _ARCHIVE:
             target = arranged / "unpacked" / coordinate.artifact
-            with tarfile.open(source) as archive:
-                archive.extractall(target, filter="data")
+            unpack(source, target)
         else:
             source.rename(arranged / "lib" / coordinate.file_name)
         if coordinate.artifact in _SERVICES:

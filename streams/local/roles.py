@@ -16,16 +16,24 @@ from streams.local.service import Service
 _STOP_SECONDS = 20.0
 
 
+def pool_workers(pool: str) -> str:
+    """Return the key of a pool's workers among the roles."""
+    return "worker" if pool == "default" else f"worker:{pool}"
+
+
 def role_services(layout: Layout, roles: Mapping[str, int]) -> tuple[Service, ...]:
-    """Return a service for every process of the roles, such as `worker-0` and `worker-1`."""
+    """Return a service for every process of the roles, such as `worker-0` and `worker-gpu-0`."""
     return tuple(
-        _role_service(layout, role, f"{role}-{number}")
+        _role_service(layout, role, f"{role.replace(':', '-')}-{number}")
         for role, count in roles.items()
         for number in range(count)
     )
 
 
 def _role_service(layout: Layout, role: str, name: str) -> Service:
+    role, _, pool = role.partition(":")
+    of_pool = ("--pool", pool) if pool else ()
+    folder = ("--data", str(layout.data))
     ready_file = ready_path(layout, name)
 
     async def ready() -> bool:
@@ -35,7 +43,7 @@ def _role_service(layout: Layout, role: str, name: str) -> Service:
         name=name,
         version=version("noetl-streams"),
         address="",
-        command=(sys.executable, "-P", "-m", "streams", "run", role, "--data", str(layout.data)),
+        command=(sys.executable, "-P", "-m", "streams", "run", role, *of_pool, *folder),
         log=layout.log(name),
         ready=ready,
         # Roles inherit the whole environment: variables used in settings, of cloud clients

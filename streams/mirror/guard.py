@@ -21,6 +21,7 @@ from streams.mirror.readings import AlarmName, DatabaseReadings, Readings, Slot
 from streams.mirror.setup import MIRROR
 from streams.mirror.stored_offset import StoredOffset
 from streams.mirror.watermark import MirrorBehind, Watermark
+from streams.postgres import NO_ANSWER
 from streams.resources import folder
 from streams.settings import Settings
 from streams.topology import load
@@ -29,8 +30,7 @@ SLOT = "noetl_mirror"
 REBUILD_LOCK = (7237477, 1)
 """The advisory lock that a rebuild holds, so that everybody can see it."""
 
-_PATIENCE_S = 3.0
-_SILENCE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError)
+_TIMEOUT_S = 3.0
 
 # The server, its bound on kept WAL, next month's partition, and whether a rebuild runs.
 _SERVER = """
@@ -64,7 +64,7 @@ class Guard:
 
     async def __aenter__(self) -> Guard:
         self._connect = await self._open.enter_async_context(
-            ConnectClient(self._settings.connect.url, timeout_s=_PATIENCE_S)
+            ConnectClient(self._settings.connect.url, timeout_s=_TIMEOUT_S)
         )
         self._open.push_async_callback(self._offset.close)
         return self
@@ -73,17 +73,17 @@ class Guard:
         await self._stop_travelling()
         await self._open.aclose()
 
-    async def check(self, *, patience_s: float | None = None) -> tuple[Alarm, ...]:
+    async def check(self, *, timeout_s: float | None = None) -> tuple[Alarm, ...]:
         """Name everything that is wrong now."""
-        return judge(await self.probe(patience_s=patience_s), self.limits)
+        return judge(await self.probe(timeout_s=timeout_s), self.limits)
 
-    async def probe(self, *, patience_s: float | None = None) -> Readings:
+    async def probe(self, *, timeout_s: float | None = None) -> Readings:
         """Look everywhere; what does not answer is part of the readings, never an error.
 
-        A slow round trip is awaited for `patience_s`, by default until it is an alarm. Who
+        A slow round trip is awaited for `timeout_s`, by default until it is an alarm. Who
         looks again soon gives it less: the slot must not go unseen meanwhile.
         """
-        patience_s = self.limits.lag_s + 1.0 if patience_s is None else patience_s
+        timeout_s = self.limits.lag_s + 1.0 if timeout_s is None else timeout_s
         unreachable: dict[AlarmName, str] = {}
         connector_task = asyncio.create_task(self._connector(unreachable))
         database = await self._database(unreachable)
@@ -98,7 +98,7 @@ class Guard:
         )
         if not unreachable and _is_at_work(readings):
             readings = replace(
-                readings, round_trip_s=await self._round_trip(unreachable, patience_s)
+                readings, round_trip_s=await self._round_trip(unreachable, timeout_s)
             )
         if not unreachable and (readings.round_trip_s or math.inf) > self.limits.lag_s:
             # What holds up readers of Kafka holds up Connect, too: it cannot read its offsets.
@@ -109,7 +109,7 @@ class Guard:
     async def _database(self, unreachable: dict[AlarmName, str]) -> DatabaseReadings | None:
         dsn = self._settings.event_store.canonical_connection.dsn("read")
         with _Noting(unreachable, AlarmName.POSTGRES_UNREACHABLE):
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 connection = await asyncpg.connect(dsn)
                 try:
                     server = await connection.fetchrow(_SERVER, *REBUILD_LOCK)
@@ -148,18 +148,18 @@ class Guard:
     async def _topics_written(self) -> bool:
         topics = [event_topic(root) for root in load(folder("topics")).roots]
         async with EventTopicReader(
-            self._bootstrap, topics, start="end", timeout_s=_PATIENCE_S
+            self._bootstrap, topics, start="end", timeout_s=_TIMEOUT_S
         ) as reader:
             return any((await reader.ends()).values())
 
     async def _round_trip(
-        self, unreachable: dict[AlarmName, str], patience_s: float
+        self, unreachable: dict[AlarmName, str], timeout_s: float
     ) -> float | None:
         """Return how long a round trip takes, or how long one has been under way already."""
         loop = asyncio.get_running_loop()
         if self._trip is None:
             self._trip, self._trip_began = asyncio.create_task(self._travel()), loop.time()
-        await asyncio.wait({self._trip}, timeout=patience_s)
+        await asyncio.wait({self._trip}, timeout=timeout_s)
         if not self._trip.done():
             return loop.time() - self._trip_began
         trip, self._trip = self._trip, None
@@ -214,7 +214,7 @@ class _Noting:
         if isinstance(error, StreamsError):
             self._unreachable[self._name] = str(error)
             return True
-        if isinstance(error, _SILENCE):
+        if isinstance(error, NO_ANSWER):
             self._unreachable[self._name] = f"no answer ({str(error) or type(error).__name__})"
             return True
         return False

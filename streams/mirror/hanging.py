@@ -50,8 +50,8 @@ class Hanging:
     coordinator_epoch: int
 
     def __str__(self) -> str:
-        place = f"{self.topic}-{self.partition} at offset {self.offset}"
-        return f"a transaction of producer {self.producer_id} hangs on {place}"
+        where = f"{self.topic}-{self.partition} at offset {self.offset}"
+        return f"a transaction of producer {self.producer_id} hangs on {where}"
 
 
 class Lookout:
@@ -90,8 +90,8 @@ class Lookout:
     async def _open(self) -> list[Hanging]:
         async with _client(self._bootstrap) as client:
             found: list[Hanging] = []
-            for node, places in (await _leaders(client, self._topics)).items():
-                found += _in_transaction(await client.send(node, DescribeProducers(places)))
+            for node, partitions in (await _leaders(client, self._topics)).items():
+                found += _in_transaction(await client.send(node, DescribeProducers(partitions)))
             return found
 
 
@@ -104,10 +104,14 @@ async def end_hanging(bootstrap: str, hanging: Sequence[Hanging]) -> None:
     async with _client(bootstrap) as client:
         leaders = await _leaders(client, {one.topic for one in hanging})
         for one in hanging:
-            place = TopicPartition(one.topic, one.partition)
-            node = next(node for node, places in leaders.items() if place in places)
+            topic_partition = TopicPartition(one.topic, one.partition)
+            node = next(
+                node for node, partitions in leaders.items() if topic_partition in partitions
+            )
             epochs = one.producer_epoch, one.coordinator_epoch
-            answer = await client.send(node, AbortMarkers(place, one.producer_id, *epochs))
+            answer = await client.send(
+                node, AbortMarkers(topic_partition, one.producer_id, *epochs)
+            )
             [(_, [(_, [(_, error, *_)], *_)], *_)] = answer.markers
             if error:
                 raise BrokerUnavailable(f"{one} and cannot be aborted: Kafka reports error {error}")
@@ -130,9 +134,9 @@ async def _leaders(client: Any, topics: set[str]) -> dict[int, list[TopicPartiti
     leaders: dict[int, list[TopicPartition]] = {}
     for topic in sorted(topics & cluster.topics(exclude_internal_topics=False)):
         for partition in sorted(cluster.partitions_for_topic(topic) or ()):
-            place = TopicPartition(topic, partition)
-            if (node := cluster.leader_for_partition(place)) not in (None, -1):
-                leaders.setdefault(node, []).append(place)
+            topic_partition = TopicPartition(topic, partition)
+            if (node := cluster.leader_for_partition(topic_partition)) not in (None, -1):
+                leaders.setdefault(node, []).append(topic_partition)
     return leaders
 
 

@@ -83,7 +83,7 @@ async def restart_if_failed(settings: Settings, schedule: RestartSchedule) -> st
         if failure is None or not schedule.is_due():
             return None
         async with Guard(settings) as guard:
-            readings = await guard.probe(patience_s=0)
+            readings = await guard.probe(timeout_s=0)
         if not is_restartable(readings):
             return None
         await connect.restart_failed(MIRROR)

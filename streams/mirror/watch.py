@@ -14,7 +14,7 @@ from streams.mirror.readings import AlarmName
 from streams.settings import Settings
 
 INTERVAL_S = 2.0
-_GLANCE_S = 0.5
+_PROBE_TIMEOUT_S = 0.5
 # These also come and go with a restart: reported only when they stay.
 _PASSING = {
     AlarmName.CONNECT_UNREACHABLE,
@@ -46,7 +46,7 @@ async def watch(
     seen: Counter[AlarmName] = Counter()
     async with Guard(settings, limits) as guard:
         while True:
-            alarms = await guard.check(patience_s=_GLANCE_S)
+            alarms = await guard.check(timeout_s=_PROBE_TIMEOUT_S)
             found = {alarm.name: alarm for alarm in alarms}
             seen = Counter({name: seen[name] + 1 for name in found})
             now = {

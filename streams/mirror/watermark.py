@@ -96,9 +96,9 @@ class Watermark:
 
     def _open(self) -> Any:
         consumer = tail_consumer(self._bootstrap, group="noetl.watermark", fetch_wait_ms=20)
-        place = TopicPartition(TOPIC, 0)
+        partition = TopicPartition(TOPIC, 0)
         try:
-            _, end = consumer.get_watermark_offsets(place, timeout=15)
+            _, end = consumer.get_watermark_offsets(partition, timeout=15)
         except KafkaException as error:
             consumer.close()
             raise Unavailable(f"cannot read {TOPIC}: {reason(error)}") from error

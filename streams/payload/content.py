@@ -87,8 +87,13 @@ def key_of(ref: PayloadRef) -> str:
     place = parse(ref.uri)
     if not isinstance(place, Locator) or place.kind != "payloads" or place.id[1] != ref.sha256:
         raise PayloadMissing(ref.uri)
-    _, tenant, _, organization, *_ = ref.uri.removeprefix(SCHEME).split("/")
-    return f"{tenant}/{organization}/sha256/{ref.sha256}"
+    return key_of_uri(ref.uri)
+
+
+def key_of_uri(uri: str) -> str:
+    """Return the object's key of a payload's locator."""
+    _, tenant, _, organization, _, *rest = uri.removeprefix(SCHEME).split("/")
+    return "/".join((tenant, organization, *rest))
 
 
 def scope_of(ref: PayloadRef) -> Scope:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import orjson
 
+from streams.masking import HIDDEN, mask_text
 from streams.redact.forms import secrets_in, stands_out
-from streams.settings.mask import HIDDEN, mask_text
 
 
 class InUse:

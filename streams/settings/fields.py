@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from streams.segments import wrong_segment
+from streams.segments import is_pool_name, wrong_segment
 
 
 class Section(BaseModel):
@@ -69,6 +69,12 @@ def _is_segment(value: str) -> str:
     return value
 
 
+def _is_pool(value: str) -> str:
+    if not is_pool_name(value):
+        raise ValueError("must be letters, digits, '.', '_' and '-': it is part of a topic's name")
+    return value
+
+
 Number = Annotated[int, BeforeValidator(_no_truth_as_number)]
 Positive = Annotated[Number, Field(ge=1)]
 NotNegative = Annotated[Number, Field(ge=0)]
@@ -77,4 +83,5 @@ Text = Annotated[str, Field(min_length=1)]
 Segment = Annotated[Text, AfterValidator(_is_segment)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_split_at_commas)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+Pool = Annotated[Text, AfterValidator(_is_pool)]
 Secret = SecretStr

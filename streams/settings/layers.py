@@ -51,6 +51,10 @@ class Layers:
                 self.clashes.append((under, entry))
         self._entries[entry.path] = entry
 
+    def entries(self) -> list[LayerEntry]:
+        """Return the merged entries."""
+        return list(self._entries.values())
+
     def tree(self) -> dict[str, object]:
         """Return the values as nested mappings."""
         root: dict[str, object] = {}

@@ -41,6 +41,10 @@ class Loaded:
             raise KeyError(key)
         return self._layers.origin(path) or "default"
 
+    def given(self) -> Iterator[LayerEntry]:
+        """Yield the entries of the file and the environment, not those of the stack."""
+        return (entry for entry in self._layers.entries() if entry.origin != "stack")
+
     def __iter__(self) -> Iterator[LayerEntry]:
         """Yield every setting in effect, with secrets in plain text."""
         for path, value in leaves(self.settings):

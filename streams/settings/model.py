@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from streams.settings.credential_store import CredentialStoreSettings
 from streams.settings.event_store import EventStoreSettings
-from streams.settings.fields import Name, Port, Positive, Secret, Section, Segment, Text
+from streams.settings.fields import Name, Pool, Port, Positive, Secret, Section, Segment, Text
 from streams.settings.payload_store import PayloadStoreSettings
 from streams.settings.projections import Materialization, ProjectionStoreSettings, Snapshots
 from streams.settings.serialization import Serialization
@@ -39,6 +39,8 @@ class Runtime(Section):
     node_id: Segment = Field(default_factory=socket.gethostname)
     # Stable across restarts, because it is also the Kafka group.instance.id.
     shard_id: Segment = "local-0"
+    # The pool whose work a worker runs; a step names it with `pool`.
+    pool: Pool = "default"
     # A process with work and no progress for this long exits, to be restarted.
     stall_seconds: Positive = 60
     scheduler: Scheduler = Scheduler()
@@ -107,6 +109,23 @@ class Sinks(Section):
     folder: Text | None = None
 
 
+class KubernetesSettings(Section):
+    """Cluster of container tasks whose credential names none."""
+
+    # A file; default: the worker's service account, if it runs in a cluster.
+    kubeconfig: Text | None = None
+    context: Text | None = None
+    namespace: Text = "noetl"
+
+
+class ToolSettings(Section):
+    """Permissions and servers of tools."""
+
+    # A shell command has all rights of the worker's account.
+    shell: bool = False
+    kubernetes: KubernetesSettings = KubernetesSettings()
+
+
 class Settings(Section):
     """All settings of a deployment."""
 
@@ -124,6 +143,7 @@ class Settings(Section):
     frames: Frames = Frames()
     api: Api = Api()
     sinks: Sinks = Sinks()
+    tools: ToolSettings = ToolSettings()
     # Credentials for `auth: name` in playbooks, such as {"dsn": ...}; every field is a secret.
     credentials: dict[Name, dict[Name, Secret]] = Field(default_factory=dict)
     credential_store: CredentialStoreSettings = CredentialStoreSettings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import Literal, Self
 
@@ -62,6 +63,13 @@ class Collection(Section):
     ttl_days: Positive = 90
     interval_seconds: NotNegative = 60
     sweep_seconds: NotNegative = 86_400
+    # How long results outlive the execution or workflow they are scoped to; 0: they end with it.
+    scope_grace_seconds: NotNegative = 86_400
+
+    @property
+    def scope_grace(self) -> timedelta:
+        """How long results outlive the execution they are scoped to."""
+        return timedelta(seconds=self.scope_grace_seconds)
 
     @property
     def retention(self) -> timedelta | None:
@@ -86,6 +94,14 @@ class PayloadStoreSettings(Section):
     def kind(self) -> str:
         """The result store kind of this backend; `object` if it has none of its own."""
         return {"s3": "s3", "seaweedfs": "s3", "gcs": "gcs"}.get(self.backend, "object")
+
+    @property
+    def location(self) -> str:
+        """The prefix of the payloads' physical URIs: a bucket, or a folder; ends with `/`."""
+        if self.backend == "local":
+            return f"{os.path.abspath(self.connection.path or '')}/"
+        scheme = {"gcs": "gs", "azure-blob": "az"}.get(self.backend, "s3")
+        return f"{scheme}://{self.connection.bucket}/"
 
     @field_validator("threshold_bytes")
     @classmethod

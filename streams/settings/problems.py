@@ -11,8 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from streams.errors import Refused
+from streams.masking import mask_text
 from streams.settings.layers import Path
-from streams.settings.mask import is_secret, mask_text
+from streams.settings.mask import is_secret
 
 OriginOf = Callable[[Path], str | None]
 

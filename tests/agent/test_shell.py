@@ -171,7 +171,7 @@ async def test_a_handler_that_hangs_ends_the_process(tmp_path, topics, capsys):
     role.before = lambda _: asyncio.sleep(3600)
     with pytest.raises(Stalled, match="1 records are pending and none was finished"):
         await role.run(stall_s=0.3)
-    assert "handle" in capsys.readouterr().err, "and where it hung is told"
+    assert "handle" in capsys.readouterr().err, "and where it hung is reported"
 
 
 async def test_a_timer_that_raises_ends_the_process(tmp_path):

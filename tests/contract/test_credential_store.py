@@ -208,11 +208,11 @@ async def test_a_row_is_sealed_anew_unless_it_was_set_meanwhile(subject: Subject
 async def test_the_log_tells_of_it_without_the_secret(database: Settings) -> None:
     async with open_log(database, role="test", lanes=1) as log:
         store = credentials_of(log, database)
-        sealed = seal(KEYS, SCOPE, "told", {"dsn": "c4nary"})
-        made = await store.put(SCOPE, "told", "postgres", ["dsn"], sealed)
-        await store.remove(SCOPE, "told")
+        sealed = seal(KEYS, SCOPE, "stored", {"dsn": "c4nary"})
+        made = await store.put(SCOPE, "stored", "postgres", ["dsn"], sealed)
+        await store.remove(SCOPE, "stored")
         root = Root("credential", made.credential_id)
         events = [one async for one in log.store.read_root(root)]
     assert [one.type for one in events] == ["credential.stored", "credential.removed"]
-    assert dict(events[0].meta) == {"name": "told", "kind": "postgres", "revision": 1}
+    assert dict(events[0].meta) == {"name": "stored", "kind": "postgres", "revision": 1}
     assert "c4nary" not in repr(events)

@@ -254,14 +254,14 @@ async def test_standing_shows_what_waits_and_counts_what_is_finished(world: Worl
 
 
 async def test_the_reader_is_told_its_places_before_their_records(world: World) -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
 
     async def on_assigned(partitions: frozenset[TopicPartition]) -> None:
-        told.append(partitions)
+        reported.append(partitions)
 
     await world.write("a")
     await take(await world.reader(on_assigned=on_assigned), 1)
-    assert told == [frozenset({TopicPartition(world.topic, 0), TopicPartition(world.topic, 1)})]
+    assert reported == [frozenset({TopicPartition(world.topic, 0), TopicPartition(world.topic, 1)})]
 
 
 async def test_a_reader_that_fails_to_prepare_its_places_hears_of_it(world: World) -> None:

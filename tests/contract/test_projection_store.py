@@ -20,7 +20,7 @@ from streams.projector.rows import CatalogRow, Changes, ExecutionRow, OutputRow,
 from streams.settings import Settings
 from tests.support.events.examples import full_payload
 from tests.support.log.databases import dsn
-from tests.support.projector.executions import AT, Story, memory_log, told
+from tests.support.projector.executions import AT, Story, memory_log, stored_events
 
 TABLES = {"execution": 1, "stage": 1, "frame": 2, "command": 1}
 Seen = dict[str, list[dict[str, Any]]]
@@ -71,7 +71,7 @@ async def events_of(execution_id: int = 1000) -> list[Event]:
     log, story = memory_log(), Story(execution_id)
     for event in story.whole():
         await log.append([event])
-    return await told(log, story.root)
+    return await stored_events(log, story.root)
 
 
 def changes_of(events: list[Event]) -> Changes:
@@ -164,7 +164,7 @@ async def test_dropped_and_rebuilt_equals_live(bench: Bench) -> None:
             await log.append([event])
     for number in (1000, 2000):
         root = Story(number).root
-        await bench.store.save(changes_of(await told(log, root)), ())
+        await bench.store.save(changes_of(await stored_events(log, root)), ())
     live = await bench.look()
 
     await rebuild(log, bench.store)

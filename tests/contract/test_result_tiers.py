@@ -315,8 +315,8 @@ async def test_a_row_of_the_db_tier_goes_when_its_result_has_expired(database: S
     for copy in (ended, lasting):
         meta = {"result_id": copy.uri.rpartition("/")[2], "task": "page"}
         meta |= {"store": "db", "scope": "execution"}
-        told = {"ref": copy.uri}
-        await log.append([story.event("result.stored", meta=meta, result=told, node_name="load")])
+        fields = {"ref": copy.uri}
+        await log.append([story.event("result.stored", meta=meta, result=fields, node_name="load")])
     expired = {"result_id": ended.uri.rpartition("/")[2], "reason": "scope"}
     await log.append([story.event("result.expired", meta=expired)])
     changes = Changes()

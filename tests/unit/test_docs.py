@@ -14,10 +14,12 @@ PAGES = sorted(
 FILE = re.compile(r"`((?:streams|tests|crates|connectors|topics)/[\w./-]+)`")
 INVENTED = {  # the worked examples of CONTRIBUTING.md
     "streams/lag/",
+    "streams/log/migrations/0020_stage_paused.up.sql",
     "streams/roles/lag.py",
     "streams/worker/sinks/webhook.py",
     "streams/worker/tools/sleep.py",
     "tests/integration/sinks/test_sink_webhook.py",
+    "tests/unit/lag/test_lag_core.py",
     "tests/unit/worker/test_tool_sleep.py",
 }
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "streams"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "streams"
 GENERATED = PACKAGE / "events" / "types.py"
 ANY_PER_THOUSAND_LINES = 3.0
 Module = tuple[str, str, ast.Module]
@@ -60,11 +61,16 @@ def names_told() -> list[str]:
                 return found
             case ast.FunctionDef(name=found) | ast.AsyncFunctionDef(name=found):
                 return found
-            case ast.keyword(arg=found):
+            case ast.keyword(arg=found) | ast.ClassDef(name=found):
                 return found
         return None
 
-    return [path for path, node in nodes() if name(node) == "told"]
+    trees = [(path, tree) for path, _, tree in modules()]
+    for folder in ("tests", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            trees.append((str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8"))))
+    every = ((path, node) for path, tree in trees for node in ast.walk(tree))
+    return [path for path, node in every if (name(node) or "").lower() == "told"]
 
 
 CEILINGS: dict[str, tuple[Callable[[], list[str]], int]] = {

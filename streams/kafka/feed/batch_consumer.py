@@ -124,8 +124,14 @@ class KafkaFeed:
             for record in records:
                 offsets.deliver(record.offset)
         self._wake.set()
+        delivered = {partition: self._offsets[partition] for partition in batch}
         await self._notify()
-        return batch
+        # A notice may have set another position: those records are delivered again from there.
+        return {
+            partition: records
+            for partition, records in batch.items()
+            if self._offsets.get(partition) is delivered[partition]
+        }
 
     def acknowledge(self, records: Iterable[Record]) -> None:
         """Mark records as finished; those of lost partitions are ignored."""
@@ -154,6 +160,26 @@ class KafkaFeed:
         except (KafkaError, TimeoutError):
             return False
         return True
+
+    async def seek(self, partition: TopicPartition, offset: int | None) -> None:
+        """Continue a partition at an offset, None: at its first; for use by `on_assigned`.
+
+        Raises:
+            FeedUnavailable: the broker does not respond.
+        """
+        kafka_partition = _kafka(partition)
+        try:
+            if offset is None:
+                offset = (await self._consumer.beginning_offsets([kafka_partition]))[
+                    kafka_partition
+                ]
+            self._consumer.seek(kafka_partition, offset)
+        except IllegalStateError:  # revoked meanwhile
+            return
+        except (KafkaError, TimeoutError) as error:
+            raise self._unavailable(error) from error
+        self._offsets[partition] = Offsets()
+        self._committed.pop(partition, None)
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
@@ -233,7 +259,7 @@ class KafkaFeed:
         self._offsets = {partition: Offsets() for partition in sorted(partitions)}
         self._notices.append((self._on_assigned, partitions))
 
-    def _unavailable(self, error: KafkaError) -> FeedUnavailable:
+    def _unavailable(self, error: KafkaError | TimeoutError) -> FeedUnavailable:
         what = f"{self._bootstrap}: group {self._group} cannot read {', '.join(self._topics)}"
         todo = (
             "create the topics with `streams topics apply`"

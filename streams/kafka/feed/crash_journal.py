@@ -82,9 +82,9 @@ class CrashJournal:
         self._suspects = [one for one in self._suspects if not is_cleared(one)]
         self._write(())
 
-    def close(self, *, is_blameless: bool) -> None:
-        """Close the storage; `is_blameless`: nothing handled caused the exit."""
-        if is_blameless:
+    def close(self, *, is_clean_exit: bool) -> None:
+        """Close the storage; `is_clean_exit`: nothing handled caused the exit."""
+        if is_clean_exit:
             self._write(())
         self._storage.close()
 

@@ -33,7 +33,7 @@ class MemoryTopics:
         *,
         key: bytes | None = None,
         partition: int = 0,
-        headers: tuple[tuple[str, bytes], ...] = (),
+        headers: tuple[tuple[str, bytes | None], ...] = (),
         timestamp_ms: int = 0,
         transaction: str = "",
     ) -> None:
@@ -111,6 +111,15 @@ class MemoryFeed:
     async def answers(self, *, within_s: float) -> bool:
         """Return True."""
         return True
+
+    async def seek(self, partition: TopicPartition, offset: int | None) -> None:
+        """Continue a partition at an offset, None: at its first."""
+        self._offsets[partition] = Offsets()
+        self._positions[partition] = offset or 0
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return len(self._topics.partitions_of(topic))
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:

@@ -26,7 +26,7 @@ class Record:
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...]
+    headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int
 
     @property

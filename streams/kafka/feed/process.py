@@ -31,7 +31,7 @@ class RoleProcess:
     """
 
     def __init__(self, open_storage: OpenStorage, *, watches_loop: bool = True) -> None:
-        self._open_storage, self._watches_loop = open_storage, watches_loop
+        self.open_storage, self._watches_loop = open_storage, watches_loop
         self.holds = Holds()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._attached: list[Attached] = []
@@ -40,7 +40,7 @@ class RoleProcess:
 
     def journal(self, name: str) -> CrashJournal:
         """Open a crash journal of this process; `run` closes it."""
-        journal = CrashJournal(self._open_storage(name))
+        journal = CrashJournal(self.open_storage(name))
         self._journals.append(journal)
         return journal
 
@@ -68,6 +68,10 @@ class RoleProcess:
         self._start(name, attached)
         self._work.append(watchdog.watch)
         return watchdog
+
+    def add_work(self, work: Work) -> None:
+        """Run `work` beside the feeds; its exceptions end the process."""
+        self._work.append(work)
 
     def every(self, seconds: float, tick: Callable[[], Awaitable[None]]) -> None:
         """Call `tick` periodically, also after it raised `Unavailable`."""
@@ -105,7 +109,7 @@ class RoleProcess:
             await asyncio.gather(*running, return_exceptions=True)
             await self._stopped()
             for journal in self._journals:
-                journal.close(is_blameless=self._is_blameless)
+                journal.close(is_clean_exit=self._is_clean_exit)
         if self._failure.done():
             self._failure.result()
 
@@ -137,7 +141,7 @@ class RoleProcess:
         """Stop what subclasses started."""
 
     @property
-    def _is_blameless(self) -> bool:
+    def _is_clean_exit(self) -> bool:
         """Whether nothing handled can be the reason for the exit."""
         if not self._failure.done():
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
@@ -42,6 +42,8 @@ class WorkItem:
     pool: str
     catalog_id: int
     catalog_version: int
+    cause_id: int | None = field(default=None, compare=False)
+    """The event that dispatched it, or a later one of its execution."""
     tool: str = ""
     """For commands: the tool's kind, `pipeline`, or `cursor.plan` (compute a cursor's frames)."""
     stage_id: int | None = None
@@ -49,6 +51,8 @@ class WorkItem:
     ordinal: int = 0
     cursor: dict[str, Any] | None = None
     policy: dict[str, Any] | None = None
+    rows_before: int | None = None
+    """Rows of this frame that earlier checkpoints cover; the cursor starts after them."""
     shard_id: str | None = None
     document: dict[str, Json] | None = None
     document_ref: PayloadRef | None = None
@@ -57,6 +61,8 @@ class WorkItem:
     ctx_ref: PayloadRef | None = None
     ctx_elsewhere: list[dict[str, Json]] | None = None
     """Those too large for an event: names, and their payload."""
+    vars: dict[str, Json] | None = None
+    """Values of the step, set by earlier frames, if the rows of the loop are ordered."""
 
     def encode(self) -> bytes:
         """Return the record's value. 64-bit ids are strings in JSON."""
@@ -86,4 +92,4 @@ class WorkItem:
             raise BadWorkItem(f"not a work item: {error}") from error
 
 
-_IDS = ("execution_id", "entity_id", "catalog_id", "stage_id", "loop_id")
+_IDS = ("execution_id", "entity_id", "catalog_id", "cause_id", "stage_id", "loop_id")

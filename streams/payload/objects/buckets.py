@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
@@ -45,20 +45,11 @@ def s3_bucket(
         except ValueError:
             raise PayloadUnavailable(_NO_KEYS) from None
         return S3Store(
-            place.bucket,
-            config=config,
-            credential_provider=keys,
-            client_options=_client(place, limit_s),
-            retry_config=_retries(limit_s),
+            place.bucket, config=config, credential_provider=keys, **_limits(place, limit_s)
         )
     config["access_key_id"] = place.access_key.get_secret_value()
     config["secret_access_key"] = place.secret_key.get_secret_value()
-    return S3Store(
-        place.bucket,
-        config=config,
-        client_options=_client(place, limit_s),
-        retry_config=_retries(limit_s),
-    )
+    return S3Store(place.bucket, config=config, **_limits(place, limit_s))
 
 
 def gcs_bucket(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> ObjectStore:
@@ -73,12 +64,7 @@ def gcs_bucket(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> ObjectS
     if place.secret_key is not None:
         config["service_account_key"] = place.secret_key.get_secret_value()
     try:
-        return GCSStore(
-            place.bucket,
-            config=config,
-            client_options=_client(place, limit_s),
-            retry_config=_retries(limit_s),
-        )
+        return GCSStore(place.bucket, config=config, **_limits(place, limit_s))
     except (BaseError, ValueError) as error:
         raise NoSuchBackend("gcs", str(error)) from error
 
@@ -98,18 +84,24 @@ def azure_container(place: PayloadConnection, *, limit_s: float = LIMIT_S) -> Ob
     if place.endpoint is not None:
         config["endpoint"] = place.endpoint.rstrip("/")
     try:
-        return AzureStore(
-            place.bucket,
-            config=config,
-            client_options=_client(place, limit_s),
-            retry_config=_retries(limit_s),
-        )
+        return AzureStore(place.bucket, config=config, **_limits(place, limit_s))
     except (BaseError, ValueError) as error:
         raise NoSuchBackend("azure-blob", str(error)) from error
 
 
+class _Limits(TypedDict):
+    client_options: ClientConfig
+    retry_config: RetryConfig
+
+
+def _limits(place: PayloadConnection, limit_s: float) -> _Limits:
+    """Bound requests; start no retry after half the time: one that timed out is not repeated."""
+    retries: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=limit_s / 2)}
+    return {"client_options": _client(place, limit_s), "retry_config": retries}
+
+
 def _client(place: PayloadConnection, limit_s: float) -> ClientConfig:
-    """Set timeouts; use plain HTTP only if the endpoint says so."""
+    """Set timeouts; use plain HTTP only if the endpoint does."""
     bounds: ClientConfig = {
         "timeout": timedelta(seconds=limit_s),
         "connect_timeout": timedelta(seconds=min(_CONNECT_S, limit_s)),
@@ -117,8 +109,3 @@ def _client(place: PayloadConnection, limit_s: float) -> ClientConfig:
     if place.endpoint is not None and place.endpoint.startswith("http://"):
         bounds["allow_http"] = True
     return bounds
-
-
-def _retries(limit_s: float) -> RetryConfig:
-    """Start no retry after half the time: a request that timed out is not repeated."""
-    return {"max_retries": 3, "retry_timeout": timedelta(seconds=limit_s / 2)}

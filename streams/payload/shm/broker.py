@@ -135,8 +135,8 @@ class ShmBroker:
                     number = None
                 return answer, None
             if "take" in request:
-                kept = self._held.get(str(request["take"]))
-                return (b"gone", None) if kept is None else (b"ok", kept.number)
+                region = self._held.get(str(request["take"]))
+                return (b"gone", None) if region is None else (b"ok", region.number)
             if "drop" in request:
                 self._forget(str(request["drop"]))
                 return b"ok", None
@@ -157,8 +157,8 @@ class ShmBroker:
             return b"what"
         if not now < until <= now + _FAR_S or not is_sealed(number):
             return b"what"
-        if (kept := self._held.get(name)) is not None:
-            kept.until = max(kept.until, until)
+        if (region := self._held.get(name)) is not None:
+            region.until = max(region.until, until)
             os.close(number)
             self._counts.events["shared"] += 1
             return b"ok"
@@ -186,8 +186,8 @@ class ShmBroker:
         with suppress(OSError):
             if not self._reserve(self._used):
                 # Others have taken the room meanwhile: uncounted regions are dropped.
-                for kept in self._held.values():
-                    os.close(kept.number)
+                for region in self._held.values():
+                    os.close(region.number)
                 self._held.clear()
                 self._used = 0
                 self._reserve(0)
@@ -200,16 +200,16 @@ class ShmBroker:
 
     def _expire(self) -> None:
         now = self._clock.now().timestamp()
-        over = [name for name, kept in self._held.items() if kept.until <= now]
+        over = [name for name, region in self._held.items() if region.until <= now]
         self._counts.events["expired"] += len(over)
         self._forget(*over)
 
     def _forget(self, *names: str) -> None:
         before = self._used
         for name in names:
-            if (kept := self._held.pop(name, None)) is not None:
-                os.close(kept.number)
-                self._used -= kept.size
+            if (region := self._held.pop(name, None)) is not None:
+                os.close(region.number)
+                self._used -= region.size
         if self._used != before:
             self._renew()
 

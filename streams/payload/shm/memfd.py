@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PACKET_BYTES = 1024
 _ASK_AGAIN_S, _LET_REST_S = 1.0, 10.0
 """When to retry a broker that was missing, and one that timed out."""
-_PATIENCE_S = 0.1
+_TIMEOUT_S = 0.1
 # Linux constants that Python defines only if it was built with them.
 _SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008  # seal, shrink, grow, write
 _ADD_SEALS, _GET_SEALS = 1033, 1034
@@ -189,7 +189,7 @@ def connected(path: Path) -> socket.socket:
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     try:
-        connection.settimeout(_PATIENCE_S)
+        connection.settimeout(_TIMEOUT_S)
         connection.connect(str(path))
         if peer_uid(connection) != os.geteuid():
             raise PermissionError(f"another user listens at {path}")

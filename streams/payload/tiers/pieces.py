@@ -38,7 +38,7 @@ def cut(found: bytes | pa.Buffer) -> Iterator[bytes]:
         yield bytes(whole[start : start + PIECE_BYTES])
 
 
-async def kept(
+async def caching(
     pieces: AsyncIterator[bytes], begin: Callable[[], PartialFile | None]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the pieces of the store; at the verified end, complete the draft.

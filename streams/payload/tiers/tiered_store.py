@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from cachetools import FIFOCache
 
+from streams.background import in_background
 from streams.events.model import PayloadRef
 from streams.payload.content import key_of
 from streams.payload.errors import PayloadCorrupt
@@ -27,7 +28,7 @@ from streams.payload.shm.node import SharedMemory
 from streams.payload.shm.region import NotHere
 from streams.payload.tiers.counts import Tier, TierCounts, TierSnapshot
 from streams.payload.tiers.disk import DiskCache, PartialFile
-from streams.payload.tiers.pieces import PIECE_BYTES, cut, is_behind, kept, own_copy
+from streams.payload.tiers.pieces import PIECE_BYTES, caching, cut, is_behind, own_copy
 from streams.payload.tiers.process_cache import ByteLru
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class TieredPayloads:
                         yield piece
                 self._counts.read("2", ref.byte_length, own=own)
                 return
-        async with aclosing(kept(self._durable.fetch(ref), lambda: self._draft(ref))) as pieces:
+        async with aclosing(caching(self._durable.fetch(ref), lambda: self._draft(ref))) as pieces:
             async for piece in pieces:
                 yield piece
         self._counts.read("3", ref.byte_length, own=own)
@@ -172,12 +173,10 @@ class TieredPayloads:
     @asynccontextmanager
     async def tended(self) -> AsyncIterator[TieredPayloads]:
         """Remove expired regions while the body runs, and all own regions at its end."""
-        tending = asyncio.create_task(self._tend())
         try:
-            yield self
+            async with in_background(self._tend()):
+                yield self
         finally:
-            tending.cancel()
-            await asyncio.gather(tending, return_exceptions=True)
             if self._shared is not None:
                 await asyncio.to_thread(self._shared.close)
 

@@ -1,4 +1,4 @@
-"""Credentials over HTTP: never told again, and handed out to who holds the task."""
+"""Credentials over HTTP: never returned by a list, and handed out to who holds the task."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ async def claimed(stand: Stand) -> dict[str, Any]:
 
 
 async def test_what_is_set_is_listed_without_its_values_and_removed(client) -> None:
-    status, told, text = await said(client.put("/api/credentials/pg_main", json=SECRET))
-    assert (status, told["revision"], told["fields"]) == (201, 1, ["dsn", "port"])
+    status, report, text = await said(client.put("/api/credentials/pg_main", json=SECRET))
+    assert (status, report["revision"], report["fields"]) == (201, 1, ["dsn", "port"])
     assert "c4nary" not in text
-    status, told, text = await said(client.put("/api/credentials/pg_main", json=SECRET))
-    assert (status, told["revision"]) == (200, 2)
-    status, told, text = await said(client.get("/api/credentials"))
-    assert [one["name"] for one in told["credentials"]] == ["pg_main"]
-    assert set(told["credentials"][0]) == {
+    status, report, text = await said(client.put("/api/credentials/pg_main", json=SECRET))
+    assert (status, report["revision"]) == (200, 2)
+    status, report, text = await said(client.get("/api/credentials"))
+    assert [one["name"] for one in report["credentials"]] == ["pg_main"]
+    assert set(report["credentials"][0]) == {
         *("credential_id", "name", "kind", "revision", "key_id", "fields"),
         *("created_at", "updated_at"),
     }
@@ -142,10 +142,10 @@ async def test_the_holder_of_the_task_is_given_its_secret(stand, client) -> None
     await said(client.put("/api/credentials/other", json=SECRET))
     asked = await claimed(stand)
     async with client.post("/api/credentials/resolve", json=asked, headers=ALLOWED) as answer:
-        told = await answer.json()
+        secret = await answer.json()
         assert answer.headers["Cache-Control"] == "no-store"
-    assert told["fields"] == {"dsn": "postgresql://u:c4nary@h/db", "port": "5432"}
-    assert 0 < told["seconds_left"] <= 60
+    assert secret["fields"] == {"dsn": "postgresql://u:c4nary@h/db", "port": "5432"}
+    assert 0 < secret["seconds_left"] <= 60
     for change, wanted in (
         ({"worker_id": "w/2"}, 409),
         ({"attempt": 2}, 409),
@@ -259,9 +259,9 @@ async def test_an_api_that_is_not_there_is_said_so(where, token, raised) -> None
     server = ApiSecrets(lambda: where, token)
     with (
         holding(item_of(asked), "w/1", lambda: 0.0) as held,
-        pytest.raises(raised) as told,
+        pytest.raises(raised) as caught,
     ):
         await server.resolve(held, "pg")
     await server.aclose()
-    assert isinstance(told.value, (Refused, SecretsUnavailable))
-    assert "pg" in str(told.value) or "does not answer" in str(told.value)
+    assert isinstance(caught.value, (Refused, SecretsUnavailable))
+    assert "pg" in str(caught.value) or "does not answer" in str(caught.value)

@@ -50,13 +50,13 @@ async def test_a_large_workload_is_stored_as_a_payload(client: Client, stand: St
     assert event.payload_ref is not None
     assert b"x" * 100_000 in await stand.runtime.payloads.get(event.payload_ref)
     path = f"/api/executions/{made['execution_id']}/events"
-    (told,) = (await get(client, path))[1]["events"]
-    assert "context" not in told
-    (told,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
-    assert told["context"] == {"workload": body["workload"]}
+    (listed,) = (await get(client, path))[1]["events"]
+    assert "context" not in listed
+    (listed,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
+    assert listed["context"] == {"workload": body["workload"]}
     await stand.runtime.payloads.delete(event.payload_ref)
-    (told,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
-    assert (told["context"]["kind"], told["payload_ref"]["sha256"]) == (
+    (listed,) = (await get(client, f"{path}?resolve=1"))[1]["events"]
+    assert (listed["context"]["kind"], listed["payload_ref"]["sha256"]) == (
         "missing",
         event.payload_ref.sha256,
     )
@@ -70,11 +70,11 @@ async def test_data_that_has_expired_is_told_by_its_tombstone(client: Client, st
     assert event.payload_ref is not None
     meta = {"result_id": str(retained_id(root.id, event.payload_ref.sha256)), "reason": "retention"}
     await stand.log.store.append([make_event(root.id, "result.expired", meta=meta)])
-    told = (await get(client, f"/api/executions/{root.id}/events?resolve=1"))[1]["events"]
-    assert told[0]["context"]["kind"] == "tombstone"
-    assert told[0]["context"]["reason"] == "retention"
-    assert told[0]["context"]["expired_at"]
-    assert told[0]["payload_ref"]["sha256"] == event.payload_ref.sha256
+    events = (await get(client, f"/api/executions/{root.id}/events?resolve=1"))[1]["events"]
+    assert events[0]["context"]["kind"] == "tombstone"
+    assert events[0]["context"]["reason"] == "retention"
+    assert events[0]["context"]["expired_at"]
+    assert events[0]["payload_ref"]["sha256"] == event.payload_ref.sha256
 
 
 async def test_a_result_that_its_event_did_not_carry_is_shown_where_it_is_asked_for(
@@ -107,15 +107,15 @@ async def test_a_result_that_its_event_did_not_carry_is_shown_where_it_is_asked_
 
 async def test_every_problem_of_a_start_is_named(client: Client) -> None:
     async with client.post("/api/executions", json={"pth": "x", "workload": []}) as answer:
-        told = await answer.json(content_type=None)
+        body = await answer.json(content_type=None)
         assert (answer.status, answer.content_type) == (422, "application/problem+json")
-    assert [one.partition(":")[0] for one in told["problems"]] == ["pth", "path", "workload"]
+    assert [one.partition(":")[0] for one in body["problems"]] == ["pth", "path", "workload"]
 
 
 async def test_an_unknown_playbook_is_not_found(client: Client) -> None:
-    status, told = await post(client, "/api/executions", {"path": "examples/lode"})
+    status, answer = await post(client, "/api/executions", {"path": "examples/lode"})
     assert status == 404
-    assert "examples/lode" in told["detail"]
+    assert "examples/lode" in answer["detail"]
 
 
 async def test_an_execution_is_shown_right_after_its_start_without_a_projector(
@@ -192,10 +192,10 @@ async def test_events_come_in_order_a_page_at_a_time(client: Client, stand: Stan
     _, page = await get(client, path, params={"limit": 15})
     _, rest = await get(client, path, params={"after": page["next"]})
 
-    told = [*page["events"], *rest["events"]]
-    assert [one["seq"] for one in told] == list(range(1, 20))
+    events = [*page["events"], *rest["events"]]
+    assert [one["seq"] for one in events] == list(range(1, 20))
     assert rest["next"] is None
-    assert told[4]["meta"]["frame_id"] == str(story.frame_id(0))
+    assert events[4]["meta"]["frame_id"] == str(story.frame_id(0))
 
 
 async def test_another_tenants_execution_is_not_there(client: Client, stand: Stand) -> None:
@@ -215,10 +215,10 @@ async def test_a_cancelled_execution_is_seen_at_once_and_cancelled_only_once(
 
     status, _ = await post(client, f"{path}/cancel", {"by": "ana", "reason": "wrong day"})
     _, shown = await get(client, path)
-    again, told = await post(client, f"{path}/cancel", {"by": "ana"})
+    again, answer = await post(client, f"{path}/cancel", {"by": "ana"})
 
     assert (status, shown["status"], shown["error"]) == (200, "CANCELLED", "wrong day")
-    assert (again, told["type"]) == (409, "urn:noetl:problem:root-ended")
+    assert (again, answer["type"]) == (409, "urn:noetl:problem:root-ended")
 
 
 async def test_a_suspended_execution_is_seen_at_once_and_gives_no_work_until_resumed(
@@ -233,8 +233,8 @@ async def test_a_suspended_execution_is_seen_at_once_and_gives_no_work_until_res
     _, shown = await get(client, path)
     assert (status, made["status"], shown["status"]) == (200, "SUSPENDED", "SUSPENDED")
     assert (shown["error"], shown["head_seq"]) == ("API down", made["seq"])
-    again, told = await post(client, f"{path}/suspend", {"reason": "again"})
-    assert (again, told["type"]) == (409, "urn:noetl:problem:already-so")
+    again, answer = await post(client, f"{path}/suspend", {"reason": "again"})
+    assert (again, answer["type"]) == (409, "urn:noetl:problem:already-so")
     await stand.project()
     assert (await post(client, frames, {"worker_id": "w"}))[1] == []
     assert (await post(client, "/api/commands/claim", commands))[1] == []
@@ -261,10 +261,10 @@ async def test_a_suspension_needs_a_reason_an_execution_and_one_that_has_not_end
     _, shown = await get(client, path)
     assert shown["status"] == "CANCELLED"
     for what in ("suspend", "resume"):
-        status, told = await post(
+        status, answer = await post(
             client, f"{path}/{what}", {"reason": "x"} if what == "suspend" else {}
         )
-        assert (status, told["type"]) == (409, "urn:noetl:problem:root-ended")
+        assert (status, answer["type"]) == (409, "urn:noetl:problem:root-ended")
 
 
 async def test_a_root_of_another_kind_is_no_execution(client: Client, stand: Stand) -> None:

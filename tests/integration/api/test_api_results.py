@@ -113,10 +113,10 @@ async def test_names_that_name_nothing(client: Client, uri: str, status: int) ->
 
 
 async def test_a_result_that_has_expired_says_so(client: Client, stand: Stand) -> None:
-    told = await Stored(stand).put()
-    await told.expire()
+    expired = await Stored(stand).put()
+    await expired.expire()
     late = await Stored(stand).put(expires_at="2026-01-01T00:00:00.000Z")
-    for stored in (told, late):
+    for stored in (expired, late):
         async with client.get(path(stored.uri)) as answer:
             assert answer.status == 410
         async with client.get(f"/api/executions/{stored.story.root.id}/results") as answer:

@@ -45,8 +45,8 @@ async def test_what_is_started_over_http_is_projected_from_kafka(
         running(api.run, settings, tmp_path),
         aiohttp.ClientSession() as session,
     ):
-        (told,) = (tmp_path / "roles").glob("*.json")
-        url = orjson.loads(told.read_bytes())["url"]
+        (address_file,) = (tmp_path / "roles").glob("*.json")
+        url = orjson.loads(address_file.read_bytes())["url"]
         registered = session.post(f"{url}/api/catalog", json={"content": PLAYBOOK, "path": path})
         async with registered as answer:
             assert answer.status == 201
@@ -57,7 +57,7 @@ async def test_what_is_started_over_http_is_projected_from_kafka(
         async with session.get(f"{url}/api/executions/{execution_id}") as answer:
             assert (await answer.json())["status"] == "CANCELLED"
         await until(lambda: _listed(session, url, path), within_s=30)
-    assert not told.exists()
+    assert not address_file.exists()
 
 
 async def _listed(session: aiohttp.ClientSession, url: str, path: str) -> bool:

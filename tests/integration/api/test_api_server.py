@@ -42,9 +42,9 @@ async def test_a_playbook_is_registered_listed_shown_and_started_at_once(
 
 async def test_a_playbook_with_mistakes_is_refused_with_all_of_them(client: Client) -> None:
     content = PLAYBOOK.replace("noop", "nop").replace("workflow:", "workfow: 1\nworkflow:")
-    status, told = await post(client, "/api/catalog", {"content": content})
+    status, answer = await post(client, "/api/catalog", {"content": content})
     assert status == 422
-    assert len(told["problems"]) == 2
+    assert len(answer["problems"]) == 2
 
 
 async def test_whatever_goes_wrong_is_a_problem(client: Client) -> None:
@@ -55,10 +55,10 @@ async def test_whatever_goes_wrong_is_a_problem(client: Client) -> None:
         ("/api/executions?limit=-1", 422),
     ):
         async with client.get(path) as answer:
-            told = await answer.json(content_type=None)
+            body = await answer.json(content_type=None)
             assert (answer.status, answer.content_type) == (status, "application/problem+json")
-            assert told["status"] == status
-            assert told["detail"]
+            assert body["status"] == status
+            assert body["detail"]
 
 
 async def test_the_description_and_the_health_are_served(client: Client) -> None:

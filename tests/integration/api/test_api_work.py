@@ -7,6 +7,8 @@ import asyncio
 import orjson
 import pytest
 
+from streams.api.leases import read_frame
+from streams.payload.port import JSON, Scope
 from tests.support.api.server import Client, Stand, begun, post
 from tests.support.log.databases import root_events
 
@@ -31,10 +33,33 @@ async def test_a_frame_is_claimed_kept_and_committed(client: Client, stand: Stan
     assert beat["lease_until"] >= frame["lease_until"]
 
     done = {"worker_id": "w-9", "cursor": frame["cursor"], "row_count": 5, "status": "success"}
-    status, told = await post(client, f"{own}/commit", done)
-    assert (status, told) == (200, {"ok": True, "next_action": "claim"})
+    status, answer = await post(client, f"{own}/commit", done)
+    assert (status, answer) == (200, {"ok": True, "next_action": "claim"})
     stream = [e.type for e in await root_events(stand.log.store, story.root.id)]
     assert stream[-3:] == ["frame.claimed", "frame.heartbeat", "frame.committed"]
+
+
+async def test_rows_of_a_checkpoint_count_with_those_of_the_commit(
+    client: Client, stand: Stand
+) -> None:
+    story = await begun(stand, frames=1)
+    path = f"/api/stages/{story.stage_id}/frames/claim"
+    await post(client, path, {"worker_id": "w"})
+    own = f"/api/frames/{story.frame_id(0)}"
+    ref = await stand.runtime.payloads.put(Scope("acme", "care"), b"[1,2,3]", media_type=JSON)
+    fields = {name: getattr(ref, name) for name in ("uri", "sha256", "media_type", "byte_length")}
+    beat = {"worker_id": "w", "cursor": {"kind": "list", "from": 3, "to": 5}, "output_ref": fields}
+
+    unknown, _ = await post(client, f"{own}/heartbeat", beat)
+    wrong, why = await post(client, f"{own}/heartbeat", {**beat, "row_count": 4})
+    stored, answer = await post(client, f"{own}/heartbeat", {**beat, "row_count": 3})
+    done, _ = await post(client, f"{own}/commit", {"worker_id": "w", "row_count": 2})
+    frame, _ = await read_frame(stand.runtime, story.root.id, story.frame_id(0))
+
+    assert (unknown, wrong, stored, done) == (422, 422, 200, 200)
+    assert "not at {'kind': 'list', 'from': 3, 'to': 5}" in str(why)
+    assert answer["checkpointed"] is True
+    assert (frame.row_count, frame.status) == (5, "COMMITTED")
 
 
 async def test_a_commit_sent_twice_counts_once_and_another_one_is_refused(
@@ -85,8 +110,8 @@ async def test_a_frame_that_somebody_else_holds_is_refused(client: Client, stand
 
     for body in ({"worker_id": "v"}, {"worker_id": "w", "attempt": 7}):
         for action in ("heartbeat", "commit"):
-            status, told = await post(client, f"{own}/{action}", body)
-            assert (status, told["type"]) == (409, "urn:noetl:problem:not-yours")
+            status, answer = await post(client, f"{own}/{action}", body)
+            assert (status, answer["type"]) == (409, "urn:noetl:problem:not-yours")
 
 
 async def test_a_failed_frame_is_told_with_its_reason(client: Client, stand: Stand) -> None:
@@ -113,14 +138,14 @@ async def test_a_command_is_claimed_kept_and_completed(client: Client, stand: St
     own = f"/api/commands/{command['command_id']}"
     assert (await post(client, f"{own}/heartbeat", {"worker_id": "w"}))[0] == 200
     assert (await post(client, f"{own}/heartbeat", {"worker_id": "v"}))[0] == 409
-    done = {"worker_id": "w", "data": {"told": 1}}
+    done = {"worker_id": "w", "data": {"n": 1}}
     assert (await post(client, f"{own}/complete", done))[0] == 200
     assert (await post(client, f"{own}/complete", done))[0] == 200
     assert (await post(client, f"{own}/complete", {**done, "worker_id": "v"}))[0] == 409
 
     events = await root_events(stand.log.store, story.root.id)
     assert [e.type for e in events].count("command.completed") == 1
-    assert events[-1].result == {"status": "success", "meta": {}, "data": {"told": 1}}
+    assert events[-1].result == {"status": "success", "meta": {}, "data": {"n": 1}}
 
 
 async def test_large_data_of_a_command_leaves_its_event(client: Client, stand: Stand) -> None:

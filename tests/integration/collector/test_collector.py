@@ -161,9 +161,9 @@ async def test_references_anywhere_in_an_event_keep_a_payload(house: House) -> N
 async def test_a_result_s_end_is_an_event_and_its_payload_goes_later(house: House) -> None:
     over, other = await house.put(b"over"), await house.put(b"shared by two executions")
     past = {"expires_at": "2020-01-01T00:00:00.000Z"}
-    told = {"ref": {"meta": {"sha256": over.sha256}}}
+    fields = {"ref": {"meta": {"sha256": over.sha256}}}
     root = await house.execution(
-        completed(None, told), house.stored(over, **past), house.stored(other, **past)
+        completed(None, fields), house.stored(over, **past), house.stored(other, **past)
     )
     await house.execution(house.stored(other, scope="permanent"))
     report = await house.collect()

@@ -43,8 +43,8 @@ class Manager:
         self.asked.append(name)
         if name not in self.secrets:
             return _error("ResourceNotFoundException")
-        told = {"ARN": f"arn:aws:secretsmanager:{REGION}:1:secret:{name}", "Name": name}
-        return _json({**told, "VersionId": "v" * 32, "SecretString": self.secrets[name]})
+        fields = {"ARN": f"arn:aws:secretsmanager:{REGION}:1:secret:{name}", "Name": name}
+        return _json({**fields, "VersionId": "v" * 32, "SecretString": self.secrets[name]})
 
 
 def _json(body: Any, status: int = 200) -> web.Response:
@@ -59,18 +59,18 @@ def _error(kind: str, status: int = 400) -> web.Response:
 
 def _is_signed(request: web.Request, url: str, body: bytes) -> bool:
     """Make the signature again from what arrived, and compare."""
-    told = re.fullmatch(
+    match = re.fullmatch(
         r"AWS4-HMAC-SHA256 Credential=(\S+?)/\S+, SignedHeaders=(\S+), Signature=(\S+)",
         request.headers["Authorization"],
     )
-    if told is None or told[1] != ACCESS:
+    if match is None or match[1] != ACCESS:
         return False
-    signed = {name: request.headers[name] for name in told[2].split(";")}
+    signed = {name: request.headers[name] for name in match[2].split(";")}
     again = AWSRequest("POST", f"{url}/", headers=signed, data=body)
     again.context["timestamp"] = request.headers["X-Amz-Date"]
     auth = SigV4Auth(Credentials(ACCESS, SECRET), "secretsmanager", REGION)
     text = auth.string_to_sign(again, auth.canonical_request(again))
-    return bool(auth.signature(text, again) == told[3])
+    return bool(auth.signature(text, again) == match[3])
 
 
 @pytest.fixture
@@ -102,18 +102,18 @@ async def test_a_wrong_login_is_refused_without_quoting_anything(
     manager: Manager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-key")
-    with pytest.raises(ProviderUnavailable, match="InvalidSignature") as told:
+    with pytest.raises(ProviderUnavailable, match="InvalidSignature") as caught:
         await AwsProvider(region=REGION, endpoint=manager.url).find(SCOPE, "pg")
-    assert "another-key" not in str(told.value)
-    assert "c4nary" not in str(told.value)
+    assert "another-key" not in str(caught.value)
+    assert "c4nary" not in str(caught.value)
     assert manager.asked == []
 
 
 async def test_a_secret_that_is_no_credential_is_refused(manager: Manager) -> None:
     manager.secrets["noetl/acme/care/pg"] = '{"dsn": c4nary'
-    with pytest.raises(BadCredential) as told:
+    with pytest.raises(BadCredential) as caught:
         await AwsProvider(region=REGION, endpoint=manager.url).find(SCOPE, "pg")
-    assert "c4nary" not in str(told.value)
+    assert "c4nary" not in str(caught.value)
 
 
 async def test_a_server_that_fails_or_is_not_there_is_unavailable(manager: Manager) -> None:

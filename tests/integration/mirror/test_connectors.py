@@ -299,11 +299,11 @@ async def test_a_restarted_connector_runs_and_goes_on(running: Scratch) -> None:
 
 
 async def test_connect_is_given_a_reference_and_never_the_password(running: Scratch) -> None:
-    told = json.dumps(await running.connect.config(running.name))
-    assert "${directory:" in told
+    config = json.dumps(await running.connect.config(running.name))
+    assert "${directory:" in config
     login = running.settings.event_store.canonical_connection.login("mirror")
     assert login.password.get_secret_value()
-    assert login.password.get_secret_value() not in told
+    assert login.password.get_secret_value() not in config
 
 
 async def test_a_stopped_connector_stays_so_when_it_is_changed(scratch: Scratch) -> None:

@@ -79,17 +79,17 @@ async def raised(
     settings: Settings, name: AlarmName, damage: Callable[[], Awaitable[None]]
 ) -> None:
     """Return when a watch tells the alarm; it has only so long after the damage."""
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     def hear(line: str) -> None:
         if line.startswith(f"mirror: ALARM {name}: "):
-            told.set()
+            reported.set()
 
     following = asyncio.create_task(report_alarms(settings, hear))
     try:
         await damage()
         async with asyncio.timeout(NOTICED_WITHIN_S):
-            await told.wait()
+            await reported.wait()
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
@@ -187,10 +187,10 @@ async def test_the_check_command_names_the_alarm_and_exits_with_seven(mirror: Se
         pytest.skip("the command finds an embedded stack by its folder")
     assert await _check(stack.data) == (0, {"ok": True, "alarms": []})
     await drop_slot(mirror)
-    code, told = await _check(stack.data)
+    code, report = await _check(stack.data)
     assert code == 7
-    assert "slot_missing" in [alarm["name"] for alarm in told["alarms"]]
-    assert all(alarm["what"] and alarm["remedy"] for alarm in told["alarms"])
+    assert "slot_missing" in [alarm["name"] for alarm in report["alarms"]]
+    assert all(alarm["what"] and alarm["remedy"] for alarm in report["alarms"])
 
 
 async def _run_until_it_fails(connect: ConnectClient) -> None:

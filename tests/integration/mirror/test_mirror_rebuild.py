@@ -138,9 +138,9 @@ async def test_appends_during_a_rebuild_arrive_once_and_in_order(
         return rounds
 
     appending = asyncio.create_task(go_on())
-    told: list[Progress] = []
+    reported: list[Progress] = []
     try:
-        done = await rebuild(settings, told.append)
+        done = await rebuild(settings, reported.append)
     finally:
         rebuilt.set()
         rounds = await appending
@@ -148,7 +148,7 @@ async def test_appends_during_a_rebuild_arrive_once_and_in_order(
     assert done.verdict is not None
     assert done.verdict.is_clean
     assert done.events_count >= EVENTS_COUNT
-    assert told[-1].mirrored_count >= told[-1].total_count >= EVENTS_COUNT
+    assert reported[-1].mirrored_count >= reported[-1].total_count >= EVENTS_COUNT
     await catch_up(settings)
     arrived = [0] * len(roots)
     for topic, key, _ in await on_kafka(settings):

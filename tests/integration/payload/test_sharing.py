@@ -32,13 +32,13 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memfd here"),
 ]
 MB = 1 << 20
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 ALL_SEALS = 0xF
 CARRIERS = ("shm", "memfd")
 
 
-class Told:
-    """A process of the node that does what it is told, one thing after the other."""
+class NodeProcess:
+    """A process of the node that executes requests one after the other."""
 
     def __init__(self, config: Path, ends: ExitStack) -> None:
         # Forked by a server that has imported everything: a second less for each of them.
@@ -73,7 +73,7 @@ class Told:
 
     def hear(self) -> dict[str, Any]:
         """Return what it says next."""
-        assert self.ear.poll(PATIENCE_S), "it says nothing"
+        assert self.ear.poll(TIMEOUT_S), "it says nothing"
         found: dict[str, Any] = self.ear.recv()
         return found
 
@@ -113,9 +113,9 @@ class Node:
         path.write_text(yaml.safe_dump(words))
         return path
 
-    def start(self, config: Path) -> Told:
+    def start(self, config: Path) -> NodeProcess:
         """Start a process that reads and writes."""
-        return Told(config, self.ends)
+        return NodeProcess(config, self.ends)
 
     def broker(self, config: Path) -> subprocess.Popen[bytes]:
         """Start the broker, as `streams up` would."""
@@ -153,8 +153,8 @@ def regions(config: Path) -> list[Path]:
     return [path for path in files if path.name != space.reserve]
 
 
-def served_by(told: dict[str, Any]) -> dict[str, int]:
-    return {one["tier"]: one["count"] for one in told["counts"]["reads"]}
+def served_by(report: dict[str, Any]) -> dict[str, int]:
+    return {one["tier"]: one["count"] for one in report["counts"]["reads"]}
 
 
 def is_sealed(ref: dict[str, Any]) -> bool:
@@ -162,7 +162,7 @@ def is_sealed(ref: dict[str, Any]) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], every_s: float = 0.05) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be"
         time.sleep(every_s)

@@ -170,13 +170,13 @@ async def test_a_role_ends_cleanly_when_asked_and_is_no_longer_ready(settings, t
 async def test_two_readers_share_a_topic_and_the_first_hears_what_it_lost(
     settings, topic, producer
 ):
-    told: list[tuple[str, frozenset[TopicPartition]]] = []
+    reported: list[tuple[str, frozenset[TopicPartition]]] = []
 
     async def assigned(partitions: frozenset[TopicPartition]) -> None:
-        told.append(("assigned", partitions))
+        reported.append(("assigned", partitions))
 
     async def revoked(partitions: frozenset[TopicPartition]) -> None:
-        told.append(("revoked", partitions))
+        reported.append(("revoked", partitions))
 
     bootstrap = settings.event_store.connection.url
     both = frozenset({TopicPartition(topic, 0), TopicPartition(topic, 1)})
@@ -195,13 +195,17 @@ async def test_two_readers_share_a_topic_and_the_first_hears_what_it_lost(
         second = KafkaFeed(bootstrap, [topic], group=topic, instance="two", idle_s=0.1)
         joining = asyncio.create_task(second.__aenter__())
         async with asyncio.timeout(40), AsyncExitStack() as leaving:
-            while not joining.done() or len(told) < 3:
+            while not joining.done() or len(reported) < 3:
                 await first.next_batch()
             leaving.push_async_exit(second.__aexit__)
             first.acknowledge(old)  # of a partition that may be lost: never an error
             assert first.partitions | second.partitions == both
             assert not first.partitions & second.partitions
-            assert told == [("assigned", both), ("revoked", both), ("assigned", first.partitions)]
+            assert reported == [
+                ("assigned", both),
+                ("revoked", both),
+                ("assigned", first.partitions),
+            ]
             lost = next(iter(second.partitions)).partition
             await producer.send_and_wait(topic, b"for the second", partition=lost)
             assert "for the second" in [value async for value in _values(second)]

@@ -151,9 +151,9 @@ def test_the_declared_topics_are_on_the_stack_as_declared(settings: Settings) ->
     run = CliRunner().invoke(cli, ["topics", "apply", "--json"], env=environment)
     assert run.exit_code == 0, run.output
     again = CliRunner().invoke(cli, ["topics", "plan", "--json"], env=environment)
-    told = json.loads(again.output)
-    assert told["settled"]
-    assert not {topic.name for topic in load(folder("topics")).topics} & set(told["extra"])
+    report = json.loads(again.output)
+    assert report["settled"]
+    assert not {topic.name for topic in load(folder("topics")).topics} & set(report["extra"])
 
 
 def test_no_broker_is_unavailable_and_says_what_to_do() -> None:

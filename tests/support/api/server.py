@@ -12,18 +12,25 @@ from aiohttp.test_utils import TestClient
 
 from streams.api.postgres import PostgresProjectionReader
 from streams.api.runtime import ApiRuntime
-from streams.app import Log, credentials_of, open_log, open_pool, producer
+from streams.app import Log, credentials_of, open_log, open_pool, producer, subscriptions_of
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
 from streams.credential.keys import keys_from, new_key
 from streams.credential.resolve import Resolver
+from streams.credential.subscribed import SubscriptionSecrets
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
+from streams.schema.registry import MemoryRegistry
 from streams.settings import Settings
+from streams.subscription.bodies import BodyReader
+from streams.trigger.catalog import CatalogPlaybooks
+from streams.trigger.entries import EntryPorts
 from streams.trigger.postgres import PostgresTriggerLedger
+from streams.trigger.subscriptions.starting import FixedTopicId
+from streams.trigger.subscriptions.webhook import WebhookReceiver
 from tests.support.log.databases import dsn, settled
 from tests.support.projector.executions import Story
 
@@ -76,15 +83,30 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             payloads=payloads,
         )
         credentials = credentials_of(log, settings)
+        ledger = PostgresTriggerLedger(
+            appending,
+            codec=log.codec,
+            take_ids=log.ids.take,
+            producer=producer(settings, "api"),
+        )
+        webhooks = WebhookReceiver(
+            subscriptions_of(log, payloads),
+            SubscriptionSecrets(credentials, KEYS, {}),
+            ledger,
+            EntryPorts(
+                playbooks=CatalogPlaybooks(catalog),
+                topic_ids=FixedTopicId("http"),
+                payloads=payloads,
+                take_ids=log.ids.take,
+                clock=SystemClock(),
+            ),
+            BodyReader(MemoryRegistry()),
+            inline_bytes=30_000,
+        )
         runtime = ApiRuntime(
             log=log.store,
             projections=PostgresProjectionReader(reading),
-            ledger=PostgresTriggerLedger(
-                appending,
-                codec=log.codec,
-                take_ids=log.ids.take,
-                producer=producer(settings, "api"),
-            ),
+            ledger=ledger,
             catalog=catalog,
             payloads=payloads,
             next_id=log.ids.next,
@@ -94,6 +116,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             keys=KEYS,
             resolver=Resolver(credentials, KEYS, catalog, {}),
             worker_token=WORKER_TOKEN,
+            webhooks=webhooks,
         )
         yield Stand(log, runtime, PostgresProjections(projecting), reading)
 

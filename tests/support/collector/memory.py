@@ -11,7 +11,7 @@ from typing import Any
 
 from streams.clock import SettableClock
 from streams.collector.collect import CollectionReport, collect
-from streams.collector.core import Fact, Names, RootHolding, RootState, hold
+from streams.collector.core import EventExtract, Names, RootHolding, RootState, hold
 from streams.collector.errors import LockLost
 from streams.collector.port import NO_ENDS, CollectorPorts, Ends
 from streams.events.model import PayloadRef
@@ -29,14 +29,14 @@ class MemorySnapshot:
     """The roots as they are now."""
 
     now: datetime
-    roots: Mapping[int, tuple[RootState, list[Fact]]]
+    roots: Mapping[int, tuple[RootState, list[EventExtract]]]
 
     async def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
     ) -> AsyncIterator[RootHolding]:
-        for root, facts in self.roots.values():
+        for root, extracts in self.roots.values():
             if execution_ids is None or root.id in execution_ids:
-                yield hold(root, facts, ended.get(root.id, ()))
+                yield hold(root, extracts, ended.get(root.id, ()))
 
     async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         return (
@@ -61,7 +61,7 @@ class MemoryLedger:
     """Keeps what is remembered in a dictionary; its lock can be taken away."""
 
     clock: SettableClock
-    roots: dict[int, tuple[RootState, list[Fact]]] = field(default_factory=dict)
+    roots: dict[int, tuple[RootState, list[EventExtract]]] = field(default_factory=dict)
     remembered: dict[str, Names] = field(default_factory=dict)
     checks_left: int | None = None
     swept_at: datetime | None = None
@@ -127,7 +127,7 @@ class World:
                 root_id, "execution", scope.tenant_id, scope.organization_id, self.clock.now()
             ),
             [
-                Fact(seq, "command.completed", "a", {}, named, named, digest)
+                EventExtract(seq, named, sure=named, own=digest)
                 for seq, (digest, named) in enumerate(digests, 1)
             ],
         )

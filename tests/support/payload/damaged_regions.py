@@ -86,7 +86,7 @@ async def read_damaged(seed: int, count: int, folder: Path) -> dict[str, Any]:
     for _ in range(count):
         region.write_bytes(damaged(whole, random))
         seen[await _read(reader, ref, rows.data)] += 1
-        if random.random() < 0.2:  # also as somebody finds it who was told nothing
+        if random.random() < 0.2:  # also without its IPC hint
             seen[await _read(reader, replace(ref, ipc=None), rows.data)] += 1
     peak_mb = peak_bytes() >> 20
     return {"seen": seen, "fell_through": counts.fell_through, "peak_mb": peak_mb}

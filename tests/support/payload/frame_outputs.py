@@ -12,11 +12,13 @@ from streams.events.model import PayloadRef, Root
 from streams.payload.objects.open import open_payloads
 from streams.settings import Settings
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 OUTPUTS = """
 SELECT count(o.frame_id), count(*) FILTER (
          WHERE o.frame_id IS NULL OR o.problem IS NOT NULL OR o.row_count <> f.row_count)
-FROM noetl.frame f LEFT JOIN noetl.frame_output o USING (frame_id)
+FROM noetl.frame f LEFT JOIN (
+  SELECT frame_id, sum(row_count) AS row_count, max(problem) AS problem
+  FROM noetl.frame_output GROUP BY frame_id) o USING (frame_id)
 WHERE f.execution_id = $1 AND f.output_ref IS NOT NULL"""
 
 
@@ -40,7 +42,7 @@ async def _committed(settings: Settings, execution_id: int) -> list[PayloadRef |
 
 async def _read(pool: asyncpg.Pool, execution_id: int, commits: int) -> tuple[int, int]:
     """Return how many frames were read, and how many not well, once projectors have done so."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while True:
         found = tuple(await pool.fetchrow(OUTPUTS, execution_id))
         if found == (commits, 0) or time.monotonic() > until:

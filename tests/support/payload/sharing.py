@@ -1,6 +1,6 @@
-"""A process of a node that writes and reads rows as it is told.
+"""A process of a node that writes and reads rows on request.
 
-It opens the tiers as the roles do. It is told `{"put": rows}` or `{"read": reference}` and
+It opens the tiers as the roles do. It receives `{"put": rows}` or `{"read": reference}` and
 answers with the reference, or with what the reader saw.
 """
 

@@ -45,8 +45,8 @@ NEEDLES = tuple(needles())
 
 def leaks(text: bytes | str) -> list[bytes]:
     """Return what gives a canary away in a text."""
-    told = text.encode() if isinstance(text, str) else text
-    return [one for one in NEEDLES if one in told]
+    data = text.encode() if isinstance(text, str) else text
+    return [one for one in NEEDLES if one in data]
 
 
 @asynccontextmanager

@@ -51,6 +51,7 @@ class Stand:
             credentials=none,
             keys=none,
             resolver=none,
+            webhooks=none,
         )
 
     async def result(self) -> tuple[str, str]:
@@ -86,8 +87,8 @@ async def put(client: Client, data: bytes, **headers: str) -> dict[str, Any]:
 
 async def problem(answer: ClientResponse) -> str:
     assert answer.content_type == "application/problem+json"
-    told = orjson.loads(await answer.read())
-    return str(told["type"]).rpartition(":")[2]
+    report = orjson.loads(await answer.read())
+    return str(report["type"]).rpartition(":")[2]
 
 
 async def test_a_large_body_goes_in_and_out(client: Client) -> None:

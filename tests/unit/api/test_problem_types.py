@@ -10,12 +10,13 @@ from streams.log.errors import VersionConflict
 
 PACKAGES = (
     *("api", "catalog", "credential", "errors", "events", "execution", "log", "payload"),
-    *("playbook", "results", "trigger"),
+    *("playbook", "results", "subscription", "trigger"),
 )
 """Whose errors a route may raise; the others end the process at its start."""
 TYPES = {
     401: {
         "not-allowed",
+        "not-verified",
     },
     403: {
         "foreign-result",
@@ -25,6 +26,7 @@ TYPES = {
     404: {
         "no-credential",
         "no-such-result",
+        "no-such-webhook",
         "not-found",
         "payload-missing",
         "unknown-path",
@@ -36,6 +38,8 @@ TYPES = {
         "not-held",
         "not-yours",
         "root-ended",
+        "shared-path",
+        "taken-webhook",
         "version-conflict",
     },
     410: {
@@ -48,8 +52,10 @@ TYPES = {
         "bad-field",
         "bad-locator",
         "bad-playbook",
+        "bad-rate",
         "bad-request",
         "bad-sink",
+        "bad-subscription",
         "bad-template",
         "bad-trigger",
         "expression-failed",
@@ -61,7 +67,10 @@ TYPES = {
         "no-key",
         "no-such-backend",
         "not-opened",
+        "not-steered",
         "not-utc",
+        "other-kind",
+        "partly-entered",
         "payload-bomb",
         "payload-corrupt",
         "poison-record",
@@ -73,6 +82,10 @@ TYPES = {
         "undecodable-event",
         "unknown-schema",
         "unselectable",
+        "unusable-message",
+    },
+    429: {
+        "limit-reached",
     },
     500: {
         "bad-catalogue",
@@ -87,7 +100,10 @@ TYPES = {
         "no-worker-id-free",
         "payload-unavailable",
         "provider-unavailable",
+        "schemas-unavailable",
+        "secret-unavailable",
         "unavailable",
+        "webhook-paused",
     },
 }
 LIST_ERRORS = """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streams.collector.core import (
-    Fact,
+    EventExtract,
     RootHolding,
     RootState,
     bare_in,
@@ -23,6 +23,7 @@ from streams.collector.core import (
     retained_id,
 )
 from streams.collector.sweep import Survey, SweepPlan, plan
+from streams.events.types import ResultExpired, ResultStored, StepExit
 from streams.payload.content import describe, key_of
 from streams.payload.objects.port import Stat
 from streams.payload.port import JSON, Scope
@@ -34,22 +35,27 @@ OPEN = RootState(7, "execution", "acme", "care", None)
 ENDED = RootState(7, "execution", "acme", "care", NOW - 2 * HOUR)
 
 
-def stored(seq: int, result_id: int, digest: str = A, **meta: Any) -> Fact:
-    fields = {"result_id": str(result_id), "scope": "execution", "store": "object", **meta}
+def stored(seq: int, result_id: int, digest: str = A, **more: Any) -> EventExtract:
+    fields = {"result_id": result_id, "scope": "execution", "store": "object", **more}
     named = frozenset([digest])
-    return Fact(seq, "result.stored", "fetch", fields, named, named, digest)
+    return EventExtract(seq, named, ResultStored(node_name="fetch", **fields), named, digest)
 
 
-def expired(seq: int, result_id: int) -> Fact:
-    return Fact(seq, "result.expired", None, {"result_id": str(result_id)}, frozenset())
+def expired(seq: int, result_id: int) -> EventExtract:
+    return EventExtract(seq, frozenset(), ResultExpired(result_id=result_id, reason="ttl"))
 
 
-def naming(seq: int, *digests: str) -> Fact:
-    return Fact(seq, "command.completed", "fetch", {}, frozenset(digests), frozenset(digests))
+def naming(seq: int, *digests: str) -> EventExtract:
+    return EventExtract(seq, frozenset(digests), sure=frozenset(digests))
 
 
-def reasons(root: RootState, *facts: Fact, **more: Any) -> list[str]:
-    return [one.reason for one in due(hold(root, facts), now=NOW, grace=HOUR, **more)]
+def left(seq: int, step: str) -> EventExtract:
+    exited = StepExit(node_name=step, status="completed", activation=1)
+    return EventExtract(seq, frozenset(), exited)
+
+
+def reasons(root: RootState, *extracts: EventExtract, **more: Any) -> list[str]:
+    return [one.reason for one in due(hold(root, extracts), now=NOW, grace=HOUR, **more)]
 
 
 # ---------------------------------------------------------------- what is live
@@ -60,13 +66,13 @@ def test_a_payload_that_an_event_names_is_live() -> None:
 
 
 def test_a_result_s_payload_lives_until_the_result_expires() -> None:
-    facts = [naming(1, A), stored(2, 11), naming(3, A, B)]
-    assert hold(OPEN, facts).live == {A, B}
-    assert hold(OPEN, [*facts, expired(4, 11)]).live == {B}
+    extracts = [naming(1, A), stored(2, 11), naming(3, A, B)]
+    assert hold(OPEN, extracts).live == {A, B}
+    assert hold(OPEN, [*extracts, expired(4, 11)]).live == {B}
 
 
 def test_an_event_s_own_payload_outlives_the_results_that_name_it_too() -> None:
-    own = Fact(1, "frame.committed", "fetch", {}, frozenset([A]), frozenset([A]), A)
+    own = EventExtract(1, frozenset([A]), sure=frozenset([A]), own=A)
     assert hold(OPEN, [own, stored(2, 11), expired(3, 11)]).live == {A}
     assert hold(OPEN, [stored(1, 11), expired(2, 11), own]).live == {A}
 
@@ -76,9 +82,9 @@ def test_what_has_expired_is_told() -> None:
 
 
 def test_a_payload_of_two_results_lives_until_both_expire() -> None:
-    facts = [stored(1, 11), stored(2, 12), expired(3, 11)]
-    assert hold(OPEN, facts).live == {A}
-    assert hold(OPEN, [*facts, expired(4, 12)]).live == set()
+    extracts = [stored(1, 11), stored(2, 12), expired(3, 11)]
+    assert hold(OPEN, extracts).live == {A}
+    assert hold(OPEN, [*extracts, expired(4, 12)]).live == set()
 
 
 def test_an_end_that_names_another_result_changes_nothing() -> None:
@@ -86,15 +92,15 @@ def test_an_end_that_names_another_result_changes_nothing() -> None:
 
 
 def test_a_payload_without_a_result_ends_only_by_retention() -> None:
-    facts = [naming(1, A, B)]
-    assert hold(ENDED, [*facts, expired(2, retained_id(ENDED.id, A))]).live == {B}
+    extracts = [naming(1, A, B)]
+    assert hold(ENDED, [*extracts, expired(2, retained_id(ENDED.id, A))]).live == {B}
 
 
 def test_what_an_event_carries_ends_under_its_own_id_alone() -> None:
-    own = Fact(1, "command.completed", "fetch", {}, frozenset([A]), frozenset([A]), A)
-    facts = [own, stored(2, 11), expired(3, 11)]
-    assert hold(ENDED, facts).over == set()
-    assert hold(ENDED, [*facts, expired(4, retained_id(ENDED.id, A))]).over == {A}
+    own = EventExtract(1, frozenset([A]), sure=frozenset([A]), own=A)
+    extracts = [own, stored(2, 11), expired(3, 11)]
+    assert hold(ENDED, extracts).over == set()
+    assert hold(ENDED, [*extracts, expired(4, retained_id(ENDED.id, A))]).over == {A}
 
 
 def test_only_locators_are_sure_to_name_payloads() -> None:
@@ -156,19 +162,17 @@ def test_the_end_of_an_execution_ends_its_results_after_the_grace() -> None:
 
 
 def test_the_end_of_a_step_ends_what_it_stored_before() -> None:
-    left = Fact(3, "step.exit", "fetch", {}, frozenset())
-    other = Fact(3, "step.exit", "other", {}, frozenset())
-    assert reasons(OPEN, stored(2, 11, scope="step"), left) == ["scope"]
-    assert reasons(OPEN, left, stored(4, 11, scope="step")) == []
-    assert reasons(OPEN, stored(2, 11, scope="step"), other) == []
+    assert reasons(OPEN, stored(2, 11, scope="step"), left(3, "fetch")) == ["scope"]
+    assert reasons(OPEN, left(3, "fetch"), stored(4, 11, scope="step")) == []
+    assert reasons(OPEN, stored(2, 11, scope="step"), left(3, "other")) == []
     assert reasons(ENDED, stored(2, 11, scope="step")) == ["scope"]
 
 
 def test_the_end_of_the_outermost_execution_ends_a_workflow_s_results() -> None:
-    fact = stored(1, 11, scope="workflow")
-    assert reasons(ENDED, fact) == []
-    assert reasons(ENDED, fact, workflow_ended_at=NOW - 2 * HOUR) == ["scope"]
-    assert reasons(ENDED, fact, workflow_ended_at=NOW) == []
+    extract = stored(1, 11, scope="workflow")
+    assert reasons(ENDED, extract) == []
+    assert reasons(ENDED, extract, workflow_ended_at=NOW - 2 * HOUR) == ["scope"]
+    assert reasons(ENDED, extract, workflow_ended_at=NOW) == []
 
 
 def test_what_has_ended_does_not_end_again() -> None:
@@ -176,21 +180,21 @@ def test_what_has_ended_does_not_end_again() -> None:
 
 
 def test_retention_ends_everything_of_old_executions() -> None:
-    facts = [stored(1, 11, scope="permanent"), naming(2, B)]
+    extracts = [stored(1, 11, scope="permanent"), naming(2, B)]
     over = {"workflow_ended_at": ENDED.ended_at}
-    assert set(reasons(ENDED, *facts, retention=HOUR, **over)) == {"retention"}
-    assert reasons(ENDED, *facts, retention=3 * HOUR, **over) == []
-    assert reasons(OPEN, *facts, retention=HOUR) == []
-    ends = [expired(3 + n, one.result_id) for n, one in enumerate(_due(facts))]
-    assert hold(ENDED, [*facts, *ends]).live == set()
-    assert hold(ENDED, facts, [one.result_id for one in _due(facts)]).live == set()
+    assert set(reasons(ENDED, *extracts, retention=HOUR, **over)) == {"retention"}
+    assert reasons(ENDED, *extracts, retention=3 * HOUR, **over) == []
+    assert reasons(OPEN, *extracts, retention=HOUR) == []
+    ends = [expired(3 + n, one.result_id) for n, one in enumerate(_due(extracts))]
+    assert hold(ENDED, [*extracts, *ends]).live == set()
+    assert hold(ENDED, extracts, [one.result_id for one in _due(extracts)]).live == set()
 
 
 def test_retention_waits_for_the_outermost_execution() -> None:
-    facts = [stored(1, 11, scope="permanent"), naming(2, B)]
-    assert reasons(ENDED, *facts, retention=HOUR) == []
+    extracts = [stored(1, 11, scope="permanent"), naming(2, B)]
+    assert reasons(ENDED, *extracts, retention=HOUR) == []
     late = {"workflow_ended_at": NOW - HOUR / 2}
-    assert reasons(ENDED, *facts, retention=HOUR, **late) == []
+    assert reasons(ENDED, *extracts, retention=HOUR, **late) == []
     past = stored(1, 11, scope="execution")
     assert reasons(ENDED, past, retention=HOUR) == ["scope"], "what ends by itself does so"
 
@@ -200,9 +204,9 @@ def test_playbooks_and_dead_letters_are_kept() -> None:
     assert reasons(catalog, naming(1, A), retention=HOUR) == []
 
 
-def _due(facts: list[Fact]) -> Any:
+def _due(extracts: list[EventExtract]) -> Any:
     return due(
-        hold(ENDED, facts),
+        hold(ENDED, extracts),
         now=NOW,
         grace=HOUR,
         retention=HOUR,

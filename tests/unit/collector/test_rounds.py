@@ -6,13 +6,17 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 
-from streams.collector.core import Fact, RootState
+from streams.collector.collect import GRACE
+from streams.collector.core import EventExtract, RootState
 from streams.collector.port import CollectorPorts
 from streams.collector.rounds import RETRY_S, Rounds
+from streams.events.types import ResultStored
 from streams.log.errors import LogUnavailable
+from streams.settings import load
 from tests.conftest import make_event
 from tests.support.collector.memory import World
 
@@ -38,10 +42,16 @@ class House(World):
     async def store_result(self, root_id: int) -> None:
         """Let an execution hold a result whose time is over."""
         await self.log.append([make_event(root_id)])
-        meta = {"result_id": str(root_id), "scope": "step", "expires_at": "2020-01-01T00:00:00Z"}
+        stored = ResultStored(
+            node_name="a",
+            result_id=root_id,
+            store="object",
+            scope="step",
+            expires_at="2020-01-01T00:00:00Z",
+        )
         self.ledger.roots[root_id] = (
             RootState(root_id, "execution", "acme", "care", None),
-            [Fact(1, "result.stored", "a", meta, frozenset())],
+            [EventExtract(1, frozenset(), stored)],
         )
 
     async def has_ended(self, root_id: int) -> bool:
@@ -172,3 +182,25 @@ async def test_rounds_go_on_until_they_are_told_to_stop(every: float) -> None:
     assert (house.opened > 2) == (every > 0)
     stop.set()
     await asyncio.wait_for(going, 1)
+
+
+async def test_results_of_an_execution_end_with_it_as_soon_as_the_rounds_are_set_to() -> None:
+    house = House()
+    await house.log.append([make_event(7)])
+    ended = RootState(7, "execution", "acme", "care", house.clock.now())
+    stored = ResultStored(node_name="a", result_id=7, store="object", scope="execution")
+    house.ledger.roots[7] = (ended, [EventExtract(1, frozenset(), stored)])
+    house.clock.advance(MINUTE)
+    await house.rounds(sweep=0).once()
+    assert not await house.has_ended(7)
+    at_once = house.rounds(sweep=0)
+    at_once.scope_grace = timedelta(0)
+    await at_once.once()
+    assert await house.has_ended(7)
+
+
+def test_how_long_results_outlive_their_execution_is_a_setting() -> None:
+    usual = load(env={}).settings.payload_store.gc
+    at_once = load(env={"STREAMS__PAYLOAD_STORE__GC__SCOPE_GRACE_SECONDS": "0"}).settings
+    assert usual.scope_grace == GRACE
+    assert at_once.payload_store.gc.scope_grace == timedelta(0)

@@ -97,11 +97,11 @@ def test_a_suspect_range_stays_until_its_last_record_passes(tmp_path: Path):
     assert journal.suspects == ()
 
 
-def test_a_blameless_end_counts_against_nobody(tmp_path: Path):
+def test_a_clean_exit_counts_against_nobody(tmp_path: Path):
     path = tmp_path / "journal"
     journal = Journal(path)
     journal.begin({PARTITION: records(4)})
-    journal.file.close(is_blameless=True)
+    journal.file.close(is_clean_exit=True)
     assert Journal(path).suspects == ()
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from streams.app import keys_of, worker_token_of
 from streams.data_folder import layout_of
 from streams.local.credential_keys import key_settings, provide_keys
+from streams.masking import HIDDEN
 from streams.settings import load
-from streams.settings.mask import HIDDEN, masked
+from streams.settings.mask import masked
 
 
 def test_they_are_made_once_for_their_owner_only(tmp_path: Path):

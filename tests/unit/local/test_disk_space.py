@@ -1,4 +1,4 @@
-"""A full disk is told in one sentence, whether it was full before or becomes so."""
+"""A full disk is reported in one sentence, whether it was full before or becomes so."""
 
 from __future__ import annotations
 

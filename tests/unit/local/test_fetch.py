@@ -1,4 +1,4 @@
-"""Fetching files by their coordinates, and being told to stop."""
+"""Fetching files by their coordinates, and stopping on request."""
 
 from __future__ import annotations
 

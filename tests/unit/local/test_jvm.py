@@ -1,4 +1,4 @@
-"""What the stack's Java programs are told survives being written down."""
+"""What the stack's Java programs are given survives being written to a file."""
 
 from __future__ import annotations
 

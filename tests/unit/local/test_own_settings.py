@@ -97,7 +97,7 @@ async def test_what_makes_servers_a_stack_works_on_these_servers(
 
 
 async def test_a_bench_runs_on_the_stack_that_is_up(state: StackState) -> None:
-    async with bench_run._stack(None, None, 0) as (settings, folder):
+    async with bench_run._stack(None, None, {}) as (settings, folder):
         assert is_of_the_stack(settings)
         assert folder == state.data
 
@@ -106,7 +106,7 @@ async def test_a_bench_with_a_file_runs_on_what_it_names(
     state: StackState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PRODUCTION_KAFKA", "kafka:9092")
-    async with bench_run._stack(Path("streams.yaml"), None, 0) as (settings, _):
+    async with bench_run._stack(Path("streams.yaml"), None, {}) as (settings, _):
         assert settings.event_store.connection.url == "kafka:9092"
 
 
@@ -126,7 +126,7 @@ async def test_a_bench_without_a_stack_runs_one_of_its_own(
         async def __aexit__(self, *_: object) -> None: ...
 
     monkeypatch.setattr(stack, "running", _Running)
-    async with bench_run._stack(None, None, 2) as (settings, folder):
+    async with bench_run._stack(None, None, bench_run._roles(2)) as (settings, folder):
         assert is_of_the_stack(settings)
         assert begun[0][0] == folder
         assert begun[0][1]["worker"] == 2

@@ -78,8 +78,8 @@ def test_the_status_tells_the_address_of_a_role_that_listens_and_lives(state):
     api, gone = (ServiceStatus(name, "1", "", Path("/log")) for name in ("api-0", "api-1"))
     (state.data / "roles").mkdir()
     for name, pid in (("api-0", os.getpid()), ("api-1", 4194305)):  # more than Linux gives
-        told = {"url": f"http://127.0.0.1/{name}", "pid": pid}
-        (state.data / "roles" / f"{name}.json").write_text(json.dumps(told))
+        fields = {"url": f"http://127.0.0.1/{name}", "pid": pid}
+        (state.data / "roles" / f"{name}.json").write_text(json.dumps(fields))
     described = describe(replace(state, services=(*state.services, api, gone)))
     addresses = [service["address"] for service in described["parts"]]
     assert addresses == ["127.0.0.1:1", "http://127.0.0.1/api-0", ""]

@@ -21,15 +21,15 @@ def test_what_each_role_told_is_shown_and_nothing_else(tmp_path: Path) -> None:
     counts.fell_through["gone"] += 5
     for name in ("worker-0", "left-by-another"):
         layout.tiers(name).parent.mkdir(parents=True)
-        told = {**counts.snapshot(), "bytes_in_use": {"1.5": 3 << 20}}
-        layout.tiers(name).write_bytes(orjson.dumps(told))
+        tiers = {**counts.snapshot(), "bytes_in_use": {"1.5": 3 << 20}}
+        layout.tiers(name).write_bytes(orjson.dumps(tiers))
     layout.tiers("api-0").parent.mkdir()
     layout.tiers("api-0").write_bytes(b"{")  # being written
 
-    told = read_tiers(layout, ("worker-0", "api-0", "planner-0"))
+    tiers = read_tiers(layout, ("worker-0", "api-0", "planner-0"))
 
-    assert list(told) == ["worker-0"]
-    title, line = tier_lines(told)
+    assert list(tiers) == ["worker-0"]
+    title, line = tier_lines(tiers)
     assert title.startswith("tiers")
     assert "from 1.5" in title
     assert line.split(maxsplit=7) == (

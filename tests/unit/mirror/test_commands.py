@@ -38,9 +38,9 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("group", "command"), COMMANDS)
 def test_every_command_has_an_example_and_json(group: str, command: click.Command) -> None:
-    told = run(group, str(command.name), "--help").output
-    assert f"streams {group} {command.name}" in told.split("Example", 1)[1]
-    assert "--json" in told
+    output = run(group, str(command.name), "--help").output
+    assert f"streams {group} {command.name}" in output.split("Example", 1)[1]
+    assert "--json" in output
 
 
 def test_drawing_writes_the_page_where_it_is_told(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_drawing_writes_the_page_where_it_is_told(tmp_path: Path) -> None:
 
 def test_drawing_dry_writes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "page.md"
-    told = json.loads(run("topics", "draw", "--dry-run", "--json", "--out", str(target)).output)
-    assert told["page"].startswith("# Topology")
-    assert told["written"] is False
+    report = json.loads(run("topics", "draw", "--dry-run", "--json", "--out", str(target)).output)
+    assert report["page"].startswith("# Topology")
+    assert report["written"] is False
     assert not target.exists()
 
 

@@ -39,8 +39,8 @@ def test_what_was_packed_is_unpacked_in_pieces_of_any_size(
     assert unpack(ACME, stored, len(data), PLAIN) == data
     unpacker = Unpacker(ACME, len(data), PLAIN)
     pieces = [stored[at : at + size] for at in range(0, len(stored), size)]
-    told = [block for piece in pieces for block in unpacker.feed(piece)]
-    assert b"".join([*told, *unpacker.finish()]) == data
+    blocks = [block for piece in pieces for block in unpacker.feed(piece)]
+    assert b"".join([*blocks, *unpacker.finish()]) == data
 
 
 @given(st.data(), codecs)

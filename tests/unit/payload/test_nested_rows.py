@@ -172,10 +172,10 @@ def test_decimals_and_times_have_types_inside_others_too() -> None:
     kind = schema_of(rows).field("a").type
     assert kind.field("at").type == pa.timestamp("us", tz="UTC")
     assert kind.field("sum").type == pa.decimal128(3, 2)
-    told = "2026-03-01T00:00:00+00:00"
+    time = "2026-03-01T00:00:00+00:00"
     assert decode_rows(encode_rows(rows).data) == [
-        {"a": {"at": told, "sum": "1.10"}},
-        {"a": {"at": told, "sum": None}},
+        {"a": {"at": time, "sum": "1.10"}},
+        {"a": {"at": time, "sum": None}},
     ]
     more: list[Any] = [{"a": {"sum": Decimal("12345.678")}}]
     whole = unify([read_table(encode_rows(frame).data) for frame in (rows, more)])

@@ -245,10 +245,10 @@ async def test_a_deleted_payload_leaves_no_copy_on_the_node(
 async def test_the_counters_are_told_as_json(writer: Process, reader: Process) -> None:
     ref = await put_rows(writer)
     await reader.payloads.table(ref)
-    told = reader.payloads.snapshot()
-    assert told["consumer"] == "test"
-    assert told["reads"] == [{"tier": "1.5", "own": False, "count": 1}]
-    assert told["bytes_in_use"]["1.5"] == -(-(ref.byte_length + 64) // 4096) * 4096
+    stats = reader.payloads.snapshot()
+    assert stats["consumer"] == "test"
+    assert stats["reads"] == [{"tier": "1.5", "own": False, "count": 1}]
+    assert stats["bytes_in_use"]["1.5"] == -(-(ref.byte_length + 64) // 4096) * 4096
 
 
 async def fetched(process: Process, ref: PayloadRef) -> bytes:

@@ -34,9 +34,9 @@ def using(**fields: str) -> InUse:
     ],
 )
 def test_a_connection_string_in_all_its_forms(text: str):
-    told = using(dsn=DSN).text(text)
-    assert "c4nary" not in told
-    assert b64encode(b"ada:p@ss-c4nary").decode() not in told
+    redacted = using(dsn=DSN).text(text)
+    assert "c4nary" not in redacted
+    assert b64encode(b"ada:p@ss-c4nary").decode() not in redacted
 
 
 IN_JSON = json.dumps(HOSTILE, ensure_ascii=False)
@@ -119,8 +119,8 @@ def test_a_number_that_is_the_secret_is_one():
 
 
 def test_who_and_where_stay_readable():
-    told = using(host="db.local", user="ada", password="c4nary").text("ada at db.local: c4nary")
-    assert told == "ada at db.local: ***"
+    redacted = using(host="db.local", user="ada", password="c4nary").text("ada at db.local: c4nary")
+    assert redacted == "ada at db.local: ***"
 
 
 @pytest.mark.parametrize("name", sorted(OPEN))
@@ -140,8 +140,8 @@ def test_a_weak_secret_goes_from_messages_but_changes_no_data(weak: str):
     row = {"who": f"{weak} user", weak: [weak, f"/{weak}/"]}
     assert use.value(row) is row
     error = {"kind": weak, "message": f"{weak} is wrong", "more": [weak], "status": 401}
-    told = {"kind": weak, "message": "*** is wrong", "more": ["***"], "status": 401}
-    assert use.error(error) == told
+    fields = {"kind": weak, "message": "*** is wrong", "more": ["***"], "status": 401}
+    assert use.error(error) == fields
 
 
 @pytest.mark.parametrize("strong", ["pw-12345", "hGkLmNbV", "correcthorsebattery", "x1234567"])

@@ -77,10 +77,10 @@ def test_json_tells_the_same_and_is_one_object(schemas: Any, folder: Path) -> No
     schemas("release", "Event")
     work(folder, [{"name": "id", "type": "string"}])
     code, out, _ = schemas("check", "--json")
-    told = json.loads(out)
+    report = json.loads(out)
     assert code == 3
-    assert told["compatible"] is False
-    (schema,) = told["schemas"]
+    assert report["compatible"] is False
+    (schema,) = report["schemas"]
     assert {(one["direction"], one["path"], one["version"]) for one in schema["breaks"]} == {
         ("backward", "Event.id", 1),
         ("forward", "Event.id", 1),

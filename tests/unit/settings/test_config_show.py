@@ -20,8 +20,8 @@ from streams.local.state import (
     S3Address,
     StackState,
 )
+from streams.masking import mask_text
 from streams.settings import load
-from streams.settings.mask import mask_text
 
 FILE = """\
 event_store:

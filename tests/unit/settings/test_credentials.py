@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from streams.masking import HIDDEN
 from streams.settings import load
-from streams.settings.mask import HIDDEN, masked
+from streams.settings.mask import masked
 
 STACK = {"credentials": {"pg_local": {"dsn": "postgresql://a:w0rd-of-mine@h/author"}}}
 

@@ -399,3 +399,11 @@ def test_settings_do_not_show_secrets_when_printed() -> None:
     shown = repr(load_text(WHOLE, **NAMES).settings)
     assert "pw" not in shown
     assert "writer" in shown
+
+
+def test_the_cluster_of_container_tasks_is_a_file_and_a_namespace() -> None:
+    loaded = load_text("tools: {kubernetes: {kubeconfig: ~/.kube/config}}").settings
+    assert (loaded.tools.kubernetes.namespace, loaded.tools.shell) == ("noetl", False)
+    assert "tools.kubernetes.kubeconf" in " ".join(
+        problems_of("tools: {kubernetes: {kubeconf: x}}")
+    )
