@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import orjson
@@ -52,15 +55,20 @@ def run(role: str, pool: str | None, data: Path | None, file: Path | None, as_js
         fields = {"role": role, "name": name, "state": state}
         click.echo(orjson.dumps(fields).decode() if as_json else " ".join(fields.values()))
 
-    try:
-        asyncio.run(run_role(body, settings, layout_of(data).data, lambda: report("ready")))
-    except StreamsError as error:
-        logging.getLogger("streams").exception("%s %s exits", role, name)
-        raise click.exceptions.Exit(error.exit_code) from error
-    except Exception as error:
-        logging.getLogger("streams").exception("%s %s exits: bug", role, name)
-        raise click.exceptions.Exit(1) from error
+    def fail(error: Exception) -> NoReturn:
+        is_bug = not isinstance(error, StreamsError)
+        logging.getLogger("streams").exception("%s %s exits%s", role, name, ": bug" * is_bug)
+        _exit(error.exit_code if isinstance(error, StreamsError) else 1)
+
+    asyncio.run(run_role(body, settings, layout_of(data).data, lambda: report("ready"), fail))
     report("ended")
+
+
+def _exit(code: int) -> NoReturn:
+    """End the process at once: after a failure nobody stops the threads of Faust."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _loaded(file: Path | None, data: Path | None) -> Settings:

@@ -20,6 +20,8 @@ SESSION_TIMEOUT_MS = 15_000
 FETCH_WAIT_MS = 500
 """The default of both drivers."""
 ISOLATION = "read_committed"
+BATCH_BYTES = 256 * 1024
+"""Most bytes of a batch of changelog records, unless it is a single one."""
 
 Setting = str | int | float | bool
 # Callers report a broker that is down; aiokafka would also write to the terminal.
@@ -136,25 +138,19 @@ def idempotent_producer(bootstrap: str) -> AIOKafkaProducer:
     )
 
 
-def group_consumer(
-    bootstrap: str, *, group: str, instance: str, fetch_wait_ms: int, max_records: int
-) -> AIOKafkaConsumer:
-    """Return a static member of a consumer group, not started, without auto-commit."""
-    from aiokafka import AIOKafkaConsumer
-    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+def fenced_producer(bootstrap: str, transactional_id: str) -> AIOKafkaProducer:
+    """Return a producer of transactions, not started; it ends those of its predecessor."""
+    from aiokafka import AIOKafkaProducer
 
-    return AIOKafkaConsumer(
+    return AIOKafkaProducer(
         bootstrap_servers=bootstrap,
-        client_id=f"{group}.{instance}",
-        group_id=group,
-        group_instance_id=instance,
-        isolation_level=ISOLATION,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        partition_assignment_strategy=(RangePartitionAssignor,),
-        session_timeout_ms=SESSION_TIMEOUT_MS,
-        fetch_max_wait_ms=fetch_wait_ms,
-        max_poll_records=max_records,
+        acks="all",
+        enable_idempotence=True,
+        linger_ms=0,
+        max_batch_size=BATCH_BYTES,
+        transactional_id=transactional_id,
+        # A killed owner's transaction holds up readers of the changelog for so long at most.
+        transaction_timeout_ms=10_000,
     )
 
 

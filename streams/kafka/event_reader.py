@@ -1,6 +1,6 @@
 """A read_committed reader of the event topics for tools, tests and benchmarks.
 
-It commits nothing and joins no group. The roles use `feed/batch_consumer.py` instead.
+It commits nothing and joins no group. The roles use `feed/agent.py` instead.
 """
 
 from __future__ import annotations

@@ -67,8 +67,18 @@ def role_folder(settings: Settings, data: Path) -> Path:
     return folder
 
 
-async def run_role(run: Run, settings: Settings, data: Path, on_ready: Ready) -> None:
-    """Run a role until SIGTERM or SIGINT; a file tells its supervisor that it is ready."""
+async def run_role(
+    run: Run,
+    settings: Settings,
+    data: Path,
+    on_ready: Ready,
+    on_failure: Callable[[Exception], object] = lambda _: None,
+) -> None:
+    """Run a role until SIGTERM or SIGINT; a file tells its supervisor that it is ready.
+
+    `on_failure` may end the process: after a failure some tasks of Faust ignore cancellation,
+    and `asyncio.run` would wait for them.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -84,5 +94,9 @@ async def run_role(run: Run, settings: Settings, data: Path, on_ready: Ready) ->
 
     try:
         await run(settings, data, stop, ready)
+    except Exception as error:
+        flag.unlink(missing_ok=True)
+        on_failure(error)
+        raise
     finally:
         flag.unlink(missing_ok=True)

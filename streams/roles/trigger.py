@@ -1,4 +1,4 @@
-"""Process of the trigger: opens its ports and attaches its loop to the shell."""
+"""Process of the trigger: opens its ports and attaches its loop to the agent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streams.app import (
 )
 from streams.clock import SystemClock
 from streams.kafka.dead_letters import KafkaDeadLetters
-from streams.kafka.feed.agent import Shell
-from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
+from streams.kafka.feed.topics import TopicFeed
+from streams.kafka.transport.app import Application
 from streams.payload.port import Scope
-from streams.roles.start import role_folder
+from streams.roles.application import open_process, role_application
 from streams.roles.subscriptions import open_supervisor
 from streams.settings import Settings
 from streams.trigger.avro import TriggerReader
@@ -31,8 +31,17 @@ from streams.trigger.loop import Trigger, TriggerPorts
 from streams.trigger.publish import TOPIC
 
 
+def trigger_app(settings: Settings, data: Path) -> Application:
+    """Return the trigger's Faust application."""
+    return role_application(settings, data, group=GROUP, topics=[TOPIC])
+
+
 async def run(
-    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+    settings: Settings,
+    data: Path,
+    stop: asyncio.Event,
+    ready: Callable[[], None],
+    app: Application | None = None,
 ) -> None:
     """Start executions until `stop` is set."""
     bootstrap, runtime, clock = settings.event_store.connection.url, settings.runtime, SystemClock()
@@ -42,8 +51,9 @@ async def run(
         open_payloads(settings) as payloads,
         open_registry(settings) as registry,
         KafkaDeadLetters(bootstrap, limit_s=runtime.call_limit_s) as dead_letters,
-        KafkaFeed(bootstrap, [TOPIC], group=GROUP, instance=runtime.shard_id) as feed,
     ):
+        process = open_process(app or trigger_app(settings, data), settings, data)
+        feed = TopicFeed(process.app)
         ports = TriggerPorts(
             feed=feed,
             ledger=trigger_ledger_of(log, settings, "triggers"),
@@ -61,9 +71,7 @@ async def run(
         async def set_aside(record: Record) -> None:
             await trigger.set_aside(record, "it ended the trigger process too often")
 
-        shell = Shell("trigger", role_folder(settings, data))
-        stall_s = runtime.stall_seconds
-        shell.attach(feed, trigger.take, set_aside=set_aside, stall_s=stall_s)
-        supervisor = open_supervisor(settings, shell, log, registry, ports)
-        shell.add_work(supervisor.run)
-        await shell.run(stop, ready)
+        process.attach(feed, trigger.take, set_aside=set_aside, stall_s=runtime.stall_seconds)
+        supervisor = open_supervisor(settings, process, log, registry, ports)
+        process.add_work(supervisor.run)
+        await process.run(stop, ready)

@@ -1,4 +1,4 @@
-"""Process of a worker: opens its ports and attaches its loop to the shell."""
+"""Process of a worker: opens its ports and attaches its loop to the agent."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from streams.clock import SystemClock
 from streams.data_folder import layout_of
 from streams.holds import Holds
 from streams.kafka.dead_letters import DeadLetters, KafkaDeadLetters
-from streams.kafka.feed.agent import Shell
-from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
+from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.names import work_topic
+from streams.kafka.transport.app import Application
 from streams.kafka.work.queue import create_topic
 from streams.log.rate_leases import PostgresRateLeases
 from streams.log.worker_incarnations import incarnation
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
+from streams.roles.application import open_process, role_application
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
@@ -45,29 +46,41 @@ from streams.worker.tools.kv.postgres import PostgresKv
 from streams.worker.tools.registry import ToolEnvironment, open_tools
 
 
+def worker_app(settings: Settings, data: Path) -> Application:
+    """Return the Faust application of a worker: it reads the work of its pool."""
+    pool = settings.runtime.pool
+    return role_application(settings, data, group=f"noetl.worker.{pool}", topics=[work_topic(pool)])
+
+
 async def run(
-    settings: Settings, data: Path, stop: asyncio.Event, ready: Callable[[], None]
+    settings: Settings,
+    data: Path,
+    stop: asyncio.Event,
+    ready: Callable[[], None],
+    app: Application | None = None,
 ) -> None:
     """Work until `stop` is set; then finish or hand back running items."""
-    bootstrap, folder = settings.event_store.connection.url, role_folder(settings, data)
+    bootstrap = settings.event_store.connection.url
     # A new name in each incarnation: a claim ends with the process that made it.
     name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
-    limit_s, shell = settings.runtime.call_limit_s, Shell("worker", folder)
+    limit_s = settings.runtime.call_limit_s
+    process = open_process(app or worker_app(settings, data), settings, data)
+    await create_topic(bootstrap, settings.runtime.pool, limit_s=limit_s)
     async with (
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1) as log,
         incarnation(log.pool, name) as incarnations,
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
-        _open_ports(settings, data, log, credentials, dead_letters, shell.holds) as ports,
-        _open_feed(settings) as feed,
+        _open_ports(settings, data, log, credentials, dead_letters, process.holds) as ports,
     ):
+        feed = TopicFeed(process.app)
         worker = Worker(feed, ports, _options(settings, name))
 
         async def set_aside(record: Record) -> None:
             await dead_letters.put(record, "ended the worker too often", kind="worker")
 
         attach_worker(
-            shell,
+            process,
             feed,
             worker,
             incarnations=incarnations,
@@ -75,20 +88,7 @@ async def run(
             set_aside=set_aside,
             stall_s=settings.runtime.stall_seconds,
         )
-        try:
-            await shell.run(stop, ready)
-        finally:
-            await worker.stop()
-
-
-@asynccontextmanager
-async def _open_feed(settings: Settings) -> AsyncIterator[KafkaFeed]:
-    """Open the work of the process's pool; its topic is created if it does not exist."""
-    bootstrap, runtime = settings.event_store.connection.url, settings.runtime
-    await create_topic(bootstrap, runtime.pool, limit_s=runtime.call_limit_s)
-    group, topics = f"noetl.worker.{runtime.pool}", [work_topic(runtime.pool)]
-    async with KafkaFeed(bootstrap, topics, group=group, instance=runtime.shard_id) as feed:
-        yield feed
+        await process.run(stop, ready)
 
 
 @asynccontextmanager

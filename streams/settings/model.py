@@ -43,6 +43,9 @@ class Runtime(Section):
     pool: Pool = "default"
     # A process with work and no progress for this long exits, to be restarted.
     stall_seconds: Positive = 60
+    # The web server of a role: `/health` and `/ready`. Port 0 is any free one; null is none.
+    web_host: Text = "127.0.0.1"
+    web_port: int | None = Field(default=0, ge=0, le=65535)
     scheduler: Scheduler = Scheduler()
 
     @property

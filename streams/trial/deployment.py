@@ -166,10 +166,7 @@ class Deployment:
             name=_WORKER,
             set_aside=set_aside,
         )
-        try:
-            await process.run(stop, _ready)
-        finally:
-            await worker.stop()
+        await process.run(stop, _ready)
 
     def _mirror(self, event: Event, envelope: bytes) -> None:
         write_event(self._topics, event, envelope)

@@ -36,3 +36,4 @@ def attach_worker(
 
     process.every(CHECK_S, check_items)
     process.every(INCARNATION_S, check_incarnation)
+    process.on_stop(worker.stop)

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, TopicPartition
 
@@ -100,7 +100,7 @@ class KafkaWorld:
 
     async def crash(self, reader: KafkaFeed) -> None:
         # What a kill leaves behind: no last commit, no farewell.
-        reader._offsets = {}
+        reader._app.consumer.readings.freeze()
         await self._readers.pop(id(reader)).aclose()
 
     async def lag(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import unused_port
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.names import work_topic
 from streams.kafka.work.item import WorkItem

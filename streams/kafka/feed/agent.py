@@ -1,82 +1,89 @@
-"""The Faust shell: a Faust application whose agents consume our feeds.
+"""A role's process as a Faust application: agents on real topics, timers, one way to fail.
 
-Faust provides agents and tasks; its own Kafka clients are disabled, and exceptions it would
-swallow end the process. See docs/decisions/0012-shell.md.
+See docs/decisions/0012-faust.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import faust
-from faust.app.base import BootStrategy
-
+from streams.kafka.feed.consumption import Consumption, WatchedFeed
 from streams.kafka.feed.crash_journal import JournalFile
-from streams.kafka.feed.process import Attached, RoleProcess, Work
+from streams.kafka.feed.port import Standing
+from streams.kafka.feed.process import Agent, RoleProcess
+from streams.kafka.feed.topics import TopicFeed, started
+from streams.kafka.transport.app import Application
+from streams.kafka.transport.health import Health, add_pages
+
+START_S = 120.0
+STOP_S = 15.0
 
 
-class _WithoutKafka(BootStrategy):
-    """Starts agents and tasks only: no consumer, producer, tables, sensors or web server."""
+class FaustProcess(RoleProcess):
+    """One role's process; its agents are registered with its Faust application."""
 
-    enable_kafka = False
-    enable_web = False
-    enable_sensors = False
-
-
-class _App(faust.App):
-    BootStrategy = _WithoutKafka
-
-    async def on_start(self) -> None:
-        # Faust's own would create a Kafka consumer only to draw it in a graph.
-        self.finalize()
-
-
-class Shell(RoleProcess):
-    """One role's process; batches pass through Faust channels to Faust agents."""
-
-    def __init__(self, role: str, folder: Path) -> None:
+    def __init__(self, app: Application, folder: Path) -> None:
         super().__init__(lambda name: JournalFile(folder / f"{name}.journal"))
-        self.app: faust.App = _App(
-            f"noetl.{role}",
-            # Required by Faust, but never connected to.
-            broker="kafka://nowhere",
-            datadir=folder / "faust",
-            autodiscover=False,
-            web_enabled=False,
-            loop=asyncio.get_running_loop(),
+        self.app = app
+        self._feed: TopicFeed | None = None
+        self._is_standalone = app.started
+        """Whether Faust's own command starts and stops the application."""
+        app.on_failure = self.fail
+        add_pages(app, self._health)
+
+    def fail(self, reason: BaseException) -> None:
+        """End the process with this error; nothing is committed from now on."""
+        super().fail(reason)
+        if self.app.started:
+            self.app.consumer.readings.freeze()
+
+    def _health(self) -> Health:
+        member, feed, away = self.app.membership, self._feed, sorted(self.holds.away)
+        is_assigned = self.app.started and not self.app.rebalancing and not self.app.in_recovery
+        standing = feed.standing() if is_assigned and feed is not None else Standing(0, 0)
+        return Health(
+            group=member.group,
+            instance=member.instance,
+            is_ready=is_assigned and not away,
+            away=away,
+            partitions=len(feed.partitions) if is_assigned and feed is not None else 0,
+            behind=standing.behind,
+            finished=standing.progress,
         )
 
-    async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Start Faust, then run until `stop`.
+    async def _open(self) -> None:
+        assert self._feed is not None, "an agent is attached first"
+        if self._is_standalone:
+            return
+        await started(self.app, self._feed, within_s=START_S)
 
-        Raises:
-            Exception: the failure that ended the role.
-        """
-        await self.app.start()
-        # Faust blocks its channels until its own consumer is assigned partitions.
-        self.app.flow_control.resume()
-        await super().run(stop, ready)
-
-    def _start(self, name: str, attached: Attached) -> None:
-        channel: Any = self.app.channel(maxsize=1)  # typed for events, and takes any value
+    def _start(self, agent: Agent, feed: WatchedFeed, consumption: Consumption) -> None:
+        assert isinstance(feed, TopicFeed)
+        assert self._feed is None, "an application has one agent"
+        self._feed = feed
 
         async def consume(stream: Any) -> None:
-            # Iterating the stream itself would create a Kafka consumer for acknowledgements.
-            async for batch in stream.channel:
-                await attached.take(batch)
+            await agent.consume(feed.batches(stream, consumption.prepare))
 
-        self.app.agent(channel, name=f"{self.app.conf.id}.{name}")(self.guarded(consume))
-        self._work.append(partial(attached.pump, channel.put))
+        async def watch_rebalances() -> None:
+            await feed.watch_rebalances(consumption.prepare)
 
-    def _start_timer(self, repeat: Work) -> None:
-        async def task(*_: object) -> None:
-            await repeat()
+        self.app.bind(self.guarded(consume))
+        self.add_work(watch_rebalances)
 
-        self.app.task(self.guarded(task))
+    async def _close(self, *, has_failed: bool) -> None:
+        """Stop Faust, which commits; after a failure nothing is stopped, nor committed.
 
-    async def _stopped(self) -> None:
-        await self.app.stop()
+        What was not acknowledged is delivered again, and Faust's own shutdown may hang then.
+        """
+        if has_failed:
+            self.app.consumer.readings.freeze()
+            return
+        if self._is_standalone:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await self.app.stop()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from streams.errors import Unavailable
 from streams.holds import Holds
@@ -14,6 +14,7 @@ from streams.kafka.feed.record_suspects import Batch, BatchStep, RecordSuspects
 from streams.retry import retry
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 Handle = Callable[[Batch], Awaitable[None]]
 """Handles a batch, and acknowledges its records itself, last."""
 SetAside = Callable[[Record], Awaitable[None]]
@@ -22,6 +23,24 @@ SetAside = Callable[[Record], Awaitable[None]]
 
 class WatchedFeed(Feed, Watched, Protocol):
     """A feed with a standing."""
+
+
+@runtime_checkable
+class PolledFeed(Feed, Protocol):
+    """A feed that is asked for each batch."""
+
+    async def next_batch(self) -> Batch:
+        """Wait for records and return them; empty after the idle timeout."""
+        ...
+
+
+@runtime_checkable
+class DeliveringFeed(Feed, Protocol):
+    """A feed whose batches Faust delivers."""
+
+    async def notify(self) -> None:
+        """Report rebalances."""
+        ...
 
 
 class Consumption:
@@ -44,14 +63,17 @@ class Consumption:
         self._feed, self._handle, self._set_aside = feed, handle, set_aside
         self._suspects, self._holds, self._beat = suspects, holds, beat
 
-    async def next_batch(self) -> Batch:
-        """Return the feed's next batch; empty after the idle timeout."""
-        return await retry(
-            self._feed.next_batch,
-            give_up=lambda error, _: isinstance(error, FeedUnavailable),
-            on_failure=self._on_failure,
-            holds=self._holds,
-        )
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Yield the batches of a feed that is asked for each."""
+        assert isinstance(self._feed, PolledFeed)
+        while True:
+            if batch := await self._held(self._feed.next_batch):
+                yield batch
+
+    async def prepare(self) -> None:
+        """Report the rebalances of a feed that delivers by itself."""
+        assert isinstance(self._feed, DeliveringFeed)
+        await self._held(self._feed.notify)
 
     async def take(self, batch: Batch) -> None:
         """Handle a batch: whole, or its suspects one at a time."""
@@ -72,6 +94,14 @@ class Consumption:
             _log.error("%s crashed this process too often and is quarantined", record.address)
             await self._set_aside(record)
             self._feed.acknowledge([record])
+
+    async def _held(self, call: Callable[[], Awaitable[_T]]) -> _T:
+        return await retry(
+            call,
+            give_up=lambda error, _: isinstance(error, FeedUnavailable),
+            on_failure=self._on_failure,
+            holds=self._holds,
+        )
 
     def _hold(self, error: Unavailable, pause_s: float) -> None:
         self._suspects.pause()

@@ -89,7 +89,9 @@ class MemoryFeed:
             return batch
         if self._idle_s:
             try:
-                await asyncio.wait_for(self._topics.written.wait(), self._idle_s)
+                # Not wait_for: on Python 3.11 it may lose a cancellation.
+                async with asyncio.timeout(self._idle_s):
+                    await self._topics.written.wait()
             except TimeoutError:
                 return {}
         else:

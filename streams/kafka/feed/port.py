@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,10 +42,6 @@ class Feed(Protocol):
     was acknowledged. Acknowledgement may be out of order: the committed position stays below
     the lowest unacknowledged record.
     """
-
-    async def next_batch(self) -> Mapping[TopicPartition, list[Record]]:
-        """Wait for records and return them; empty after the idle timeout."""
-        ...
 
     def acknowledge(self, records: Iterable[Record]) -> None:
         """Mark records as finished."""

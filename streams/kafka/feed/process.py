@@ -1,12 +1,12 @@
-"""A role's process without Faust: feeds and timers that run until one fails or it is stopped.
+"""A role's process: agents and timers that run until one fails or it is stopped.
 
-The Faust shell (agent.py) and the simulator share this code.
+Here without Faust, over feeds in memory, for tests and the simulator; agent.py adds Faust.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -34,7 +34,8 @@ class RoleProcess:
         self.open_storage, self._watches_loop = open_storage, watches_loop
         self.holds = Holds()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._attached: list[Attached] = []
+        self._agents: list[Agent] = []
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         self._work: list[Work] = []
         self._journals: list[CrashJournal] = []
 
@@ -63,15 +64,24 @@ class RoleProcess:
         consumption = Consumption(
             feed, handle, set_aside, suspects, holds=self.holds, beat=watchdog.beat
         )
-        attached = Attached(consumption)
-        self._attached.append(attached)
-        self._start(name, attached)
-        self._work.append(watchdog.watch)
+        agent = Agent(consumption)
+        self._agents.append(agent)
+        self._work.append(watchdog.watch)  # before a handler can block the loop
+        self._start(agent, feed, consumption)
         return watchdog
 
     def add_work(self, work: Work) -> None:
         """Run `work` beside the feeds; its exceptions end the process."""
         self._work.append(work)
+
+    def on_stop(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call `close` when the agents have stopped, while acknowledgements still count."""
+        self._closers.append(close)
+
+    def fail(self, reason: BaseException) -> None:
+        """End the process with this error."""
+        if not self._failure.done():
+            self._failure.set_exception(reason)
 
     def every(self, seconds: float, tick: Callable[[], Awaitable[None]]) -> None:
         """Call `tick` periodically, also after it raised `Unavailable`."""
@@ -89,7 +99,7 @@ class RoleProcess:
                     else:
                         waiter.answered()
 
-        self._start_timer(repeat)
+        self._work.append(repeat)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         """Run until `stop`, then finish the current batches.
@@ -97,17 +107,23 @@ class RoleProcess:
         Raises:
             Exception: the failure that ended the role.
         """
-        running = [asyncio.create_task(self.guarded(work)()) for work in self._work]
+        running: list[asyncio.Task[None]] = []
+        has_failed = True
         try:
+            await self._open()
+            running += [asyncio.create_task(self.guarded(work)()) for work in self._work]
             ready()
             await self._until(stop, running)
-            for one in self._attached:
-                await one.drain()
+            for agent in self._agents:
+                await agent.drain()
+            has_failed = False
         finally:
+            for close in self._closers:
+                await close()
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            await self._stopped()
+            await self._close(has_failed=has_failed or self._failure.done())
             for journal in self._journals:
                 journal.close(is_clean_exit=self._is_clean_exit)
         if self._failure.done():
@@ -124,21 +140,19 @@ class RoleProcess:
             try:
                 await work(*arguments)
             except Exception as error:  # noqa: BLE001 - raised by `run`
-                if not self._failure.done():
-                    self._failure.set_exception(error)
+                self.fail(error)
 
         return guarded
 
-    def _start(self, name: str, attached: Attached) -> None:
-        """Schedule the consumption of an attached feed."""
-        self._work.append(attached.consume)
+    async def _open(self) -> None:
+        """Open what the agents need."""
 
-    def _start_timer(self, repeat: Work) -> None:
-        """Schedule a timer."""
-        self._work.append(repeat)
+    def _start(self, agent: Agent, feed: WatchedFeed, consumption: Consumption) -> None:
+        """Schedule the consumption of a feed."""
+        self._work.append(lambda: agent.consume(consumption.batches()))
 
-    async def _stopped(self) -> None:
-        """Stop what subclasses started."""
+    async def _close(self, *, has_failed: bool) -> None:
+        """Close what subclasses opened."""
 
     @property
     def _is_clean_exit(self) -> bool:
@@ -160,44 +174,26 @@ class RoleProcess:
             raise asyncio.CancelledError("a part of the process was cancelled")
 
 
-class Attached:
-    """An attached feed with the count of its unfinished batches."""
+class Agent:
+    """Handles batches one at a time; the same over Faust's streams and in memory."""
 
     def __init__(self, consumption: Consumption) -> None:
         self._consumption = consumption
-        self._taken = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_stopping = False
 
-    async def consume(self) -> None:
+    async def consume(self, batches: AsyncIterable[Batch]) -> None:
         """Handle every batch, in order."""
-        while not self._is_stopping:
-            if batch := await self.next_batch():
-                await self.take(batch)
-
-    async def pump(self, put: Callable[[Batch], Awaitable[None]]) -> None:
-        """Pass every batch to `put`, whose consumer calls `take`."""
-        while not self._is_stopping:
-            if batch := await self.next_batch():
-                await put(batch)
-
-    async def next_batch(self) -> Batch:
-        """Return the next batch and count it as taken; empty after the idle timeout."""
-        if batch := await self._consumption.next_batch():
-            self._taken += 1
+        async for batch in batches:
+            if self._is_stopping:
+                return
             self._idle.clear()
-        return batch
-
-    async def take(self, batch: Batch) -> None:
-        """Handle one batch."""
-        await self._consumption.take(batch)
-        self._taken -= 1
-        if not self._taken:
+            await self._consumption.take(batch)
             self._idle.set()
 
     async def drain(self) -> None:
-        """Take no more batches and wait a bounded time for the taken ones."""
+        """Take no more batches and wait a bounded time for the current one."""
         self._is_stopping = True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), _DRAIN_S)

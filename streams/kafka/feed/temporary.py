@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from streams.errors import Unavailable
 from streams.kafka.feed.consumption import Consumption, Handle, SetAside, WatchedFeed
 from streams.kafka.feed.crash_journal import CrashJournal
-from streams.kafka.feed.process import Attached, RoleProcess
+from streams.kafka.feed.process import Agent, RoleProcess
 from streams.kafka.feed.record_suspects import RecordSuspects
 from streams.kafka.feed.watchdog import LIMIT_S, Watchdog
 
@@ -45,7 +45,11 @@ class TemporaryConsumption:
         )
         is_clean_exit = False
         try:
-            await _until_first(Attached(consumption).consume, self._watchdog.watch, until.wait)
+            await _until_first(
+                lambda: Agent(consumption).consume(consumption.batches()),
+                self._watchdog.watch,
+                until.wait,
+            )
             is_clean_exit = True
         except (Unavailable, asyncio.CancelledError):
             is_clean_exit = True

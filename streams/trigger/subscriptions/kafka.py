@@ -9,7 +9,7 @@ import aiohttp
 
 from streams.catalog.subscription_state import ReplayRange
 from streams.clock import Clock
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.kafka.feed.port import Notice, Record, TopicPartition
 from streams.schema.registry import SchemaRegistry
 from streams.schema.registry_external import ExternalRegistry, RegistryClient

@@ -19,7 +19,7 @@ from aiokafka import TopicPartition as KafkaPartition
 
 from streams.app import Log, open_pool
 from streams.clock import SystemClock
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.projector.loop import Projector
 from streams.projector.postgres import PostgresProjections

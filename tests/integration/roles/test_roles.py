@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.data_folder import layout_of, ready_path
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.kafka.feed.port import TopicPartition
 from streams.local.service import Service, ServiceReport, ServiceState
 from streams.local.supervisor import Supervisor

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.kafka.feed.agent import Shell
-from streams.kafka.feed.batch_consumer import KafkaFeed
 from streams.kafka.feed.port import Record
 from streams.kafka.feed.record_suspects import Batch
+from streams.kafka.feed.topics import TopicFeed
+from streams.kafka.transport.app import Membership, application
+from streams.roles.application import open_process
 from streams.roles.start import role_folder, run_role
 from streams.settings import Settings, load
 
@@ -33,24 +35,38 @@ async def run(
         with (data / "seen").open("a") as seen:
             seen.write(f"{os.getpid()} {text}\n")
 
-    async with KafkaFeed(BOOTSTRAP, [TOPIC], group=TOPIC, instance=shard) as feed:
+    membership = Membership(
+        bootstrap=BOOTSTRAP,
+        group=TOPIC,
+        instance=shard,
+        topics=(TOPIC,),
+        folder=role_folder(settings, data),
+    )
+    process = open_process(application(membership), settings, data)
+    feed = TopicFeed(process.app)
 
-        async def handle(batch: Batch) -> None:
-            for record in (record for records in batch.values() for record in records):
-                text = (record.value or b"").decode()
-                if text == "bug":
-                    raise ZeroDivisionError("a bug")
-                note(text)
-                if text != "hang":
-                    feed.acknowledge([record])
+    async def handle(batch: Batch) -> None:
+        for record in (record for records in batch.values() for record in records):
+            text = (record.value or b"").decode()
+            if text == "bug":
+                raise ZeroDivisionError("a bug")
+            note(text)
+            if text != "hang":
+                feed.acknowledge([record])
 
-        async def set_aside(record: Record) -> None:
-            note(f"aside {(record.value or b'').decode()}")
+    async def set_aside(record: Record) -> None:
+        note(f"aside {(record.value or b'').decode()}")
 
-        shell = Shell("echo", role_folder(settings, data))
-        shell.attach(feed, handle, set_aside=set_aside)
-        await shell.run(stop, ready)
+    process.attach(feed, handle, set_aside=set_aside)
+    await process.run(stop, ready)
+
+
+def fail(_: Exception) -> None:
+    """End as `streams run` does."""
+    traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 if __name__ == "__main__":
-    asyncio.run(run_role(run, load(env=os.environ).settings, Path(DATA), lambda: None))
+    asyncio.run(run_role(run, load(env=os.environ).settings, Path(DATA), lambda: None, fail))

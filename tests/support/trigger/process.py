@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.clock import SystemClock
-from streams.kafka.feed.batch_consumer import KafkaFeed
+from streams.kafka.feed.kafka import KafkaFeed
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.retry import retry

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from pathlib import Path
 
 import pytest
 
 import streams
 from streams.kafka import clients
+from streams.kafka.transport.app import Membership, application
 
 FACTORY = Path(clients.__file__)
 CLIENTS = {
@@ -65,15 +67,21 @@ def test_a_client_constructed_elsewhere_is_found(source: str) -> None:
     assert constructed(source)
 
 
-async def test_every_async_consumer_reads_committed_records_and_commits_by_hand() -> None:
-    group = clients.group_consumer(
-        "nowhere:1", group="g", instance="i", fetch_wait_ms=250, max_records=500
+async def test_every_async_consumer_reads_committed_records_and_commits_by_hand(
+    tmp_path: Path,
+) -> None:
+    member = Membership(
+        bootstrap="absent:1", group="g", instance="i", topics=("t",), folder=tmp_path
     )
-    for consumer in (group, clients.groupless_consumer("nowhere:1")):
+    app = application(member, loop=asyncio.get_running_loop())
+    group = app.consumer._thread._create_worker_consumer(app.transport)
+    for consumer in (group, clients.groupless_consumer("absent:1")):
         assert consumer._isolation_level == "read_committed"
         assert consumer._enable_auto_commit is False
         await consumer.stop()
     assert (group._client._client_id, group._session_timeout_ms) == ("g.i", 15_000)
+    assert (group._group_instance_id, group._fetch_max_wait_ms) == ("i", 250)
+    app.consumer._thread.thread_loop.close()
 
 
 async def test_a_client_that_does_not_start_is_closed() -> None:

@@ -1,4 +1,4 @@
-"""The Faust shell: what it swallows elsewhere ends the process here, and nothing is lost."""
+"""A role's process: an exception ends it, what is unavailable is held, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ import pytest
 
 from streams.errors import Unavailable
 from streams.kafka.errors import Stalled
-from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.crash_journal import JournalFile
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record
+from streams.kafka.feed.process import RoleProcess
 from streams.kafka.feed.record_suspects import Batch
+
+
+def process_in(folder: Path) -> RoleProcess:
+    return RoleProcess(lambda name: JournalFile(folder / f"{name}.journal"))
 
 
 class Role:
@@ -46,10 +51,10 @@ class Role:
         self.aside.append((record.value or b"").decode())
 
     async def run(self, *, stall_s: float = 60.0) -> None:
-        shell = Shell("test", self.folder)
-        shell.attach(self.feed, self.handle, set_aside=self.set_aside, stall_s=stall_s)
+        process = process_in(self.folder)
+        process.attach(self.feed, self.handle, set_aside=self.set_aside, stall_s=stall_s)
         async with asyncio.timeout(20):
-            await shell.run(self.stop, lambda: None)
+            await process.run(self.stop, lambda: None)
 
     async def run_until(self, holds: Callable[[], bool]) -> None:
         running = asyncio.create_task(self.run())
@@ -81,7 +86,7 @@ async def test_batches_reach_the_handler_and_are_committed(tmp_path, topics):
     assert topics.lag("role", "things") == 0
 
 
-async def test_an_exception_of_the_handler_reaches_whoever_runs_the_shell(tmp_path, topics):
+async def test_an_exception_of_the_handler_reaches_whoever_runs_the_process(tmp_path, topics):
     topics.write("things", [b"bad", b"next"])
     role = Role(tmp_path, topics)
     role.before = raiser("bad", ZeroDivisionError("a bug"))
@@ -91,7 +96,7 @@ async def test_an_exception_of_the_handler_reaches_whoever_runs_the_shell(tmp_pa
     assert topics.lag("role", "things") == 2
 
 
-async def test_an_exception_of_the_feed_reaches_whoever_runs_the_shell(tmp_path, topics):
+async def test_an_exception_of_the_feed_reaches_whoever_runs_the_process(tmp_path, topics):
     role = Role(tmp_path, topics)
 
     async def broken() -> Batch:
@@ -175,18 +180,18 @@ async def test_a_handler_that_hangs_ends_the_process(tmp_path, topics, capsys):
 
 
 async def test_a_timer_that_raises_ends_the_process(tmp_path):
-    shell = Shell("test", tmp_path)
+    process = process_in(tmp_path)
 
     async def tick() -> None:
         raise ZeroDivisionError("a bug")
 
-    shell.every(0.01, tick)
+    process.every(0.01, tick)
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(shell.run(asyncio.Event(), lambda: None), 10)
+        await asyncio.wait_for(process.run(asyncio.Event(), lambda: None), 10)
 
 
 async def test_a_timer_outlives_what_is_unavailable(tmp_path):
-    shell, ticks, stop = Shell("test", tmp_path), [], asyncio.Event()
+    process, ticks, stop = process_in(tmp_path), [], asyncio.Event()
 
     async def tick() -> None:
         ticks.append(1)
@@ -194,12 +199,12 @@ async def test_a_timer_outlives_what_is_unavailable(tmp_path):
             stop.set()
         raise Unavailable("down")
 
-    shell.every(0.01, tick)
-    await asyncio.wait_for(shell.run(stop, lambda: None), 10)
+    process.every(0.01, tick)
+    await asyncio.wait_for(process.run(stop, lambda: None), 10)
     assert len(ticks) >= 3
 
 
-async def test_an_idle_shell_uses_almost_no_processor(tmp_path, topics):
+async def test_an_idle_process_uses_almost_no_processor(tmp_path, topics):
     role = Role(tmp_path, topics)
     role.feed = MemoryFeed(topics, ["things"], group="role", idle_s=0.5)
     running = asyncio.create_task(role.run())
@@ -215,18 +220,20 @@ async def test_an_idle_shell_uses_almost_no_processor(tmp_path, topics):
 BLOCKED_LOOP = """
 import asyncio, sys, time
 from pathlib import Path
-from streams.kafka.feed.agent import Shell
+from streams.kafka.feed.crash_journal import JournalFile
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.process import RoleProcess
 
 async def main():
     topics = MemoryTopics()
     topics.write("things", [b"hangs"])
     async def handle(batch):
         time.sleep(3600)
-    shell = Shell("test", Path(sys.argv[1]))
+    folder = Path(sys.argv[1])
+    process = RoleProcess(lambda name: JournalFile(folder / f"{name}.journal"))
     feed = MemoryFeed(topics, ["things"], group="role")
-    shell.attach(feed, handle, set_aside=lambda record: None, stall_s=0.5)
-    await shell.run(asyncio.Event(), lambda: None)
+    process.attach(feed, handle, set_aside=lambda record: None, stall_s=0.5)
+    await process.run(asyncio.Event(), lambda: None)
 
 asyncio.run(main())
 """

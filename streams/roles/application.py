@@ -1,0 +1,93 @@
+"""Faust applications of the roles."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import orjson
+from aiokafka.errors import KafkaError
+
+from streams.data_folder import layout_of, write_private
+from streams.kafka.errors import FeedUnavailable
+from streams.kafka.feed.agent import FaustProcess
+from streams.kafka.topic_creation import COMPACTED, create_like
+from streams.kafka.transport.app import Application, Membership, application
+from streams.roles.start import role_folder
+from streams.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def role_application(
+    settings: Settings,
+    data: Path,
+    *,
+    group: str,
+    topics: Iterable[str],
+    max_records: int = 500,
+    tables: Mapping[str, str] | None = None,
+) -> Application:
+    """Return the application of a role's process: a static member of `group`."""
+    return application(
+        Membership(
+            bootstrap=settings.event_store.connection.url,
+            group=group,
+            instance=settings.runtime.shard_id,
+            topics=tuple(topics),
+            folder=role_folder(settings, data),
+            max_records=max_records,
+            tables=tables or {},
+            web_host=settings.runtime.web_host,
+            web_port=settings.runtime.web_port,
+        )
+    )
+
+
+class AddressedProcess(FaustProcess):
+    """A role's process; `roles/<name>.json` in the data folder has its web address."""
+
+    def __init__(self, app: Application, folder: Path, address: Path) -> None:
+        super().__init__(app, folder)
+        self._address = address
+
+    async def _open(self) -> None:
+        await super()._open()
+        if (url := self.app.web_url) is not None:
+            write_private(self._address, orjson.dumps({"url": url, "pid": os.getpid()}))
+
+    async def _close(self, *, has_failed: bool) -> None:
+        self._address.unlink(missing_ok=True)
+        await super()._close(has_failed=has_failed)
+
+
+def open_process(app: Application, settings: Settings, data: Path) -> FaustProcess:
+    """Return the process in which a role runs."""
+    address = layout_of(data).address(settings.runtime.shard_id)
+    return AddressedProcess(app, role_folder(settings, data), address)
+
+
+async def create_changelogs(app: Application, *, limit_s: float) -> None:
+    """Create the changelogs of an application's tables that do not exist: lost ones, usually.
+
+    Raises:
+        FeedUnavailable: Kafka is down, or refuses them.
+    """
+    member = app.membership
+    try:
+        new = await create_like(
+            member.bootstrap,
+            member.changelogs,
+            member.topics[0],
+            config=COMPACTED,
+            limit_s=limit_s,
+        )
+    except KafkaError as error:
+        raise FeedUnavailable(
+            f"{member.bootstrap}: cannot create {', '.join(member.changelogs)}: {error!r}; "
+            "check that Kafka is up (`streams status`)"
+        ) from error
+    if new:
+        _log.warning("created changelogs %s: their tables are read from the log", ", ".join(new))
