@@ -144,10 +144,13 @@ class MemoryEventStore:
         now = from_millis(millis(self._clock.now()))
         return max(now, root.stored[-1][0].ingest_time) if root.stored else now
 
-    async def open_roots(self, root_type: str) -> Sequence[int]:
-        """Return the ids of the roots of this type that have not ended."""
-        states = sorted(self._roots.items())
-        return [key for key, state in states if state.type == root_type and not state.terminal]
+    async def open_roots(self, root_type: str) -> Mapping[int, int]:
+        """Return the roots of this type that have not ended, with their last `seq`."""
+        return {
+            key: state.stored[-1][0].seq
+            for key, state in sorted(self._roots.items())
+            if state.type == root_type and not state.terminal and state.stored
+        }
 
     async def suspended_executions(self) -> Mapping[int, int]:
         """Return the suspended executions, and since which `seq`."""

@@ -102,8 +102,8 @@ class EventStore(Protocol):
 class OpenRoots(Protocol):
     """Lists roots that have not ended."""
 
-    async def open_roots(self, root_type: str) -> Sequence[int]:
-        """Return the ids of the roots of this type that have not ended, oldest first.
+    async def open_roots(self, root_type: str) -> Mapping[int, int]:
+        """Return the roots of this type that have not ended, oldest first, with their last `seq`.
 
         Raises:
             Unavailable: the log cannot be reached.

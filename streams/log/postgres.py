@@ -48,9 +48,10 @@ class PostgresEventStore:
                 return
             after_seq = rows[-1]["seq"]
 
-    async def open_roots(self, root_type: str) -> Sequence[int]:
-        """Return the ids of the roots of this type that have not ended."""
-        return [row["root_id"] for row in await self._fetch(query("open_roots"), root_type)]
+    async def open_roots(self, root_type: str) -> Mapping[int, int]:
+        """Return the roots of this type that have not ended, with their last `seq`."""
+        rows = await self._fetch(query("open_roots"), root_type)
+        return {row["root_id"]: row["seq"] for row in rows}
 
     async def suspended_executions(self) -> Mapping[int, int]:
         """Return the suspended executions, and since which `seq`."""

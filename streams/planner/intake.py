@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 
 from streams.clock import Clock
 from streams.errors import PoisonRecord
@@ -86,12 +86,10 @@ class Intake:
             await self._planner.suspend(execution_id, reason)
 
     async def _adopt(self, partitions: frozenset[TopicPartition]) -> None:
-        open_ids: Sequence[int] = await self._roots.open_roots("execution")
+        heads = await self._roots.open_roots("execution")
         suspended = await self._roots.suspended_executions()
-        ours = [key for key in open_ids if self._partition_of(key) in partitions]
+        ours = {key: seq for key, seq in heads.items() if self._partition_of(key) in partitions}
         await self._planner.adopt(ours, suspended)
-        if ours:
-            _log.info("took over %d open executions", len(ours))
 
     def _is_absorbed(self, record: Record) -> bool:
         """Return whether the planner has this event already; False if it cannot be read."""

@@ -37,9 +37,26 @@ def waiting_items(plan: Plan) -> Iterator[WorkItem]:
         for frame in stage.frames.values():
             if frame.status is FrameStatus.PENDING:
                 yield _frame_item(plan, stage, frame)
-    for command in plan.commands.values():
-        if command.waits and command.pool != PLANNER_POOL:
-            yield _command_item(plan, command)
+    for command in _waiting_commands(plan):
+        yield _command_item(plan, command)
+
+
+def waiting_ids(plan: Plan) -> Iterator[tuple[int, int]]:
+    """Yield entity and attempt of every frame and command that waits for a worker."""
+    for stage in plan.stages.values():
+        for frame in stage.frames.values():
+            if frame.status is FrameStatus.PENDING:
+                yield frame.frame_id, frame.attempt
+    for command in _waiting_commands(plan):
+        yield command.command_id, command.attempt
+
+
+def _waiting_commands(plan: Plan) -> Iterator[Command]:
+    return (
+        command
+        for command in plan.commands.values()
+        if command.waits and command.pool != PLANNER_POOL
+    )
 
 
 def _frame_item(plan: Plan, stage: Stage, frame: Frame) -> WorkItem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cachetools import FIFOCache
@@ -26,13 +26,27 @@ from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import has_leases_of_earlier_incarnations
 from streams.planner.limits import Rules
 from streams.planner.log_outages import LogOutages
+from streams.planner.open_plans import OpenPlans
 from streams.planner.port import PlannerPorts
 from streams.planner.quarantine import Quarantine, all_as, last_events
+from streams.planner.watch import Watch
+from streams.planner.watches import Watches, watch_of
 from streams.planner.work_sender import Sender
 
 _log = logging.getLogger(__name__)
 _TRIES = 8
 _ENDED_REMEMBERED = 100_000
+_CHECKED_AT_ONCE = 200
+"""Executions whose unclaimed work one tick looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A plan whose decision is in the log, its work items, and when to decide again."""
+
+    plan: Plan
+    items: list[WorkItem]
+    wake_at: datetime | None
 
 
 class Planner:
@@ -44,9 +58,9 @@ class Planner:
 
     def __init__(self, ports: PlannerPorts, rules: Rules, *, name: str = "planner") -> None:
         self._ports, self._rules = ports, rules
-        self.plans: dict[int, Plan] = {}
+        self.plans = OpenPlans(ports.tables)
+        self._watches = Watches()
         self._floors: dict[int, datetime] = {}
-        self._wake: dict[int, datetime] = {}
         self._incarnations: Mapping[str, str] = {}
         self._quarantine = Quarantine(ports, name)
         self._sender = Sender(ports.queue, ports.clock, rules)
@@ -87,31 +101,48 @@ class Planner:
         return seq <= plan.seq or seq in plan.ahead
 
     async def adopt(
-        self, execution_ids: Iterable[int], suspended: Mapping[int, int] | None = None
+        self, heads: Mapping[int, int], suspended: Mapping[int, int] | None = None
     ) -> None:
-        """Take over open executions: read them from the log and publish their open work again.
+        """Take over open executions, each with the `seq` of its last event in the log.
 
-        Those that are `suspended`, each since a `seq`, are ignored until an event resumes them.
+        What the tables have up to there needs nothing. The others are read from the log, and
+        their open work is published again. Those that are `suspended`, each since a `seq`, are
+        ignored until an event resumes them.
         """
         await self._read_incarnations()
-        saved = self._ports.tables.load()
-        new = [key for key in execution_ids if key not in self.plans]
+        stored = self._ports.tables.watches()
+        new = [key for key in heads if key not in self.plans]
         left = {key: seq for key, seq in (suspended or {}).items() if key in new}
         for execution_id, seq in left.items():
             self._quarantine.add(execution_id, seq)
+        self._floors |= dict.fromkeys(new, self._ports.clock.now())
+        behind = [key for key in new if key not in left and not self._adopt(stored, key, heads)]
+        ours = all_as("as it was taken over from the log", behind)
+        self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
+        self.plans.save([], [key for key in stored if key not in self.plans])
+        _log.info("took over %d open executions: %d from the log", len(new), len(behind))
 
-        async def take_over(ids: Sequence[int]) -> None:
-            read = [await self._read_on(key, saved.get(key)) for key in ids]
-            plans = [plan for plan in read if plan is not None]
-            now = self._ports.clock.now()
-            self._floors |= {plan.execution_id: now for plan in plans}
-            await self._follow(plans)
-            ours = [self.plans[key] for key in ids if key in self.plans]
-            await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
+    def _adopt(
+        self, stored: Mapping[int, Watch], execution_id: int, heads: Mapping[int, int]
+    ) -> bool:
+        """Take over an execution whose plan in the tables has all of its events."""
+        watch = stored.get(execution_id)
+        if watch is None or watch.absorbed_through != heads[execution_id]:
+            return False
+        self.plans.add_stored(execution_id)
+        self._watches.set(execution_id, watch)
+        if watch.is_waiting:
+            # An earlier planner has published its work; if that is lost, the timer does again.
+            at = self._ports.clock.now() + self._rules.republish_after
+            self._watches.check_work_at(execution_id, at)
+        return True
 
-        ours = all_as("as it was taken over from the log", (key for key in new if key not in left))
-        self._set_aside(await self._quarantine.handle_each("takeover", ours, take_over))
-        self._ports.tables.save([], saved.keys() - self.plans.keys())
+    async def _take_over(self, ids: Sequence[int]) -> None:
+        read = [await self._read_on(key, self._ports.tables.get(key)) for key in ids]
+        await self._follow([plan for plan in read if plan is not None])
+        ours = [self.plans[key] for key in ids if key in self.plans]
+        await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
+        self._check_work(ours)
 
     def drop(self, execution_ids: Iterable[int]) -> None:
         """Drop executions that another planner has now."""
@@ -119,7 +150,7 @@ class Planner:
         for execution_id in gone:
             self._forget(execution_id)
             self._quarantine.remove(execution_id)
-        self._ports.tables.save([], gone)
+        self._ports.tables.forget(gone)
 
     @property
     def known(self) -> frozenset[int]:
@@ -130,7 +161,7 @@ class Planner:
         """Handle executions whose wake time has come."""
         await self._read_incarnations()
         now = self._ports.clock.now()
-        due = [key for key in self.plans if self._is_due(key, now)]
+        due = self._watches.due(now, self._incarnations)
 
         async def handle(ids: Sequence[int]) -> None:
             await self._follow([self.plans[key] for key in ids])
@@ -138,7 +169,19 @@ class Planner:
         self._set_aside(
             await self._quarantine.handle_each("time", all_as("as its time came", due), handle)
         )
-        await self._sender.publish(self._sender.unclaimed(self.plans.values(), now))
+        await self._publish_unclaimed(now)
+
+    async def _publish_unclaimed(self, now: datetime) -> None:
+        """Publish work items again that nobody has claimed for too long."""
+        due = [self.plans[key] for key in self._watches.work_due(now, _CHECKED_AT_ONCE)]
+        items = [item for plan in due for item in self._sender.unclaimed(plan, now)]
+        await self._sender.publish(items)
+        self._check_work(due)
+
+    def _check_work(self, plans: Iterable[Plan]) -> None:
+        """Set when the waiting work items of open plans are looked at again."""
+        for plan in plans:
+            self._watches.check_work_at(plan.execution_id, self._sender.check_at(plan))
 
     async def suspend(self, execution_id: int, reason: str) -> None:
         """Suspend an execution until it is resumed.
@@ -152,13 +195,7 @@ class Planner:
     def _set_aside(self, execution_ids: Sequence[int]) -> None:
         for execution_id in execution_ids:
             self._forget(execution_id)
-        self._ports.tables.save([], execution_ids)
-
-    def _is_due(self, execution_id: int, now: datetime) -> bool:
-        at = self._wake.get(execution_id)
-        return (at is not None and at <= now) or has_leases_of_earlier_incarnations(
-            self.plans[execution_id], self._incarnations
-        )
+        self.plans.save([], execution_ids)
 
     async def _folded(self, events: Sequence[Event]) -> Plan | None:
         """Return an execution's plan after its events; None if they changed nothing."""
@@ -190,21 +227,27 @@ class Planner:
     async def _follow(self, plans: Sequence[Plan]) -> None:
         """Decide for these plans and carry it out."""
         decided = await asyncio.gather(*(self._settled(plan) for plan in plans))
-        ended = [plan for plan, _ in decided if plan.has_ended]
-        suspended = [plan for plan, _ in decided if plan.is_suspended and not plan.has_ended]
-        open_plans = [p for p, _ in decided if not p.has_ended and not p.is_suspended]
+        settled = [one.plan for one in decided]
+        ended = [plan for plan in settled if plan.has_ended]
+        suspended = [plan for plan in settled if plan.is_suspended and not plan.has_ended]
+        open_plans = [p for p in settled if not p.has_ended and not p.is_suspended]
+        wake_at = {one.plan.execution_id: one.wake_at for one in decided}
         # Recorded before it is sent: if the broker does not accept an item, the next tick retries.
-        self.plans |= {plan.execution_id: plan for plan in open_plans}
-        await self._sender.publish([item for _, items in decided for item in items])
+        for plan in open_plans:
+            self.plans.put(plan)
+            self._watches.set(plan.execution_id, watch_of(plan, wake_at[plan.execution_id]))
+        self._check_work(open_plans)
+        await self._sender.publish([item for one in decided for item in one.items])
+        self._check_work(open_plans)
         for plan in ended:
             await self._end(plan)
         for plan in suspended:
             self._forget(plan.execution_id)
             self._quarantine.add(plan.execution_id, plan.seq)
         gone = [plan.execution_id for plan in (*ended, *suspended)]
-        self._ports.tables.save(open_plans, gone)
+        self.plans.save([(plan, wake_at[plan.execution_id]) for plan in open_plans], gone)
 
-    async def _settled(self, plan: Plan) -> tuple[Plan, list[WorkItem]]:
+    async def _settled(self, plan: Plan) -> _Settled:
         """Return the plan once its decision is in the log, and its work items."""
         for _ in range(_TRIES):
             incarnations = await self._incarnations_for(plan)
@@ -218,8 +261,7 @@ class Planner:
                 settled, refused = await self._tried(decision)
             if settled is not None:
                 await self._append_each(decision.for_parent)
-                self._note_wake(settled.execution_id, decision.wake_at)
-                return settled, items_of(settled, decision.events)
+                return _Settled(settled, items_of(settled, decision.events), decision.wake_at)
             later = await self._read_on(plan.execution_id, plan)
             if later is None or (later is plan and refused is not None):
                 raise Inconsistent(f"{plan.root}: its next events are refused: {refused}")
@@ -328,13 +370,8 @@ class Planner:
         sent = {each.seq: each.event_id for each in receipt.events}
         return absorb_own(replace(plan, is_replied=True), sent)
 
-    def _note_wake(self, execution_id: int, wake_at: datetime | None) -> None:
-        if wake_at is None:
-            self._wake.pop(execution_id, None)
-        else:
-            self._wake[execution_id] = wake_at
-
     def _forget(self, execution_id: int) -> None:
-        self.plans.pop(execution_id, None)
-        self._wake.pop(execution_id, None)
+        self.plans.drop(execution_id)
+        self._watches.drop(execution_id)
+        self._sender.drop(execution_id)
         self._floors.pop(execution_id, None)

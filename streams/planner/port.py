@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from streams.catalog.port import Playbooks
@@ -15,6 +16,7 @@ from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
 from streams.log.worker_incarnations import Incarnations, MemoryIncarnations
 from streams.payload.port import PayloadStore
+from streams.planner.watch import Watch
 
 
 class PlaybookCatalog(Playbooks, Protocol):
@@ -34,23 +36,46 @@ class PlaybookCatalog(Playbooks, Protocol):
 class Tables(Protocol):
     """Stores plans across restarts; losing them only costs time."""
 
-    def load(self) -> dict[int, Plan]:
-        """Return every stored plan."""
+    def watches(self) -> Mapping[int, Watch]:
+        """Return the watch of every stored plan."""
         ...
 
-    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
-        """Write the changes of open plans, and delete ended ones."""
+    def get(self, execution_id: int) -> Plan | None:
+        """Return a plan as it was saved last; None if it cannot be read whole."""
+        ...
+
+    def save(self, plans: Iterable[tuple[Plan, datetime | None]], ended: Iterable[int]) -> None:
+        """Record open plans with their wake times, and the end of others."""
+        ...
+
+    def release(self, plan: Plan) -> bool:
+        """Return whether `get` can return this plan later, so that nobody else need hold it."""
+        ...
+
+    def forget(self, execution_ids: Iterable[int]) -> None:
+        """Forget plans that another planner has now, without deleting them."""
         ...
 
 
 class NoTables:
     """Stores nothing: a restart reads everything from the log."""
 
-    def load(self) -> dict[int, Plan]:
+    def watches(self) -> Mapping[int, Watch]:
         """Return nothing."""
         return {}
 
-    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
+    def get(self, execution_id: int) -> Plan | None:
+        """Return nothing."""
+        return None
+
+    def save(self, plans: Iterable[tuple[Plan, datetime | None]], ended: Iterable[int]) -> None:
+        """Do nothing."""
+
+    def release(self, plan: Plan) -> bool:
+        """Return False."""
+        return False
+
+    def forget(self, execution_ids: Iterable[int]) -> None:
         """Do nothing."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streams.kafka.feed.consumption import SetAside, WatchedFeed
 from streams.kafka.feed.process import RoleProcess
 from streams.kafka.feed.watchdog import LIMIT_S
+from streams.kafka.tables.write_behind import WriteBehind
 from streams.planner.intake import Intake
 
 TICK_S = 0.5
@@ -15,9 +16,13 @@ def attach_planner(
     feed: WatchedFeed,
     intake: Intake,
     *,
+    writer: WriteBehind | None = None,
     set_aside: SetAside,
     stall_s: float = LIMIT_S,
 ) -> None:
-    """Pass batches and timer ticks to the planner."""
+    """Pass batches and timer ticks to the planner; `writer` writes its tables."""
     process.attach(feed, intake.handle, set_aside=set_aside, stall_s=stall_s)
     process.every(TICK_S, intake.tick)
+    if writer is not None:
+        process.add_work(writer.run)
+        process.on_stop(writer.write)

@@ -1,125 +1,129 @@
-"""The planner's tables: plans in RocksDB, so that a restart reads little of the log.
+"""The planner's tables: executions, stages and frames, so that a restart reads little of the log.
 
-Executions, stages and frames have separate tables, and only changes are written: a plan shares
-its unchanged parts with its predecessor, so identity is enough. Losing the tables costs a
-rebuild from the log, never a decision.
+A plan that cannot be read whole is read from the log instead.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import partial
 
-from pydantic import TypeAdapter
-from rocksdict import AccessType, Cache, Options, Rdict, WriteBatch
-
-from streams.execution.frame import Frame
 from streams.execution.plan import Plan
-from streams.execution.stage import Stage
+from streams.kafka.tables.port import PartitionLost, StateTables
+from streams.planner.table_rows import (
+    EXECUTIONS,
+    PlanWrites,
+    SavedPlan,
+    add_changes,
+    key_of,
+    stored_watch,
+    whole_plan,
+)
+from streams.planner.watch import Watch
 
-FORMAT = b"plans/6"
-"""Changes with the format of the values; tables of another format are recreated."""
-_PLANS, _STAGES, _FRAMES = TypeAdapter(Plan), TypeAdapter(Stage), TypeAdapter(Frame)
-_CACHE_BYTES = 8 * 2**20
+PartitionOf = Callable[[int], int]
 
 
 class PlanTables:
-    """Plans by execution, on local disk."""
+    """Plans by execution. `save` records what changed, `flush` writes it."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._db = self._open()
-        if self._db.get(b"format") != FORMAT:
-            self._db.close()
-            shutil.rmtree(folder)
-            self._db = self._open()
-            self._db[b"format"] = FORMAT
+    def __init__(self, tables: StateTables, partition_of: PartitionOf) -> None:
+        self._tables, self._partition_of = tables, partition_of
         self._written: dict[int, Plan] = {}
+        self._changed: dict[int, SavedPlan | None] = {}
+        self._writing: dict[int, SavedPlan | None] = {}
 
-    def _open(self) -> Rdict:
-        options = Options(raw_mode=True)
-        options.create_if_missing(True)
-        # The default buffers would take too much memory for every table of every process.
-        options.set_row_cache(Cache(_CACHE_BYTES))
-        options.set_write_buffer_size(_CACHE_BYTES)
-        return Rdict(str(self._folder), options, access_type=AccessType.read_write())
+    def watches(self) -> dict[int, Watch]:
+        """Return the watch of every stored plan of the owned partitions."""
+        found = {}
+        for partition in self._tables.owned:
+            for key, value in self._tables.scan(partition, EXECUTIONS):
+                if (watch := stored_watch(value)) is not None:
+                    found[int(key)] = watch
+        return found
 
-    def load(self) -> dict[int, Plan]:
-        """Return every stored plan."""
-        frames: dict[int, dict[int, Frame]] = {}
-        stages: dict[int, dict[int, Stage]] = {}
-        plans: dict[int, Plan] = {}
-        for key, value in self._db.items():
-            assert isinstance(key, bytes)
-            kind, _, rest = key.partition(b"/")
-            if kind == b"f":
-                frame = _FRAMES.validate_json(value)
-                frames.setdefault(frame.stage_id, {})[frame.frame_id] = frame
-            elif kind == b"s":
-                stage = _STAGES.validate_json(value)
-                stages.setdefault(int(rest.split(b"/")[0]), {})[stage.stage_id] = stage
-            elif kind == b"e":
-                plan = _PLANS.validate_json(value)
-                plans[plan.execution_id] = plan
-        for execution_id, plan in plans.items():
-            whole = {
-                key: replace(stage, frames=frames.get(key, {}))
-                for key, stage in stages.get(execution_id, {}).items()
-            }
-            plans[execution_id] = replace(plan, stages=whole)
-        self._written = dict(plans)
-        return plans
+    def get(self, execution_id: int) -> Plan | None:
+        """Return a plan as it was saved last; None if it cannot be read whole."""
+        for changes in (self._changed, self._writing):
+            if execution_id in changes:
+                change = changes[execution_id]
+                return None if change is None else change.plan
+        if (written := self._written.get(execution_id)) is not None:
+            return written
+        plan = self._stored(self._partition_of(execution_id), execution_id)
+        if plan is not None:
+            self._written[execution_id] = plan
+        return plan
 
-    def save(self, plans: Iterable[Plan], ended: Iterable[int]) -> None:
-        """Write the changes of open plans, and delete ended ones, in one batch."""
-        batch = WriteBatch(raw_mode=True)
-        for execution_id in ended:
-            self._write(batch, self._written.pop(execution_id, None), None)
-        for plan in plans:
-            self._write(batch, self._written.get(plan.execution_id), plan)
-            self._written[plan.execution_id] = plan
-        if len(batch):
-            self._db.write(batch)
+    def save(self, plans: Iterable[tuple[Plan, datetime | None]], ended: Iterable[int]) -> None:
+        """Record changes of open plans, and the end of others, for the next `flush`."""
+        self._changed.update({plan.execution_id: SavedPlan(plan, at) for plan, at in plans})
+        self._changed.update(dict.fromkeys(ended))
 
-    def _write(self, batch: WriteBatch, before: Plan | None, after: Plan | None) -> None:
-        if before is after:
-            return
-        was = {} if before is None else before.stages
-        now = {} if after is None else after.stages
-        plan = before if after is None else after
-        assert plan is not None
-        for stage_id in was.keys() | now.keys():
-            self._write_stage(batch, plan.execution_id, was.get(stage_id), now.get(stage_id))
-        key = b"e/%d" % plan.execution_id
-        if after is None:
-            batch.delete(key)
-        else:
-            batch.put(key, _PLANS.dump_json(replace(after, stages={})))
+    def release(self, plan: Plan) -> bool:
+        """Return whether the plan is written; then it is read from the tables when needed."""
+        is_written = self._written.get(plan.execution_id) is plan
+        if is_written and not self._is_changing(plan.execution_id):
+            del self._written[plan.execution_id]
+            return True
+        return False
 
-    def _write_stage(
-        self, batch: WriteBatch, execution_id: int, before: Stage | None, after: Stage | None
-    ) -> None:
-        if before is after:
-            return
-        was = {} if before is None else before.frames
-        now = {} if after is None else after.frames
-        for frame_id in was.keys() | now.keys():
-            frame = now.get(frame_id)
-            if frame is None:
-                batch.delete(b"f/%d" % frame_id)
-            elif was.get(frame_id) is not frame:
-                batch.put(b"f/%d" % frame_id, _FRAMES.dump_json(frame))
-        stage = before if after is None else after
-        assert stage is not None
-        key = b"s/%d/%d" % (execution_id, stage.stage_id)
-        if after is None:
-            batch.delete(key)
-        else:
-            batch.put(key, _STAGES.dump_json(replace(after, frames={})))
+    def _is_changing(self, execution_id: int) -> bool:
+        return execution_id in self._changed or execution_id in self._writing
 
-    def close(self) -> None:
-        """Release the files."""
-        self._db.close()
+    def forget(self, execution_ids: Iterable[int]) -> None:
+        """Forget plans of revoked partitions, without deleting them."""
+        for execution_id in execution_ids:
+            self._written.pop(execution_id, None)
+            self._changed.pop(execution_id, None)
+
+    async def flush(self) -> None:
+        """Write what changed; return once it is durable.
+
+        Raises:
+            TablesUnavailable: the changelog cannot be written now; flushing again is safe.
+            ChangelogFailed: the changelogs cannot be written.
+        """
+        self._writing, self._changed = self._changed, {}
+        by_partition: dict[int, dict[int, SavedPlan | None]] = {}
+        for execution_id, saved in self._writing.items():
+            by_partition.setdefault(self._partition_of(execution_id), {})[execution_id] = saved
+        results = await asyncio.gather(
+            *(self._flush(partition, plans) for partition, plans in by_partition.items()),
+            return_exceptions=True,
+        )
+        self._writing = {}
+        failed = [error for error in results if isinstance(error, BaseException)]
+        if failed:
+            raise failed[0]
+
+    async def _flush(self, partition: int, plans: dict[int, SavedPlan | None]) -> None:
+        writes, stored = PlanWrites(), set[int]()
+        for execution_id, saved in plans.items():
+            before = self._written.get(execution_id)
+            if before is None:
+                before = self._stored(partition, execution_id)
+            if add_changes(writes, execution_id, before, saved):
+                stored.add(execution_id)
+        try:
+            await self._tables.write(partition, writes.by_table)
+        except PartitionLost:
+            return  # its next owner reads these events again
+        except BaseException:
+            self._changed = {**plans, **self._changed}
+            raise
+        for execution_id, saved in plans.items():
+            if execution_id in stored and saved is not None:
+                self._written[execution_id] = saved.plan
+            else:
+                self._written.pop(execution_id, None)
+
+    def _stored(self, partition: int, execution_id: int) -> Plan | None:
+        """Return what the tables have of a plan."""
+        if partition not in self._tables.owned:
+            return None
+        (value,) = self._tables.read(partition, EXECUTIONS, [key_of(execution_id)])
+        read = partial(self._tables.read, partition)
+        return None if value is None else whole_plan(value, read)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 
 from streams.clock import Clock
 from streams.execution.plan import Plan
 from streams.kafka.work.item import WorkItem
 from streams.kafka.work.port import WorkQueue
-from streams.planner.items import waiting_items
+from streams.planner.items import waiting_ids, waiting_items
 from streams.planner.limits import Rules
 
-_Sending = tuple[int, int, int]
-"""One attempt at one frame or command: execution, entity, attempt."""
+_Sending = tuple[int, int]
+"""One attempt at one frame or command of an execution: entity, attempt."""
 
 
 class Sender:
@@ -21,7 +21,7 @@ class Sender:
 
     def __init__(self, queue: WorkQueue, clock: Clock, rules: Rules) -> None:
         self._queue, self._clock, self._rules = queue, clock, rules
-        self._sent: dict[_Sending, tuple[datetime, int]] = {}
+        self._sent: dict[int, dict[_Sending, tuple[datetime, int]]] = {}
 
     async def publish(self, items: Sequence[WorkItem]) -> None:
         """Publish items, and return once they are durable.
@@ -34,27 +34,42 @@ class Sender:
         await self._queue.publish(items)
         now = self._clock.now()
         for item in items:
-            _, times = self._sent.get(_sending(item), (now, 0))
-            self._sent[_sending(item)] = (now, times + 1)
+            sent = self._sent.setdefault(item.execution_id, {})
+            _, times = sent.get(_sending(item), (now, 0))
+            sent[_sending(item)] = (now, times + 1)
 
-    def unclaimed(self, plans: Iterable[Plan], now: datetime) -> list[WorkItem]:
+    def unclaimed(self, plan: Plan, now: datetime) -> list[WorkItem]:
         """Return items that were never sent, or so long ago that they may be lost."""
-        waiting = [item for plan in plans for item in waiting_items(plan)]
-        sent, self._sent = self._sent, {}
-        stale: list[WorkItem] = []
-        for item in waiting:
+        sent, waiting, stale = self._sent.pop(plan.execution_id, {}), {}, []
+        for item in waiting_items(plan):
             known = sent.get(_sending(item))
             if known is not None:
-                self._sent[_sending(item)] = known
-            if known is None or now - known[0] >= self._republish_after(known[1]):
+                waiting[_sending(item)] = known
+            if known is None or now >= self._check_at(known):
                 stale.append(item)
+        if waiting:
+            self._sent[plan.execution_id] = waiting
         return stale
 
-    def _republish_after(self, times: int) -> timedelta:
-        """Return how long an item sent this often may stay unclaimed."""
+    def check_at(self, plan: Plan) -> datetime | None:
+        """Return when an item of a plan may be stale: now, if one was never sent."""
+        sent, at = self._sent.get(plan.execution_id, {}), None
+        for item in waiting_ids(plan):
+            if (known := sent.get(item)) is None:
+                return self._clock.now()
+            stale_at = self._check_at(known)
+            at = stale_at if at is None else min(at, stale_at)
+        return at
+
+    def drop(self, execution_id: int) -> None:
+        """Forget an execution."""
+        self._sent.pop(execution_id, None)
+
+    def _check_at(self, known: tuple[datetime, int]) -> datetime:
+        at, times = known
         doublings: int = min(max(times - 1, 0), 4)
-        return self._rules.republish_after * (1 << doublings)
+        return at + self._rules.republish_after * (1 << doublings)
 
 
 def _sending(item: WorkItem) -> _Sending:
-    return item.execution_id, item.entity_id, item.attempt
+    return item.entity_id, item.attempt

@@ -9,6 +9,7 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
@@ -21,6 +22,9 @@ from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, Standing, TopicPartition
 from streams.kafka.memory_mirror import write_event
 from streams.kafka.names import event_topic
+from streams.kafka.tables.memory import MemoryTables
+from streams.kafka.tables.port import Changes as TableChanges
+from streams.kafka.tables.port import PartitionLost
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.port import Frontier, Receipt
@@ -122,7 +126,7 @@ class FaultyStore:
         """Not used in simulations."""
         raise NotImplementedError
 
-    async def open_roots(self, root_type: str) -> Sequence[int]:
+    async def open_roots(self, root_type: str) -> Mapping[int, int]:
         """Query, unless the request fails."""
         return await self._faults.read(self._process, lambda: self._store.open_roots(root_type))
 
@@ -282,6 +286,47 @@ class FaultyQueue:
                 late = faults.happens("work reordered", faults.reorder)
                 delay = faults.random.uniform(0.0, 1.0) if late else 0.0
                 loop.call_later(delay, self._write, item)
+
+
+class FencedTables:
+    """The tables of simulated planners: only the newest process can write them."""
+
+    def __init__(self, partitions: int) -> None:
+        self.stored = MemoryTables(partitions)
+        self.owner: Process | None = None
+
+
+class FaultyTables:
+    """One planner's access to its tables; they may be lost before it starts."""
+
+    def __init__(self, tables: FencedTables, faults: Faults, process: Process) -> None:
+        if faults.happens("tables lost", 0.1):
+            tables.stored = MemoryTables(len(tables.stored.owned))
+        tables.owner = process
+        self._tables, self._faults, self._process = tables, faults, process
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """All partitions."""
+        return self._tables.stored.owned
+
+    async def write(self, partition: int, changes: TableChanges) -> None:
+        """Write, unless the request or response is lost, or a later process owns the tables."""
+
+        async def send() -> None:
+            if self._tables.owner is not self._process:
+                raise PartitionLost("a later planner owns the tables")
+            await self._tables.stored.write(partition, changes)
+
+        await self._faults.write(self._process, send)
+
+    def read(self, partition: int, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values of keys."""
+        return self._tables.stored.read(partition, table, keys)
+
+    def scan(self, partition: int, table: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every key and value of a partition."""
+        return self._tables.stored.scan(partition, table)
 
 
 class FaultyProjections:

@@ -21,7 +21,9 @@ from streams.dev.simulator.ports import (
     FaultyProjections,
     FaultyQueue,
     FaultyStore,
+    FaultyTables,
     FencedFeed,
+    FencedTables,
     Mirror,
     OutlivingJournal,
     Silence,
@@ -35,6 +37,7 @@ from streams.kafka.feed.crash_journal import MemoryJournalStorage
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.process import RoleProcess
+from streams.kafka.tables.write_behind import WriteBehind
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.worker_incarnations import MemoryIncarnations, Superseded, begin
@@ -44,6 +47,7 @@ from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
 from streams.planner.process import attach_planner
+from streams.planner.tables import PlanTables
 from streams.projector.loop import Projector
 from streams.projector.memory import MemoryProjections
 from streams.schema.registry import MemoryRegistry
@@ -83,6 +87,7 @@ class World:
     silence: Silence
     codec: Codec
     ids: Snowflakes
+    tables: FencedTables
     workers: MemoryIncarnations = field(default_factory=MemoryIncarnations)
     registered_alive: set[str] = field(default_factory=set)
     """Incarnations whose process was alive when their registration was stored."""
@@ -119,6 +124,9 @@ class World:
         """Run a planner until it is killed."""
         clock, faults, role = self.clock(), self.faults, self._role(process)
         store = FaultyStore(self.store, faults, process, self.poison)
+        tables = PlanTables(
+            FaultyTables(self.tables, faults, process), lambda key: key % self.topics.partitions
+        )
         planner = Planner(
             planner_port.PlannerPorts(
                 store=store,
@@ -128,6 +136,7 @@ class World:
                 playbooks=SimulatedPlaybooks(),
                 replies=self.silence,
                 clock=clock,
+                tables=tables,
                 incarnations=self._incarnations(process),
                 journal=role.journal("executions"),
             ),
@@ -146,9 +155,9 @@ class World:
         feed = MemoryFeed(
             self.topics, [EVENTS], group="planner", on_assigned=assigned, idle_s=1.0, max_records=7
         )
-
+        writer = WriteBehind(FencedFeed(feed, process), tables.flush, holds=role.holds)
         intake = Intake(
-            feed,
+            writer,
             planner,
             store,
             self.codec,
@@ -156,7 +165,7 @@ class World:
             partition_of=lambda key: TopicPartition(EVENTS, key % self.topics.partitions),
             set_aside=poison,
         )
-        attach_planner(role, feed, intake, set_aside=set_aside)
+        attach_planner(role, feed, intake, writer=writer, set_aside=set_aside)
         await role.run(process.stop, _ready)
 
     async def worker(self, process: Process, number: int) -> None:
@@ -180,10 +189,7 @@ class World:
             name=options.name,
             set_aside=self.silence.set_aside,
         )
-        try:
-            await role.run(process.stop, _ready)
-        finally:
-            await worker.stop()
+        await role.run(process.stop, _ready)
 
     def _worker_ports(self, process: Process, holds: Holds) -> worker_options.WorkerPorts:
         faults, clock = self.faults, self.clock()
@@ -280,6 +286,7 @@ def build(loop: VirtualLoop, seed: int) -> World:
         silence=Silence(),
         codec=codec,
         ids=ids,
+        tables=FencedTables(topics.partitions),
         rows_call=seed % CALLING_SEEDS == CALLING_SEEDS - 1,
     )
 
