@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
+from uuid import uuid4
 
 from streams.kafka.feed.port import Notice, no_notice
 from streams.kafka.feed.record_suspects import Batch
@@ -40,13 +42,13 @@ class KafkaFeed(TopicFeed):
         idle_s: float = 0.5,
         fetch_wait_ms: int = 250,
     ) -> None:
-        self._folder = TemporaryDirectory(prefix="streams-feed-")
+        self._folder = Path(gettempdir()) / f"streams-feed-{uuid4().hex}"
         membership = Membership(
             bootstrap=bootstrap,
             group=group,
             instance=instance,
             topics=tuple(topics),
-            folder=Path(self._folder.name),
+            folder=self._folder,
             options=ConsumerOptions(fetch_wait_ms=fetch_wait_ms, max_span=max_span),
             max_records=max_records,
         )
@@ -63,6 +65,7 @@ class KafkaFeed(TopicFeed):
         app.on_failure = self._fail
 
     async def __aenter__(self) -> KafkaFeed:
+        self._folder.mkdir(mode=0o700)
         try:
             await started(self._app, self, within_s=START_S)
         except BaseException:
@@ -114,4 +117,5 @@ class KafkaFeed(TopicFeed):
                 async with asyncio.timeout(STOP_S):
                     await self._app.stop()
         finally:
-            self._folder.cleanup()
+            self._app.release()
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -112,6 +112,11 @@ class Application(faust.App):
         self._topic_ids = self._topic_ids or BrokerTopicIds(self.membership.bootstrap)
         return await self._topic_ids.topic_id(topic)
 
+    def release(self) -> None:
+        """Close what a start that failed leaves open."""
+        if self._consumer is not None:
+            self.consumer.release()
+
     def _crash(self, reason: BaseException) -> None:
         super()._crash(reason)
         if self._consumer is not None:

@@ -224,6 +224,10 @@ class Consumer(driver.Consumer):
             return
         moved.is_moving = False
 
+    def release(self) -> None:
+        """Close the loop of a thread that was never started."""
+        self._thread.release()
+
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
         return self._thread.partition_count(topic)

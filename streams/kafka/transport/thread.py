@@ -92,6 +92,11 @@ class ConsumerThread(AIOKafkaConsumerThread):
             else:
                 waiter.cancel()
 
+    def release(self) -> None:
+        """Close the event loop if the thread was never started: then nobody else does."""
+        if not self.thread_loop.is_running() and not self.thread_loop.is_closed():
+            self.thread_loop.close()
+
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has; Faust asks only the group's leader."""
         return len(self._ensure_consumer().partitions_for_topic(topic) or ())

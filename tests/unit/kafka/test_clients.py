@@ -81,7 +81,7 @@ async def test_every_async_consumer_reads_committed_records_and_commits_by_hand(
         await consumer.stop()
     assert (group._client._client_id, group._session_timeout_ms) == ("g.i", 15_000)
     assert (group._group_instance_id, group._fetch_max_wait_ms) == ("i", 250)
-    app.consumer._thread.thread_loop.close()
+    app.release()
 
 
 async def test_a_client_that_does_not_start_is_closed() -> None:
