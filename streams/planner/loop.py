@@ -111,12 +111,12 @@ class Planner:
         """
         await self._read_incarnations()
         stored = self._ports.tables.watches()
-        new = [key for key in heads if key not in self.plans]
+        new = {key: seq for key, seq in heads.items() if key not in self.plans}
         left = {key: seq for key, seq in (suspended or {}).items() if key in new}
         for execution_id, seq in left.items():
             self._quarantine.add(execution_id, seq)
         self._floors |= dict.fromkeys(new, self._ports.clock.now())
-        behind = [key for key in new if key not in left and not self._adopt(stored, key, heads)]
+        behind = [key for key in new if key not in left and not self._adopt(stored, key, new)]
         ours = all_as("as it was taken over from the log", behind)
         self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
         self.plans.save([], [key for key in stored if key not in self.plans])

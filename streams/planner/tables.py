@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from streams.execution.plan import Plan
-from streams.kafka.tables.port import PartitionLost, StateTables
+from streams.kafka.tables.port import PartitionLost, StateTables, TablesUnavailable
 from streams.planner.table_rows import (
     EXECUTIONS,
     PlanWrites,
@@ -45,14 +45,21 @@ class PlanTables:
         return found
 
     def get(self, execution_id: int) -> Plan | None:
-        """Return a plan as it was saved last; None if it cannot be read whole."""
+        """Return a plan as it was saved last; None if it cannot be read whole.
+
+        Raises:
+            TablesUnavailable: its partition is being assigned.
+        """
         for changes in (self._changed, self._writing):
             if execution_id in changes:
                 change = changes[execution_id]
                 return None if change is None else change.plan
         if (written := self._written.get(execution_id)) is not None:
             return written
-        plan = self._stored(self._partition_of(execution_id), execution_id)
+        partition = self._partition_of(execution_id)
+        if partition not in self._tables.owned:
+            raise TablesUnavailable(f"partition {partition} is being assigned")
+        plan = self._stored(partition, execution_id)
         if plan is not None:
             self._written[execution_id] = plan
         return plan

@@ -124,7 +124,7 @@ class Consumer(driver.Consumer):
                 _log.warning("%r; retrying", error)
                 await asyncio.sleep(RETRY_S)
                 continue
-            await self._accept(found, positions, readings)
+            await self._accept(found, positions, readings, is_stale=epoch != self._thread.epoch)
 
     def _wanted(self) -> tuple[frozenset[TP], bool]:
         """Return the partitions to read, and whether any is paused for its span."""
@@ -149,14 +149,20 @@ class Consumer(driver.Consumer):
         found: Mapping[TP, list[Any]],
         positions: Positions,
         readings: Mapping[TopicPartition, Reading],
+        *,
+        is_stale: bool,
     ) -> None:
-        """Pass on what one fetch returned, but for partitions that were lost or moved since."""
+        """Pass on what one fetch returned, but for partitions that were lost or moved since.
+
+        Changelogs of a stale fetch are read again from the offset of their files.
+        """
         changelogs = self.app.tables.changelog_topics
         accepted: list[tuple[TopicPartition, list[Record]]] = []
         for one, position in positions.items():
             records = found.get(one, [])
             if one.topic in changelogs:
-                self.app.tables.recovery.accept(TP(*one), records, position)
+                if not is_stale:
+                    self.app.tables.recovery.accept(TP(*one), records, position)
                 continue
             # No await before all offsets are recorded, so that a commit sees both or neither.
             partition, offsets = TopicPartition(*one), (each.offset for each in records)

@@ -42,6 +42,8 @@ class TableManager(FaustTableManager):
         super().__init__(app, **options)
         self._writers: dict[int, AIOKafkaProducer] = {}
         self._opened: list[AIOKafkaProducer] = []
+        self._is_refused = False
+        """Whether a write failed since the last assignment: files can be read, not written."""
         self._failures = 0
 
     @property
@@ -68,7 +70,7 @@ class TableManager(FaustTableManager):
         await self.unfence()
         opened = await asyncio.gather(*(self._open_writer(one) for one in partitions))
         self._writers = dict(zip(partitions, opened, strict=True))
-        self._opened = list(opened)
+        self._opened, self._is_refused = list(opened), False
 
     async def unfence(self) -> None:
         """Close all writers: partitions are revoked, or the process stops."""
@@ -108,7 +110,7 @@ class TableManager(FaustTableManager):
         former owner is refused, and so is one whose transaction timed out. Joining again answers
         it, and what was not written is read from the log.
         """
-        if (writer := self._writers.get(partition)) is None:
+        if (writer := self._writers.get(partition)) is None or self._is_refused:
             raise PartitionLost(f"partition {partition} is not assigned")
         try:
             async with writer.transaction():
@@ -132,13 +134,13 @@ class TableManager(FaustTableManager):
         Raises:
             ChangelogFailed: it failed too often.
         """
-        if self._writers.get(partition) is not writer:
+        if self._writers.get(partition) is not writer or self._is_refused:
             return
         self._failures += 1
         if self._failures > MOST_FAILURES:
             raise ChangelogFailed(self.app.membership.group, partition, error)
         _log.warning("changelogs of partition %d: %r; joining the group again", partition, error)
-        self._writers.clear()
+        self._is_refused = True
         self.app.consumer.rejoin()
 
     def read(self, partition: int, table: str, keys: Sequence[bytes]) -> list[bytes | None]:

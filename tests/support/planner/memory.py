@@ -20,7 +20,7 @@ from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
-from streams.planner.port import PlannerPorts
+from streams.planner.port import NoTables, PlannerPorts, Tables
 from streams.playbook.errors import BadPlaybook
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Arc, FramePolicy, Loop, Mode, Playbook, Step, Task
@@ -96,6 +96,7 @@ class World:
         self.playbooks, self.replies = _Playbooks(playbook), _Replies()
         self.rules = Rules(**rules)
         self.incarnations, self.journal = MemoryIncarnations(), MemoryJournalStorage()
+        self.tables: Tables = NoTables()
         self.planner = self.new_planner()
         self.frontier = Frontier()
         self.execution_id = ids.next()
@@ -111,6 +112,7 @@ class World:
                 playbooks=self.playbooks,
                 replies=self.replies,
                 clock=clock or self.clock,
+                tables=self.tables,
                 incarnations=self.incarnations,
                 journal=CrashJournal(self.journal),
             ),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from streams.errors import Unavailable
+from streams.events.model import Event, Root
 from streams.execution.plan import COMPLETED, FAILED
+from streams.kafka.tables.memory import MemoryTables
 from streams.kafka.work.item import WorkItem
 from streams.kafka.work.memory import MemoryWorkQueue
+from streams.planner.tables import PlanTables
 from tests.support.planner.memory import World, loop, playbook, step
 
 
@@ -60,7 +64,7 @@ async def test_a_new_planner_goes_on_from_the_log_and_publishes_open_work_again(
     await world.start()
     before = world.take()
     world.planner = world.new_planner()
-    await world.planner.adopt([world.execution_id])
+    await world.planner.adopt({world.execution_id: 0})
     after = world.take()
     assert after == before
     for _ in range(2):
@@ -68,6 +72,61 @@ async def test_a_new_planner_goes_on_from_the_log_and_publishes_open_work_again(
             await world.commit(item)
         after = world.take()
     assert (await world.plan()).status == COMPLETED
+
+
+async def _with_tables() -> tuple[World, MemoryTables, list[WorkItem]]:
+    """Return a running execution whose planner has written its tables, and its work."""
+    world = World(playbook(step("each", loop=loop(list(range(40)), max_in_flight=2))))
+    stored = MemoryTables()
+    world.tables = tables = PlanTables(stored, lambda _: 0)
+    world.planner = world.new_planner()
+    await world.start()
+    await tables.flush()
+    return world, stored, world.take()
+
+
+async def _taken_over(world: World, stored: MemoryTables) -> list[int]:
+    """Let a new planner take over; return after which `seq` it read the log."""
+    reads: list[int] = []
+    read_root = world.store.read_root
+
+    def counted(root: Root, *, after_seq: int = 0, **more: Any) -> AsyncIterator[Event]:
+        reads.append(after_seq)
+        return read_root(root, after_seq=after_seq, **more)
+
+    world.tables = PlanTables(stored, lambda _: 0)
+    world.planner = world.new_planner()
+    world.store.read_root = counted  # type: ignore[method-assign]
+    await world.planner.adopt(await world.store.open_roots("execution"))
+    world.store.read_root = read_root  # type: ignore[method-assign]
+    return reads
+
+
+async def test_a_new_planner_reads_nothing_that_its_tables_have() -> None:
+    world, stored, before = await _with_tables()
+    assert await _taken_over(world, stored) == []
+    assert world.take() == [], "the earlier planner has published it"
+    for item in before:
+        await world.commit(item)
+    for item in world.take():
+        await world.commit(item)
+    assert (await world.plan()).status == COMPLETED
+
+
+async def test_work_that_was_lost_is_published_again_after_a_takeover_from_tables() -> None:
+    world, stored, before = await _with_tables()
+    await _taken_over(world, stored)
+    await world.after(29)
+    assert world.take() == []
+    await world.after(2)
+    assert world.take() == before
+
+
+async def test_a_new_planner_reads_from_where_its_tables_end() -> None:
+    world, stored, (first, *_) = await _with_tables()
+    (watch,) = PlanTables(stored, lambda _: 0).watches().values()
+    await world.claim(first)
+    assert await _taken_over(world, stored) == [watch.absorbed_through]
 
 
 async def test_deciding_twice_appends_once() -> None:
@@ -110,7 +169,7 @@ async def test_what_a_broker_that_was_down_did_not_take_is_sent_again_as_soon_as
     await world.claim(item)
     await world.pump()
     world.planner = world.new_planner()
-    await world.planner.adopt([world.execution_id])
+    await world.planner.adopt({world.execution_id: 0})
 
     queue.is_down = True
     with pytest.raises(Unavailable):

@@ -189,7 +189,7 @@ async def test_changes_of_ctx_reach_later_frames_where_rows_have_an_order(
     (item,) = world.take()
     assert item.ctx == seen
     world.planner = world.new_planner()  # and a planner that begins anew says the same
-    await world.planner.adopt([world.execution_id])
+    await world.planner.adopt({world.execution_id: 0})
     assert world.take()[0].ctx == seen
 
 

@@ -169,3 +169,13 @@ async def test_changes_of_a_lost_partition_are_dropped() -> None:
     await tables.flush()
     await tables.flush()
     assert _opened(stored).get(plan.execution_id) is None
+
+
+async def test_a_plan_cannot_be_read_while_its_partition_is_being_assigned() -> None:
+    _, plan = await _running()
+    stored = MemoryTables()
+    tables = await _saved(stored, plan)
+    assert tables.release(plan)
+    stored.owned = frozenset()
+    with pytest.raises(TablesUnavailable, match="partition 0 is being assigned"):
+        tables.get(plan.execution_id)
