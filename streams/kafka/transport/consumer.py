@@ -101,6 +101,14 @@ class Consumer(driver.Consumer):
         self._thread.rejoin()
 
     async def _drain_messages(self, fetcher: Any) -> None:
+        try:
+            await self._drain(fetcher)
+        except asyncio.CancelledError:
+            # Faust takes it for a failure if the application stops during a rebalance.
+            if not (self.should_stop or fetcher.should_stop):
+                raise
+
+    async def _drain(self, fetcher: Any) -> None:
         while not (self.should_stop or fetcher.should_stop):
             if not self.flow_active:
                 await self.wait(cast(Any, self.can_resume_flow))

@@ -103,6 +103,11 @@ class TableManager(FaustTableManager):
         """The partitions that can be written."""
         return frozenset(self._writers)
 
+    @property
+    def can_write(self) -> bool:
+        """Whether no write failed since the last assignment."""
+        return bool(self._writers) and not self._is_refused
+
     async def write(self, partition: int, changes: Changes) -> None:
         """Write changes of a partition: one transaction over its changelogs, then the files.
 
