@@ -194,6 +194,8 @@ class TableManager(FaustTableManager):
 
 
 async def _closed(writer: AIOKafkaProducer) -> None:
+    """Stop a writer; one that was refused raises before it closes its connections."""
     with suppress(KafkaError, TimeoutError):
         async with asyncio.timeout(3.0):
             await writer.stop()
+    await writer.client.close()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shutil
 
 import pytest
 
 from streams.kafka.tables.port import PartitionLost
-from tests.support.kafka.tables import TABLES, contents, delete_changelogs, opened, running
-from tests.support.waiting import until
+from tests.support.kafka.tables import TABLES, contents, delete_changelogs, running
 
 pytestmark = pytest.mark.stack
 
@@ -70,40 +68,6 @@ async def test_a_value_larger_than_a_batch_is_written(topic, tmp_path):
     shutil.rmtree(tmp_path)
     async with running(topic.bootstrap, topic.name, tmp_path) as tables:
         assert contents(tables)["things"] == values
-
-
-async def test_the_former_owner_of_a_partition_cannot_write_until_it_has_joined_again(
-    topic, tmp_path, caplog
-):
-    async with running(topic.bootstrap, topic.name, tmp_path / "one") as former:
-        await fill(former)
-        before = contents(former)
-        successor = opened(topic.bootstrap, topic.name, tmp_path / "two").state_tables
-        await successor.fence({0})
-        try:
-            with pytest.raises(PartitionLost):
-                await former.write(0, {"things": {b"stale": b"stale"}})
-            assert "joining the group again" in caplog.text
-            assert contents(former) == before, "its files can be read meanwhile"
-            await until(lambda: former.can_write and former.owned == {0, 1})
-            await former.write(0, {"things": {b"own": b"own"}})
-        finally:
-            await successor.unfence()
-    async with running(topic.bootstrap, topic.name, tmp_path / "three") as tables:
-        assert contents(tables)["things"] == before["things"] | {b"own": b"own"}
-
-
-async def test_what_a_killed_owner_did_not_commit_is_not_recovered(topic, tmp_path):
-    changelog = f"{topic.name}-things-changelog"
-    async with running(topic.bootstrap, topic.name, tmp_path / "one") as former:
-        await fill(former)
-        before = contents(former)
-        killed = former._writers[0]
-        await killed.begin_transaction()
-        await (await killed.send(changelog, b"open", key=b"open", partition=0))
-        async with asyncio.timeout(8):  # less than the transaction's timeout
-            async with running(topic.bootstrap, topic.name, tmp_path / "two") as tables:
-                assert contents(tables) == before
 
 
 async def test_a_revoked_partition_is_not_written(topic, tmp_path):
