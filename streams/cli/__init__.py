@@ -25,6 +25,7 @@ COMMANDS = {
     "payloads": "streams.cli.payloads",
     "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",
+    "rebuild": "streams.cli.rebuild",
     "run": "streams.cli.role",
     "schemas": "streams.cli.schemas",
     "simulate": "streams.cli.simulate",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from streams.kafka.clients import admin
 from streams.kafka.errors import FeedUnavailable
@@ -24,17 +25,38 @@ class BrokerTopicIds:
         Raises:
             FeedUnavailable: Kafka does not respond, or does not have the topic.
         """
-        return await asyncio.to_thread(self._ask, topic)
+        found = (await self.topic_ids([topic]))[topic]
+        if found is None:
+            raise FeedUnavailable(
+                f"{self._bootstrap}: topic {topic} does not exist; "
+                "create it with `streams topics apply`"
+            )
+        return found
 
-    def _ask(self, topic: str) -> str:
+    async def topic_ids(self, topics: Collection[str]) -> dict[str, str | None]:
+        """Return the ids of topics; None for those that do not exist.
+
+        Raises:
+            FeedUnavailable: Kafka does not respond.
+        """
+        return await asyncio.to_thread(self._ask, topics)
+
+    def _ask(self, topics: Collection[str]) -> dict[str, str | None]:
         try:
             futures = self._admin.describe_topics(
-                TopicCollection([topic]), request_timeout=self._timeout_s
+                TopicCollection(list(topics)), request_timeout=self._timeout_s
             )
-            described: Any = futures[topic].result(timeout=self._timeout_s + 1)
+            return {topic: self._id_of(futures[topic]) for topic in topics}
         except (KafkaException, TimeoutError) as error:
             raise FeedUnavailable(
-                f"{self._bootstrap}: cannot read the id of topic {topic}: {error}; "
-                "check that Kafka is up and has it (`streams topics apply`)"
+                f"{self._bootstrap}: cannot read the ids of {', '.join(topics)}: {error}; "
+                "check that Kafka is up (`streams status`)"
             ) from error
-        return str(described.topic_id)
+
+    def _id_of(self, future: Any) -> str | None:
+        try:
+            return str(future.result(timeout=self._timeout_s + 1).topic_id)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            raise

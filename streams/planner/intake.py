@@ -68,6 +68,7 @@ class Intake:
         """Take over the open executions of these partitions."""
         async with self._lock:
             await self._adopt(partitions)
+        self._feed.acknowledge(())  # what was read from the log is written to the tables
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Drop the executions of partitions that another planner has now."""

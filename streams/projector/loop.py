@@ -1,4 +1,4 @@
-"""The projector's loop: fold a batch, save its rows in one transaction, acknowledge."""
+"""The projector's loop: fold a batch, save its rows, serve them, acknowledge."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from streams.errors import PoisonRecord
 from streams.events.codec import Codec
 from streams.events.model import Event
 from streams.kafka.feed.port import Feed, Record, TopicPartition
+from streams.kafka.names import event_topic
 from streams.kafka.records import event_of_record
+from streams.kafka.tables.port import PartitionLost
 from streams.log.port import EventStore
 from streams.projector.outputs import Outputs
 from streams.projector.port import Checkpoint, ProjectionStore
+from streams.projector.served import ServedExecutions
 from streams.projector.views import Views, by_root
 
 logger = logging.getLogger(__name__)
 PROJECTION = "seen"
+EXECUTION_TOPIC = event_topic("execution")
 SetAside = Callable[[Record, str], Awaitable[None]]
 
 
@@ -34,11 +38,12 @@ class Projector:
         topic_ids: Mapping[str, str],
         set_aside: SetAside | None = None,
         outputs: Outputs | None = None,
+        served: ServedExecutions | None = None,
     ) -> None:
         self._feed, self._store, self._codec = feed, store, codec
         self._views = Views(log)
         self._shard_id, self._topic_ids = shard_id, topic_ids
-        self._set_aside, self._outputs = set_aside, outputs
+        self._set_aside, self._outputs, self._served = set_aside, outputs, served
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Project one batch: decode, fold, save, remember, acknowledge, in that order.
@@ -58,6 +63,13 @@ class Projector:
         if self._outputs is not None:
             folded.changes.add(await self._outputs.rows(events))
         await self._store.save(folded.changes, checkpoints)
+        if self._served is not None:
+            try:
+                partitions = {one.partition for one in batch if one.topic == EXECUTION_TOPIC}
+                await self._served.save(folded.changes, partitions)
+            except PartitionLost as error:
+                logger.info("%s: these records are projected again", error)
+                return
         self._views.remember(folded)
         self._feed.acknowledge(record for records in batch.values() for record in records)
 

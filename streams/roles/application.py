@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -19,6 +21,8 @@ from streams.roles.start import role_folder
 from streams.settings import Settings
 
 _log = logging.getLogger(__name__)
+WATCH_S = 10.0
+"""Pause between two looks at the changelogs."""
 
 
 def role_application(
@@ -40,6 +44,7 @@ def role_application(
             folder=role_folder(settings, data),
             max_records=max_records,
             tables=tables or {},
+            standbys=settings.runtime.table_standbys,
             web_host=settings.runtime.web_host,
             web_port=settings.runtime.web_port,
         )
@@ -66,7 +71,32 @@ class AddressedProcess(FaustProcess):
 def open_process(app: Application, settings: Settings, data: Path) -> FaustProcess:
     """Return the process in which a role runs."""
     address = layout_of(data).address(settings.runtime.shard_id)
-    return AddressedProcess(app, role_folder(settings, data), address)
+    process = AddressedProcess(app, role_folder(settings, data), address)
+    if app.membership.tables:
+        process.add_work(partial(watch_changelogs, app, limit_s=settings.runtime.call_limit_s))
+    return process
+
+
+async def watch_changelogs(app: Application, *, limit_s: float, every_s: float = WATCH_S) -> None:
+    """Look for changelogs that were deleted or created again, until cancelled.
+
+    A deleted one is created. The member joins again and recreates the files of its tables.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            ids = await app.topic_ids.topic_ids(app.membership.changelogs)
+            missing = [topic for topic, found in ids.items() if found is None]
+            if missing:
+                await create_changelogs(app, limit_s=limit_s)
+        except FeedUnavailable as error:
+            _log.debug("%s", error)
+            continue
+        tables = app.state_tables
+        if tables.can_write and not all(
+            found is not None and tables.has_files_of(topic, found) for topic, found in ids.items()
+        ):
+            tables.read_again()
 
 
 async def create_changelogs(app: Application, *, limit_s: float) -> None:

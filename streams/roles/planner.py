@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from aiokafka.partitioner import murmur2
-
 from streams.app import Log, catalog_of, open_log, open_payloads
 from streams.clock import SystemClock
 from streams.kafka.dead_letters import DeadLetters, KafkaDeadLetters
@@ -15,6 +13,7 @@ from streams.kafka.feed.agent import FaustProcess
 from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.names import event_topic
+from streams.kafka.partitions import partition_of_id
 from streams.kafka.replies import KafkaReplies
 from streams.kafka.tables.write_behind import WriteBehind
 from streams.kafka.transport.app import Application
@@ -118,19 +117,14 @@ class _Feed(TopicFeed):
 
     def partition_of(self, execution_id: int) -> TopicPartition:
         """Return the partition of an execution's events."""
-        return partition_of(execution_id, self.partition_count(TOPIC))
+        count = self.partition_count(TOPIC)
+        return TopicPartition(TOPIC, partition_of_id(execution_id, count))
 
     async def _adopt(self, partitions: frozenset[TopicPartition]) -> None:
         await self.intake.assigned(partitions)
 
     async def _drop(self, partitions: frozenset[TopicPartition]) -> None:
         await self.intake.revoked(partitions)
-
-
-def partition_of(execution_id: int, partitions: int) -> TopicPartition:
-    """Return the partition of an execution's events, as Kafka's producers choose it."""
-    hashed = murmur2(str(execution_id).encode()) & 0x7FFFFFFF
-    return TopicPartition(TOPIC, hashed % partitions)
 
 
 def rules_of(settings: Settings) -> Rules:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from streams.app import open_pool, open_registry, open_tiers
 from streams.events.codec import Codec
 from streams.kafka.dead_letters import KafkaDeadLetters
-from streams.kafka.feed.port import Record
+from streams.kafka.feed.agent import FaustProcess
+from streams.kafka.feed.port import Record, TopicPartition
 from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.names import event_topic
+from streams.kafka.partitions import partition_of_id
 from streams.kafka.transport.app import Application
+from streams.kafka.transport.health import serve_rows
+from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
-from streams.projector.loop import Projector
+from streams.projector.loop import EXECUTION_TOPIC, Projector
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
+from streams.projector.served import TABLES, ServedExecutions, TableFill
 from streams.projector.views import ROOTS
-from streams.roles.application import open_process, role_application
+from streams.retry import retry
+from streams.roles.application import create_changelogs, open_process, role_application
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
@@ -33,7 +40,9 @@ GROUP = "noetl.projector"
 def projector_app(settings: Settings, data: Path) -> Application:
     """Return the projector's Faust application."""
     topics = [event_topic(root) for root in ROOTS]
-    return role_application(settings, data, group=GROUP, topics=topics, max_records=MAX_RECORDS)
+    return role_application(
+        settings, data, group=GROUP, topics=topics, max_records=MAX_RECORDS, tables=TABLES
+    )
 
 
 async def run(
@@ -55,28 +64,53 @@ async def run(
     ):
         codec = await Codec.open(registry)
         process = open_process(app or projector_app(settings, data), settings, data)
-        feed = TopicFeed(process.app, max_records=MAX_RECORDS, gather_s=GATHER_S)
-
-        async def poison(record: Record, reason: str) -> None:
-            await dead_letters.put(record, reason, kind="event")
-
-        async def set_aside(record: Record) -> None:
-            await poison(record, "it ended the projector too often")
-
+        await create_changelogs(process.app, limit_s=limit_s)
+        feed = _Feed(process.app)
+        log = PostgresEventStore(None, pool, codec)
+        served = _attach_table(process, feed, log)
         projector = Projector(
             feed,
-            PostgresEventStore(None, pool, codec),
+            log,
             PostgresProjections(pool, settings.payload_store.location),
             codec,
             shard_id=runtime.shard_id,
             topic_ids=await _topic_ids(process.app),
-            set_aside=poison,
+            set_aside=partial(dead_letters.put, kind="event"),
             outputs=Outputs(payloads),
+            served=served,
         )
+
+        async def set_aside(record: Record) -> None:
+            await dead_letters.put(record, "it ended the projector too often", kind="event")
+
         process.attach(feed, projector.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
         await process.run(stop, ready)
 
 
+class _Feed(TopicFeed):
+    """Events to project; assignments are reported to the fill of the table."""
+
+    fill: TableFill
+
+    def __init__(self, app: Application) -> None:
+        super().__init__(app, on_assigned=self._check, max_records=MAX_RECORDS, gather_s=GATHER_S)
+
+    def partition_of(self, execution_id: int) -> int:
+        """Return the partition of an execution's events."""
+        return partition_of_id(execution_id, self.partition_count(EXECUTION_TOPIC))
+
+    async def _check(self, _: frozenset[TopicPartition]) -> None:
+        self.fill.check()
+
+
+def _attach_table(process: FaustProcess, feed: _Feed, log: EventStore) -> ServedExecutions:
+    """Fill and serve the table of executions."""
+    served = ServedExecutions(process.app.state_tables, feed.partition_of)
+    feed.fill = TableFill(served, log)
+    process.add_work(partial(retry, feed.fill.run, holds=process.holds))
+    serve_rows(process.app, "executions", served.get)
+    return served
+
+
 async def _topic_ids(app: Application) -> dict[str, str]:
-    topics = app.membership.topics
-    return {topic: await app.topic_id(topic) for topic in topics}
+    return {topic: await app.topic_ids.topic_id(topic) for topic in app.membership.topics}

@@ -46,6 +46,8 @@ class Runtime(Section):
     # The web server of a role: `/health` and `/ready`. Port 0 is any free one; null is none.
     web_host: Text = "127.0.0.1"
     web_port: int | None = Field(default=0, ge=0, le=65535)
+    # Other processes of the role that also have the tables of a partition, for a fast takeover.
+    table_standbys: int = Field(default=1, ge=0, le=10)
     scheduler: Scheduler = Scheduler()
 
     @property

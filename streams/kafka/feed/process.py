@@ -75,13 +75,17 @@ class RoleProcess:
         self._work.append(work)
 
     def on_stop(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Call `close` when the agents have stopped, while acknowledgements still count."""
+        """Call `close` when the agents have stopped, while acknowledgements still count.
+
+        Not after a failure: the process must end soon, and nothing is committed.
+        """
         self._closers.append(close)
 
     def fail(self, reason: BaseException) -> None:
         """End the process with this error."""
         if not self._failure.done():
             self._failure.set_exception(reason)
+            self._failure.exception()  # a failure while it stops has no other reader
 
     def every(self, seconds: float, tick: Callable[[], Awaitable[None]]) -> None:
         """Call `tick` periodically, also after it raised `Unavailable`."""
@@ -118,8 +122,9 @@ class RoleProcess:
                 await agent.drain()
             has_failed = False
         finally:
-            for close in self._closers:
-                await close()
+            if not has_failed:
+                for close in self._closers:
+                    await close()
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)

@@ -21,6 +21,10 @@ class PartitionLost(Exception):
     """The partition was revoked: its next owner receives the unacknowledged records."""
 
 
+class RowNotHere(Exception):
+    """Another process has the row's partition."""
+
+
 class StateTables(Protocol):
     """Tables of bytes, by partition of the topic that their agent reads.
 

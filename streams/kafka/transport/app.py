@@ -47,7 +47,10 @@ class Membership:
     web_port: int | None = None
     """Port of the web server; 0: any, None: no web server."""
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Names of the agent's tables, with what they hold."""
+    """Names of the agent's tables, with what they hold; their partitions are those of the first
+    topic."""
+    standbys: int = 1
+    """Other members that also read the changelogs of a partition, for a faster takeover."""
 
     @property
     def changelogs(self) -> list[str]:
@@ -107,10 +110,11 @@ class Application(faust.App):
         assert isinstance(self.tables, TableManager)
         return self.tables
 
-    async def topic_id(self, topic: str) -> str:
-        """Return the id of a topic; one that is deleted and created again has another."""
+    @property
+    def topic_ids(self) -> BrokerTopicIds:
+        """The ids of topics; one that is deleted and created again has another."""
         self._topic_ids = self._topic_ids or BrokerTopicIds(self.membership.bootstrap)
-        return await self._topic_ids.topic_id(topic)
+        return self._topic_ids
 
     def release(self) -> None:
         """Close what a start that failed leaves open."""
@@ -151,6 +155,7 @@ def application(
         web_bind=membership.web_host,
         web_port=membership.web_port or _free_port(membership.web_host),
         store="rocksdb://",
+        table_standby_replicas=membership.standbys,
         Table=ByteTable,
         TableManager=TableManager,
     )

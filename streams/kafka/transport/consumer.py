@@ -84,9 +84,10 @@ class Consumer(driver.Consumer):
 
     def _lacks_tables(self, assigned: Iterable[TopicPartition]) -> bool:
         """Return whether the changelog of an assigned partition is not assigned."""
-        tables = self.app.tables
-        has_tables = bool(tables.changelog_topics)
-        return has_tables and any(one.partition not in tables.owned for one in assigned)
+        tables, topic = self.app.tables, self.app.membership.topics[0]
+        return bool(tables.changelog_topics) and any(
+            one.partition not in tables.owned for one in assigned if one.topic == topic
+        )
 
     async def _rejoin(self) -> None:
         """Ask for another assignment: a static member gets its old one at first."""

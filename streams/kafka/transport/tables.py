@@ -83,7 +83,7 @@ class TableManager(FaustTableManager):
         for one in changelogs:
             table = self.recovery.tp_to_table[one]
             assert isinstance(table, ByteTable)
-            topic_id = await self.app.topic_id(one.topic)
+            topic_id = await self.app.topic_ids.topic_id(one.topic)
             if not table.data.belongs_to(one.partition, topic_id):
                 if table.data.persisted_offset(one) is not None:
                     _log.warning("%s of %s is of another changelog: recreated", table.name, one)
@@ -130,8 +130,28 @@ class TableManager(FaustTableManager):
         if self._writers.get(partition) is not writer:
             raise PartitionLost(f"partition {partition} was revoked")
         self._failures = 0
+        if any(offset <= self._last_offset(name, partition) for name, offset in offsets.items()):
+            self.read_again()
+            raise PartitionLost(f"the changelogs of partition {partition} were replaced")
         for name, last_offset in offsets.items():
             self._table(name).data.apply(partition, changes[name].items(), last_offset)
+
+    def _last_offset(self, table: str, partition: int) -> int:
+        found = self._table(table)
+        last_offset = found.persisted_offset(TP(found.changelog_topic_name, partition))
+        return -1 if last_offset is None else last_offset
+
+    def has_files_of(self, changelog: str, topic_id: str) -> bool:
+        """Return whether the files of all owned partitions were written with this topic."""
+        table = next(one for one in self.values() if one.changelog_topic_name == changelog)
+        assert isinstance(table, ByteTable)
+        return all(table.data.belongs_to(one, topic_id) for one in self._writers)
+
+    def read_again(self) -> None:
+        """Join the group again: a changelog was replaced, and its files must be recreated."""
+        _log.warning("a changelog was replaced; joining the group again")
+        self._is_refused = True
+        self.app.consumer.rejoin()
 
     def _fail(self, partition: int, writer: AIOKafkaProducer, error: KafkaError) -> None:
         """Join the group again, unless the partition was revoked anyway.

@@ -103,7 +103,13 @@ class ConsumerThread(AIOKafkaConsumerThread):
 
     def rejoin(self) -> None:
         """Join the group again, for another assignment."""
-        self.thread_loop.call_soon_threadsafe(self._ensure_consumer()._coordinator.request_rejoin)
+        asyncio.run_coroutine_threadsafe(self._rejoin(), self.thread_loop)
+
+    async def _rejoin(self) -> None:
+        consumer = self._ensure_consumer()
+        # The assignor ignores topics that the metadata, refreshed every 5 min, does not have.
+        await consumer._client.force_metadata_update()
+        consumer._coordinator.request_rejoin()
 
     async def move(self, partition: TP, offset: int | None) -> None:
         """Continue a partition at an offset, None: at its first."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 
 import pytest
 
-from streams.events.canonical import millis
 from streams.events.model import Event, NewEvent
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record
@@ -17,7 +15,8 @@ from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rebuild import rebuild
 from streams.projector.rows import Changes, ExecutionRow, FrameRow
-from tests.support.events.examples import codec, sealed
+from tests.support.events.examples import codec
+from tests.support.kafka.mirrored import mirror
 from tests.support.projector.executions import Story, memory_log, stored_events
 
 TOPIC = "noetl.events.execution"
@@ -54,18 +53,7 @@ class Stand:
 
     def mirror(self, events: Sequence[Event], new: Sequence[NewEvent]) -> None:
         """Write the events to the topic as the mirror would."""
-        by_key = {one.idempotency_key: one for one in new}
-        for event in events:
-            made = sealed(by_key[event.idempotency_key], event.event_id)
-            headers = (
-                ("seq", str(event.seq).encode()),
-                ("position", str(event.position).encode()),
-                ("stream_version", str(event.stream_version).encode()),
-                ("chain", base64.b64encode(bytes.fromhex(event.chain))),
-            )
-            self.topics.write(
-                TOPIC, [made.envelope], headers=headers, timestamp_ms=millis(event.ingest_time)
-            )
+        mirror(self.topics, TOPIC, events, new)
 
     async def project(self) -> None:
         """Read until the topic has no more."""

@@ -12,9 +12,9 @@ from streams.dev.simulator.run import simulate
 SHOWS = {
     "lost-acknowledgement": range(30),
     "double-dispatch": range(10, 40),
-    "unfenced-commit": range(90, 130),
-    "deaf-to-suspension": range(30),
-    "late-registration": range(80, 120),
+    "unfenced-commit": range(40),
+    "deaf-to-suspension": range(20, 60),
+    "late-registration": range(20, 50),
 }
 
 
