@@ -117,6 +117,8 @@ class TableManager(FaustTableManager):
         """
         if (writer := self._writers.get(partition)) is None or self._is_refused:
             raise PartitionLost(f"partition {partition} is not assigned")
+        # Now: a recovery that is about to end may read what is written next.
+        before = {name: self._last_offset(name, partition) for name in changes}
         try:
             async with writer.transaction():
                 offsets = {
@@ -130,7 +132,7 @@ class TableManager(FaustTableManager):
         if self._writers.get(partition) is not writer:
             raise PartitionLost(f"partition {partition} was revoked")
         self._failures = 0
-        if any(offset <= self._last_offset(name, partition) for name, offset in offsets.items()):
+        if any(offset <= before[name] for name, offset in offsets.items()):
             self.read_again()
             raise PartitionLost(f"the changelogs of partition {partition} were replaced")
         for name, last_offset in offsets.items():

@@ -18,7 +18,13 @@ from streams.cli import cli
 from streams.dev.bench.mock_server import MockWorld, mock_server
 from streams.dev.bench.row_check import RowCheck
 from tests.support.projector.log_agreement import live_and_folded
-from tests.support.servers.runtime import TIMEOUT_S, Runtime, pft, playbook
+from tests.support.servers.runtime import (
+    FRAMES_ARE_OPEN_OR_ALL_IS_OVER,
+    TIMEOUT_S,
+    Runtime,
+    pft,
+    playbook,
+)
 from tests.support.waiting import until
 
 logger = logging.getLogger(__name__)
@@ -36,11 +42,6 @@ def main(n, flag):
         time.sleep(300)
     return n
 """
-FRAMES_ARE_OPEN_OR_ALL_IS_OVER = """
-SELECT count(*) FILTER (WHERE event_type = 'frame.claimed')
-     > count(*) FILTER (WHERE event_type IN ('frame.committed', 'frame.lease_expired'))
-    OR count(*) FILTER (WHERE event_type IN ('playbook.completed', 'playbook.failed')) > 0
-FROM noetl.event WHERE root_id = $1"""
 SHOWN = "SELECT status = $2 AND error = $3 FROM noetl.execution WHERE execution_id = $1"
 SAVE = {
     "step": "save",

@@ -20,7 +20,7 @@ from streams.dev.bench.mock_server import Mock, MockWorld, mock_server
 from streams.dev.bench.row_check import RowCheck
 from streams.kafka.topic_ids import BrokerTopicIds
 from streams.topology.broker import TopicAdmin
-from tests.support.servers.runtime import Runtime, pft
+from tests.support.servers.runtime import FRAMES_ARE_OPEN_OR_ALL_IS_OVER, Runtime, pft
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1200)]
@@ -72,7 +72,7 @@ class _Load:
         self._started: list[int] = []
 
     async def running(self) -> None:
-        """Return once an execution is under way that has not ended."""
+        """Return once an execution is under way: one that is killed thrice is suspended."""
         if not self._started or await self._runtime.has_ended(self._started[-1]):
             workload = {"facilities": WORLD.facilities, "patients": WORLD.patients, "timeout_s": 5}
             schema = f"lost_{len(self._started)}"
@@ -81,6 +81,7 @@ class _Load:
                     pft("test/lost", 5), api_url=self._mock.url, schema=schema, **workload
                 )
             )
+        await self._runtime.until(FRAMES_ARE_OPEN_OR_ALL_IS_OVER, self._started[-1])
 
     async def check(self) -> None:
         """Check the rows and decisions of everything that was started."""

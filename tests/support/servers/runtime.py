@@ -38,6 +38,11 @@ from tests.support.waiting import until
 
 TIMEOUT_S = 90.0
 """The longest that anything may wait once the parts are back."""
+FRAMES_ARE_OPEN_OR_ALL_IS_OVER = """
+SELECT count(*) FILTER (WHERE event_type = 'frame.claimed')
+     > count(*) FILTER (WHERE event_type IN ('frame.committed', 'frame.lease_expired'))
+    OR count(*) FILTER (WHERE event_type IN ('playbook.completed', 'playbook.failed')) > 0
+FROM noetl.event WHERE root_id = $1"""
 
 
 @dataclass(frozen=True, slots=True)
