@@ -10,6 +10,7 @@ import click
 from streams.cli.bench_rate import rate
 from streams.cli.bench_run import BenchCommand, bench_options, rounds_option, workers_option
 from streams.cli.bench_subscription import subscription
+from streams.cli.bench_tables import tables
 from streams.cli.options import COUNT, SECONDS, Command
 from streams.cli.output import say
 
@@ -165,6 +166,7 @@ def latency(command: BenchCommand, executions: int) -> None:
 
 bench.add_command(rate)
 bench.add_command(subscription)
+bench.add_command(tables)
 
 
 @bench.command()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 
 import fastavro
@@ -118,14 +119,14 @@ class TransactionalLoad:
     def committed_numbers(self) -> list[int]:
         """Read the topic to its end and return the numbers of its committed records. Blocks."""
         found: list[int] = []
-        parsed, ends = fastavro.parse_schema(SCHEMA), set(range(self.partitions))
+        ends = set(range(self.partitions))
         reader = range_consumer(self.bootstrap, group="noetl.bench")
         try:
             reader.assign([TopicPartition(self.topic, number, 0) for number in ends])
             while ends:
                 for message in reader.consume(5000, timeout=1.0):
                     if (error := message.error()) is None:
-                        found.append(_number(parsed, message.value() or b""))
+                        found.append(number_of(message.value() or b""))
                     elif error.code() == KafkaError._PARTITION_EOF:
                         ends.discard(message.partition() or 0)
                     else:
@@ -135,7 +136,7 @@ class TransactionalLoad:
         return found
 
     def _encoded(self, numbers: Iterator[int], size: int, *, is_aborted: bool) -> Iterator[Encoded]:
-        parsed = fastavro.parse_schema(SCHEMA)
+        parsed = _parsed()
         header = b"\x00" + self.schema_id.to_bytes(4, "big")
         for _ in range(size):
             number, out = next(numbers), io.BytesIO(header)
@@ -152,12 +153,18 @@ class TransactionalLoad:
         return writer
 
 
-def _number(schema: Schema, value: bytes) -> int:
+def number_of(value: bytes) -> int:
+    """Return the number of a record."""
     body = io.BytesIO(value)
     body.seek(HEADER_BYTES)
-    found = fastavro.schemaless_reader(body, schema, None)
+    found = fastavro.schemaless_reader(body, _parsed(), None)
     assert isinstance(found, dict)
     return int(str(found["number"]))
+
+
+@lru_cache(maxsize=1)
+def _parsed() -> Schema:
+    return fastavro.parse_schema(SCHEMA)
 
 
 def _patiently(call: Callable[[float], object]) -> None:
