@@ -19,6 +19,7 @@ from streams.dev.bench.table_options import (
     TableProcessOptions,
     options_given,
     report,
+    report_ready,
 )
 
 TAKE, WITHIN_S = 500, 0.1
@@ -52,10 +53,10 @@ async def rebuild(options: TableProcessOptions) -> None:
             pass
 
     await app.start()
-    report({"ready": True})
+    report_ready()
     store: Any = table.data
-    databases = list(store._dbs.values())
-    rows = sum(1 for one in databases for key in one.keys() if key != store.offset_key)
+    found = (key for one in list(store._dbs.values()) for key, _ in one.items())
+    rows = sum(1 for key in found if key != store.offset_key)
     report({"figures": {"rows": rows}})
 
 
@@ -78,7 +79,7 @@ async def receive(options: TableProcessOptions) -> None:
                 is_done.set()
 
     await app.start()
-    report({"ready": True})
+    report_ready()
     await is_done.wait()
 
 

@@ -32,6 +32,8 @@ class Child:
         self._process, self._log, self._began = process, log, began
         self.ready_s: float | None = None
         """Time from the start of the process until it was ready."""
+        self.ready_cpu_s = 0.0
+        """Processor time of the process until then."""
         self.owned: frozenset[int] = frozenset()
         self.standbys_ready = False
         self.wrote: set[int] = set()
@@ -58,12 +60,6 @@ class Child:
                     self._changed.clear()
         except TimeoutError:
             raise self._failed(f"was not {what} after {limit_s:.0f} s") from None
-
-    async def is_ready(self, *, limit_s: float = LIMIT_S) -> float:
-        """Wait until the process is ready; return the time since its start."""
-        await self.until(lambda one: one.ready_s is not None, "ready", limit_s=limit_s)
-        assert self.ready_s is not None
-        return self.ready_s
 
     async def result(self, *, limit_s: float = LIMIT_S) -> dict[str, float]:
         """Wait for the figures of the process."""
@@ -97,7 +93,8 @@ class Child:
         self._changed.set()
 
     def _take(self, line: ProcessLine) -> None:
-        if "ready" in line:
+        if "ready_cpu_s" in line:
+            self.ready_cpu_s = line["ready_cpu_s"]
             self.ready_s = time.monotonic() - self._began
         if "owned" in line:
             self.owned = frozenset(line["owned"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict, dataclass
 from typing import TypedDict
 
@@ -35,7 +36,8 @@ class TableProcessOptions:
 class ProcessLine(TypedDict, total=False):
     """One line of a process's standard output, in JSON."""
 
-    ready: bool
+    ready_cpu_s: float
+    """It is ready; the processor time that it has used."""
     owned: list[int]
     """Partitions that it can write."""
     standbys_ready: bool
@@ -50,6 +52,11 @@ class ProcessLine(TypedDict, total=False):
 def options_given() -> TableProcessOptions:
     """Return the options on the command line of this process."""
     return TableProcessOptions(**orjson.loads(sys.argv[1]))
+
+
+def report_ready() -> None:
+    """Report that the tables are recovered and the agent reads."""
+    report({"ready_cpu_s": time.process_time()})
 
 
 def report(line: ProcessLine) -> None:

@@ -11,9 +11,10 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import process_time
+from types import MappingProxyType
 
 import orjson
 
@@ -23,6 +24,7 @@ from streams.dev.bench.table_options import (
     TableProcessOptions,
     options_given,
     report,
+    report_ready,
     row,
     rows_of,
 )
@@ -41,7 +43,7 @@ TICK_S = 0.1
 class TableProcess:
     """An application with one table, or none; the base does nothing with its records."""
 
-    tables = {TABLE: "rows of the bench"}
+    tables: Mapping[str, str] = MappingProxyType({TABLE: "rows of the bench"})
 
     def __init__(self, options: TableProcessOptions) -> None:
         self.options, self.stop = options, asyncio.Event()
@@ -65,7 +67,7 @@ class TableProcess:
     async def run(self) -> None:
         """Run until the work is done, or the process is asked to end."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.stop.set)
-        await self.process.run(self.stop, lambda: report({"ready": True}))
+        await self.process.run(self.stop, report_ready)
 
     async def work(self) -> None:
         """Do what the mode measures, then set `stop`."""
@@ -127,7 +129,7 @@ class Rebuild(TableProcess):
 class Receive(TableProcess):
     """Receives records in batches, and measures the processor time after the first batch."""
 
-    tables = {}
+    tables = MappingProxyType({})
     first = received = 0
     began = 0.0
 
