@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FAUST_FILES = "streams/kafka/transport/"
-"""The transport, with its applications and tables."""
+FAUST_FILES = ("streams/kafka/transport/", "streams/dev/bench/stock_faust.py")
+"""The transport, with its applications and tables; and the baseline of a bench."""
 PLANNER = {
     *("core", "draft", "items", "leases", "limits", "scope", "stage_closing", "stage_opening"),
     *("stages", "steps", "windows"),
