@@ -211,9 +211,9 @@ class Serve(TableProcess):
             await asyncio.sleep(TICK_S)
 
     async def handle(self, batch: Batch) -> None:
-        """Write one row for the records of a partition."""
+        """Write a row of the partition, as it was."""
         for partition, records in batch.items():
-            change = {b'"served"': b"%d" % records[-1].offset}
+            change = dict([row(partition.partition)])
             try:
                 await self.app.state_tables.write(partition.partition, {TABLE: change})
             except PartitionLost:
