@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +66,15 @@ class Executions:
         record = {"path": path, "workload": dict(workload or {}), "key": key}
         await self._producer.send_and_wait(TRIGGERS, orjson.dumps(record), key=key.encode())
         return key
+
+    async def publish_all(self, path: str, keys: Sequence[str]) -> None:
+        """Publish a trigger record for each key; return once all are durable."""
+        records = [(key, {"path": path, "workload": {}, "key": key}) for key in keys]
+        sent = [
+            await self._producer.send(TRIGGERS, orjson.dumps(record), key=key.encode())
+            for key, record in records
+        ]
+        await asyncio.gather(*sent)
 
     async def find(self, key: str) -> int:
         """Wait for the execution of a trigger and return it.

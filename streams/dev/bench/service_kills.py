@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from streams.errors import Refused, Unavailable
 from streams.local.service import ServiceState
 from streams.local.state import ServiceStatus, find_stack
@@ -23,6 +25,14 @@ class NoSuchService(Refused):
 
 class NotRestarted(Unavailable):
     """A killed service did not return."""
+
+
+class StartedTooSoon(Unavailable):
+    """A killed service was started while its death was still being handled."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class ServiceKills:
@@ -46,18 +56,28 @@ class ServiceKills:
             "start one with `streams up`, or let the bench start it"
         )
 
-    async def kill(self, name: str) -> float:
+    async def kill(self, name: str, *, when_dead: Callable[[], None] = _nothing) -> float:
         """Kill a service when it is ready; return how long it took to be ready again.
+
+        `when_dead` is called between its death and its next start.
 
         Raises:
             NotRestarted: it does not return.
+            StartedTooSoon: it was started before `when_dead` had returned.
         """
         before = await self._ready(name, lambda _: True)
         assert before.pid is not None
         os.kill(before.pid, signal.SIGKILL)
         began = time.monotonic()
-        await self._ready(name, lambda now: now.restarts > before.restarts)
-        return time.monotonic() - began
+        await _death(before.pid)
+        when_dead()
+        done_at = time.time()
+        after = await self._ready(name, lambda now: now.restarts > before.restarts)
+        ready_s = time.monotonic() - began
+        assert after.pid is not None
+        if psutil.Process(after.pid).create_time() < done_at:
+            raise StartedTooSoon(f"{name} was started again at once; repeat the bench")
+        return ready_s
 
     async def _ready(self, name: str, fits: Callable[[ServiceStatus], bool]) -> ServiceStatus:
         deadline = time.monotonic() + RESTARTED_WITHIN_S
@@ -67,3 +87,14 @@ class ServiceKills:
                 return now
             await asyncio.sleep(POLL_S)
         raise NotRestarted(f"{name} is not ready after {RESTARTED_WITHIN_S:.0f} s; see its log")
+
+
+async def _death(pid: int) -> None:
+    """Wait until a killed process has ended; its parent may not have noticed yet."""
+    while True:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return
+        except psutil.NoSuchProcess:
+            return
+        await asyncio.sleep(0.001)
