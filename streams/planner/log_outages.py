@@ -10,6 +10,8 @@ from streams.clock import Clock
 from streams.errors import Refused
 
 T = TypeVar("T")
+_SLOW = timedelta(seconds=1)
+"""A call without an answer for this long counts as unanswered."""
 
 
 class LogOutages:
@@ -22,12 +24,19 @@ class LogOutages:
     def __init__(self, clock: Clock, tolerated: timedelta) -> None:
         self._clock, self._tolerated = clock, tolerated
         self._since: datetime | None = None
+        self._has_failed = False
         self.ended_at: datetime | None = None
 
     @property
     def is_away(self) -> bool:
-        """Whether the last call was not answered."""
-        return self._since is not None
+        """Whether the last call failed, or waits for its answer unusually long.
+
+        Not while a call is merely under way: the other executions of a batch would each ask
+        the log whether it responds.
+        """
+        if self._since is None:
+            return False
+        return self._has_failed or self._clock.now() - self._since >= _SLOW
 
     def floor(self, floor: datetime) -> datetime:
         """Return the time from which leases are counted at the earliest."""
@@ -42,6 +51,9 @@ class LogOutages:
         except Refused:
             self._answered()
             raise
+        except BaseException:
+            self._has_failed = True
+            raise
         self._answered()
         return answer
 
@@ -51,4 +63,4 @@ class LogOutages:
         now = self._clock.now()
         if now - self._since >= self._tolerated:
             self.ended_at = now
-        self._since = None
+        self._since, self._has_failed = None, False
