@@ -221,6 +221,21 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         ),
     ),
     MeasuredClaim(
+        "One planner has 100,000 open executions in little memory, and is soon back with them",
+        "`streams bench many --executions 100000 --json`: executions that wait for a worker of a "
+        "pool without workers; 50 one-step playbooks before and with them; the planner killed "
+        "(SIGKILL) with its disk, then with its tables deleted, until an execution triggered at "
+        "the kill has completed",
+        _bench("many", "--executions", "100000"),
+        (
+            Threshold("open", 100_000),
+            Threshold("stored", 100_000),
+            _at_most("peak_memory_mb", 400),
+            _at_most("restart_s", 10),
+            _at_most("restart_wiped_s", 60),
+        ),
+    ),
+    MeasuredClaim(
         "2,000 simulated disasters end as they should, and planted bugs are found",
         "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
         "the number of seeds until it shows",
