@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -152,10 +152,13 @@ class MemoryEventStore:
             if state.type == root_type and not state.terminal and state.stored
         }
 
-    async def suspended_executions(self) -> Mapping[int, int]:
-        """Return the suspended executions, and since which `seq`."""
+    async def suspended_executions(self, among: Collection[int] | None = None) -> Mapping[int, int]:
+        """Return the suspended executions, of all or `among` some, and since which `seq`."""
         found: dict[int, int] = {}
+        wanted = None if among is None else set(among)
         for key in await self.open_roots("execution"):
+            if wanted is not None and key not in wanted:
+                continue
             for event, _ in self._roots[key].stored:
                 if event.type == ExecutionSuspended.TYPE:
                     found[key] = event.seq

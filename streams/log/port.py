@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -110,8 +110,10 @@ class OpenRoots(Protocol):
         """
         ...
 
-    async def suspended_executions(self) -> Mapping[int, int]:
+    async def suspended_executions(self, among: Collection[int] | None = None) -> Mapping[int, int]:
         """Return the suspended executions, and since which `seq`; reads no other events.
+
+        By default of all open ones, which costs one lookup for each.
 
         Raises:
             Unavailable: the log cannot be reached.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
 
 import asyncpg
 
@@ -53,11 +53,11 @@ class PostgresEventStore:
         rows = await self._fetch(query("open_roots"), root_type)
         return {row["root_id"]: row["seq"] for row in rows}
 
-    async def suspended_executions(self) -> Mapping[int, int]:
-        """Return the suspended executions, and since which `seq`."""
-        return {
-            row["root_id"]: row["seq"] for row in await self._fetch(query("suspended_executions"))
-        }
+    async def suspended_executions(self, among: Collection[int] | None = None) -> Mapping[int, int]:
+        """Return the suspended executions, of all or `among` some, and since which `seq`."""
+        ids = None if among is None else list(among)
+        rows = await self._fetch(query("suspended_executions"), ids)
+        return {row["root_id"]: row["seq"] for row in rows}
 
     async def open_children(self, execution_id: int) -> Sequence[int]:
         """Return the open child executions of this one."""

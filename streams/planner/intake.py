@@ -88,9 +88,8 @@ class Intake:
 
     async def _adopt(self, partitions: frozenset[TopicPartition]) -> None:
         heads = await self._roots.open_roots("execution")
-        suspended = await self._roots.suspended_executions()
         ours = {key: seq for key, seq in heads.items() if self._partition_of(key) in partitions}
-        await self._planner.adopt(ours, suspended)
+        await self._planner.adopt(ours, self._roots.suspended_executions)
 
     def _is_absorbed(self, record: Record) -> bool:
         """Return whether the planner has this event already; False if it cannot be read."""

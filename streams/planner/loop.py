@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -38,6 +38,19 @@ _TRIES = 8
 _ENDED_REMEMBERED = 100_000
 _CHECKED_AT_ONCE = 200
 """Executions whose unclaimed work one tick looks at."""
+
+
+SuspendedAmong = Callable[[Sequence[int]], Awaitable[Mapping[int, int]]]
+"""Returns which of these executions are suspended, each since a `seq`."""
+
+
+async def _none_suspended(_: Sequence[int]) -> Mapping[int, int]:
+    return {}
+
+
+def _has_absorbed(watch: Watch | None, seq: int) -> bool:
+    """Return whether the tables have a plan with all events up to its last `seq`."""
+    return watch is not None and watch.absorbed_through == seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,41 +114,38 @@ class Planner:
         return seq <= plan.seq or seq in plan.ahead
 
     async def adopt(
-        self, heads: Mapping[int, int], suspended: Mapping[int, int] | None = None
+        self, heads: Mapping[int, int], suspended_among: SuspendedAmong = _none_suspended
     ) -> None:
         """Take over open executions, each with the `seq` of its last event in the log.
 
-        What the tables have up to there needs nothing. The others are read from the log, and
-        their open work is published again. Those that are `suspended`, each since a `seq`, are
-        ignored until an event resumes them.
+        What the tables have up to there needs nothing: they have no suspended execution. The
+        others are read from the log, and their open work is published again, except those
+        that are suspended, which are ignored until an event resumes them.
         """
         await self._read_incarnations()
         stored = self._ports.tables.watches()
         new = {key: seq for key, seq in heads.items() if key not in self.plans}
-        left = {key: seq for key, seq in (suspended or {}).items() if key in new}
+        late = [key for key, seq in new.items() if not _has_absorbed(stored.get(key), seq)]
+        left = await suspended_among(late) if late else {}
         for execution_id, seq in left.items():
             self._quarantine.add(execution_id, seq)
         self._floors |= dict.fromkeys(new, self._ports.clock.now())
-        behind = [key for key in new if key not in left and not self._adopt(stored, key, new)]
+        for execution_id in sorted(new.keys() - set(late)):
+            self._adopt(execution_id, stored[execution_id])
+        behind = [key for key in late if key not in left]
         ours = all_as("as it was taken over from the log", behind)
         self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
         self.plans.save([], [key for key in stored if key not in self.plans])
         _log.info("took over %d open executions: %d from the log", len(new), len(behind))
 
-    def _adopt(
-        self, stored: Mapping[int, Watch], execution_id: int, heads: Mapping[int, int]
-    ) -> bool:
+    def _adopt(self, execution_id: int, watch: Watch) -> None:
         """Take over an execution whose plan in the tables has all of its events."""
-        watch = stored.get(execution_id)
-        if watch is None or watch.absorbed_through != heads[execution_id]:
-            return False
         self.plans.add_stored(execution_id)
         self._watches.set(execution_id, watch)
         if watch.is_waiting:
             # An earlier planner has published its work; if that is lost, the timer does again.
             at = self._ports.clock.now() + self._rules.republish_after
             self._watches.check_work_at(execution_id, at)
-        return True
 
     async def _take_over(self, ids: Sequence[int]) -> None:
         read = [await self._read_on(key, self._ports.tables.get(key)) for key in ids]

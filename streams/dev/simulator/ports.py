@@ -140,9 +140,10 @@ class FaultyStore:
         ask = lambda: self._store.endings(execution_ids)  # noqa: E731
         return await self._faults.read(self._process, ask)
 
-    async def suspended_executions(self) -> Mapping[int, int]:
+    async def suspended_executions(self, among: Collection[int] | None = None) -> Mapping[int, int]:
         """Query, unless the request fails."""
-        return await self._faults.read(self._process, self._store.suspended_executions)
+        ask = lambda: self._store.suspended_executions(among)  # noqa: E731
+        return await self._faults.read(self._process, ask)
 
 
 class FaultyIncarnations:

@@ -133,6 +133,9 @@ async def test_suspended_executions_are_told_with_the_place_of_their_last_suspen
     found = await subject.store.suspended_executions()  # type: ignore[attr-defined]
     assert found[again] == 4
     assert not {resumed, ended} & found.keys()
+    among = subject.store.suspended_executions  # type: ignore[attr-defined]
+    assert await among([again, resumed, ended]) == {again: 4}
+    assert await among([resumed]) == await among([]) == {}
 
 
 def child_of(parent: int, ordinal: int) -> NewEvent:

@@ -133,7 +133,7 @@ class World:
         """Let a new planner take over, as after a kill, and read the topic from its end."""
         self.planner = self.new_planner()
         ids = await self.store.open_roots("execution")
-        await self.planner.adopt(ids, await self.store.suspended_executions())
+        await self.planner.adopt(ids, self.store.suspended_executions)
         await self.pump()
 
     async def suspend(self, reason: str = "a pause") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -111,6 +111,28 @@ async def test_a_new_planner_reads_nothing_that_its_tables_have() -> None:
     for item in world.take():
         await world.commit(item)
     assert (await world.plan()).status == COMPLETED
+
+
+async def test_only_executions_that_the_tables_lack_are_looked_up_for_a_suspension() -> None:
+    world, stored, _ = await _with_tables()
+    asked: list[list[int]] = []
+
+    async def suspended(among: Sequence[int]) -> Mapping[int, int]:
+        asked.append(list(among))
+        return await world.store.suspended_executions(among)
+
+    async def take_over() -> None:
+        world.tables = PlanTables(stored, lambda _: 0)
+        world.planner = world.new_planner()
+        await world.planner.adopt(await world.store.open_roots("execution"), suspended)
+
+    await take_over()
+    assert asked == []
+    await world.append("execution.suspended", meta={"by": "ana", "reason": "a pause"})
+    await take_over()
+    assert asked == [[world.execution_id]]
+    assert world.execution_id not in world.planner.plans
+    assert world.execution_id in world.planner.known
 
 
 async def test_work_that_was_lost_is_published_again_after_a_takeover_from_tables() -> None:
