@@ -15,7 +15,7 @@ from streams.dev.bench.executions import Executions
 from streams.dev.bench.resource_usage import cpu_s
 from streams.dev.bench.service_kills import ServiceKills
 
-STALLED_S = 600.0
+STALLED_S, MOVED = 600.0, "wiped-"
 _TAKEN = re.compile(rb"took over (\d+) open executions: (\d+) from the log")
 
 
@@ -49,7 +49,7 @@ class PlannerRestarts:
         read_before = log.stat().st_size
         began = time.monotonic()
         killing = asyncio.create_task(
-            self._kills.kill(self._planner, when_dead=self._wipe if wipe else _keep)
+            self._kills.kill(self._planner, when_dead=self._move_tables if wipe else _keep)
         )
         await asyncio.sleep(0)  # it is killed before the trigger is published
         try:
@@ -60,18 +60,18 @@ class PlannerRestarts:
             used_s = 0.0 if pid is None else cpu_s(pid)
         finally:
             killing.cancel()
+            for moved in self._layout.roles.glob(f"{MOVED}*"):
+                await asyncio.to_thread(shutil.rmtree, moved)
         with log.open("rb") as lines:
             lines.seek(read_before)
             found = _TAKEN.findall(lines.read())
         taken_over, from_log = (sum(int(one[part]) for one in found) for part in (0, 1))
         return Restart(ready_s, handled_s, used_s, taken_over, from_log)
 
-    def _wipe(self) -> None:
-        """Delete the tables; they are moved away first, since that takes no time."""
+    def _move_tables(self) -> None:
+        """Move the tables away; deleting them takes longer than the supervisor waits."""
         folder = self._layout.roles / self._planner / "faust"
-        away = Path(mkdtemp(prefix="wiped-", dir=self._layout.roles))
-        folder.rename(away / folder.name)
-        shutil.rmtree(away)
+        folder.rename(Path(mkdtemp(prefix=MOVED, dir=self._layout.roles)) / folder.name)
 
 
 def _keep() -> None:
