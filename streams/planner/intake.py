@@ -39,7 +39,7 @@ class Intake:
         partition_of: PartitionOf,
         set_aside: SetAside,
     ) -> None:
-        self._feed, self._planner, self._roots, self._codec = feed, planner, roots, codec
+        self._feed, self.planner, self._roots, self._codec = feed, planner, roots, codec
         self._clock, self._partition_of, self._set_aside = clock, partition_of, set_aside
         self._lock = asyncio.Lock()
 
@@ -56,25 +56,24 @@ class Intake:
             if (event := await self._event(record)) is not None:
                 events.append(event)
         async with self._lock:
-            await self._planner.absorb(events)
+            await self.planner.absorb(events)
         self._feed.acknowledge(records)
 
     async def tick(self) -> None:
         """Run the planner's timers."""
         async with self._lock:
-            await self._planner.tick()
+            await self.planner.tick()
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Take over the open executions of these partitions."""
         async with self._lock:
             await self._adopt(partitions)
-        self._feed.acknowledge(())  # what was read from the log is written to the tables
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Drop the executions of partitions that another planner has now."""
         async with self._lock:
-            lost = [key for key in self._planner.known if self._partition_of(key) in partitions]
-            self._planner.drop(lost)
+            lost = [key for key in self.planner.known if self._partition_of(key) in partitions]
+            self.planner.drop(lost)
 
     async def suspend(self, record: Record) -> None:
         """Suspend the execution of a record that ended the process too often."""
@@ -84,12 +83,12 @@ class Intake:
             return
         reason = f"ended the planner {DEATHS} times: {record.address}"
         async with self._lock:
-            await self._planner.suspend(execution_id, reason)
+            await self.planner.suspend(execution_id, reason)
 
     async def _adopt(self, partitions: frozenset[TopicPartition]) -> None:
         heads = await self._roots.open_roots("execution")
         ours = {key: seq for key, seq in heads.items() if self._partition_of(key) in partitions}
-        await self._planner.adopt(ours, self._roots.suspended_executions)
+        await self.planner.adopt(ours, self._roots.suspended_executions)
 
     def _is_absorbed(self, record: Record) -> bool:
         """Return whether the planner has this event already; False if it cannot be read."""
@@ -97,7 +96,7 @@ class Intake:
             root_id, seq = int(record.key or b""), int(dict(record.headers)["seq"] or b"")
         except (KeyError, ValueError):
             return False
-        return self._planner.has_absorbed(root_id, seq)
+        return self.planner.has_absorbed(root_id, seq)
 
     async def _event(self, record: Record) -> Event | None:
         """Decode the record; a bad one is quarantined, since the log still has the event."""

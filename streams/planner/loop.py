@@ -38,10 +38,16 @@ _TRIES = 8
 _ENDED_REMEMBERED = 100_000
 _CHECKED_AT_ONCE = 200
 """Executions whose unclaimed work one tick looks at."""
+_TAKEN_OVER_AT_ONCE = 500
+"""Executions read from the log until their plans are written, and can leave memory."""
 
 
 SuspendedAmong = Callable[[Sequence[int]], Awaitable[Mapping[int, int]]]
 """Returns which of these executions are suspended, each since a `seq`."""
+
+
+def _nothing() -> None:
+    """Report to nobody."""
 
 
 async def _none_suspended(_: Sequence[int]) -> Mapping[int, int]:
@@ -80,6 +86,8 @@ class Planner:
         self._ended: FIFOCache[int, int] = FIFOCache(_ENDED_REMEMBERED)
         self._decider = Decider(ports, rules)
         self._outages = LogOutages(ports.clock, rules.lease_margin)
+        self.on_progress: Callable[[], None] = _nothing
+        """Called during a takeover when a part of it is done."""
 
     async def absorb(self, events: Sequence[Event]) -> list[int]:
         """Fold events of executions, in log order, and carry out the decisions.
@@ -133,9 +141,13 @@ class Planner:
         for execution_id in sorted(new.keys() - set(late)):
             self._adopt(execution_id, stored[execution_id])
         behind = [key for key in late if key not in left]
-        ours = all_as("as it was taken over from the log", behind)
-        self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
+        for start in range(0, len(behind), _TAKEN_OVER_AT_ONCE):
+            part = behind[start : start + _TAKEN_OVER_AT_ONCE]
+            ours = all_as("as it was taken over from the log", part)
+            self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
+            self.on_progress()
         self.plans.save([], [key for key in stored if key not in self.plans])
+        self.on_progress()
         _log.info("took over %d open executions: %d from the log", len(new), len(behind))
 
     def _adopt(self, execution_id: int, watch: Watch) -> None:

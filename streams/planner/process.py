@@ -21,7 +21,15 @@ def attach_planner(
     stall_s: float = LIMIT_S,
 ) -> None:
     """Pass batches and timer ticks to the planner; `writer` writes its tables."""
-    process.attach(feed, intake.handle, set_aside=set_aside, stall_s=stall_s)
+    watchdog = process.attach(feed, intake.handle, set_aside=set_aside, stall_s=stall_s)
+
+    def progress() -> None:
+        """A part of a takeover, which may take long, is done: write it."""
+        watchdog.beat()
+        if writer is not None:
+            writer.request()
+
+    intake.planner.on_progress = progress
     process.every(TICK_S, intake.tick)
     if writer is not None:
         process.add_work(writer.run)

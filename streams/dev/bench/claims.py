@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Mapping
-from itertools import pairwise
-from pathlib import Path
-
-from streams.dev.bench.prove import Figures, Measure, MeasuredClaim, Threshold
+from streams.dev.bench.claim_measures import acceptance, bench, second_start, simulated
+from streams.dev.bench.prove import MeasuredClaim, Threshold
 from streams.dev.simulator.plants import PLANTS
 
 FAULTY = ("--error-rate", "0.05", "--timeout-rate", "0.01", "--timeout-s", "1")
-
-
-def _streams(*arguments: str, timeout_s: float = 1800) -> str:
-    command = [sys.executable, "-m", "streams", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
-    if done.returncode != 0:
-        output = (done.stdout.strip() or done.stderr.strip())[-500:]
-        raise ValueError(f"streams {' '.join(arguments)} ended with {done.returncode}: {output}")
-    return done.stdout
-
-
-def _bench(name: str, *options: str) -> Measure:
-    """Return the measurement that `streams bench` makes."""
-    return lambda: figures_of(json.loads(_streams("bench", name, *options, "--json")))
 
 
 def _at_most(figure: str, limit: float) -> Threshold:
     return Threshold(figure, limit, at_most=True)
 
 
-def figures_of(found: Mapping[str, object], before: str = "") -> dict[str, float]:
-    """Return the numbers in a bench report, nested ones with their names joined."""
-    figures: dict[str, float] = {}
-    for name, value in found.items():
-        if isinstance(value, Mapping):
-            figures |= figures_of(value, f"{before}{name} ")
-        elif isinstance(value, (int, float)):
-            figures[before + name] = value
-    return figures
-
-
-def _second_start() -> Figures:
-    with tempfile.TemporaryDirectory(prefix="streams-prove-", dir=Path.cwd()) as folder:
-        seconds = []
-        for _ in range(2):
-            started = time.monotonic()
-            _streams("up", "--detach", "--data", folder)
-            seconds.append(round(time.monotonic() - started, 1))
-            _streams("down", "--data", folder)
-    return {"first_up_s": seconds[0], "second_up_s": seconds[1]}
-
-
-def _simulated() -> Figures:
-    whole = json.loads(_streams("simulate", "--seeds", "2000", "--json", timeout_s=7200))
-    figures = {"seeds": whole["seeds"], "records": whole["steps"]}
-    figures |= {"faults": sum(whole["faults"].values()), "failures": len(whole["failures"])}
-    for bug in PLANTS:
-        found = json.loads(_streams("simulate", "--seeds", "2000", "--plant", bug, "--json"))
-        figures[f"{bug} shows after"] = found["seeds"]
-    return figures
-
-
-def _acceptance() -> Figures:
-    command = [sys.executable, "-m", "pytest", "tests/acceptance"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
-    counts = pytest_counts(done.stdout)
-    if done.returncode not in (0, 1) or not counts["passed"] + counts["failed"]:
-        raise ValueError(f"pytest ended with {done.returncode}: {done.stdout.strip()[-300:]}")
-    return counts
-
-
-def pytest_counts(output: str) -> dict[str, int]:
-    """Read the last line of pytest; an error is a failure."""
-    words = output.strip().rsplit("\n", 1)[-1].replace(",", "").split()
-    found = {word: int(number) for number, word in pairwise(words) if number.isdigit()}
-    failed = sum(found.get(word, 0) for word in ("failed", "error", "errors"))
-    return {"passed": found.get("passed", 0), "failed": failed, "skipped": found.get("skipped", 0)}
-
-
 CLAIMS: tuple[MeasuredClaim, ...] = (
     MeasuredClaim(
         "A stack with data is ready again quickly",
         "`streams up --detach` twice on one folder; the second, until its round trip is done",
-        _second_start,
+        second_start,
         (_at_most("second_up_s", 20),),
     ),
     MeasuredClaim(
         "The log takes events at a good part of the speed of raw COPY",
         "`streams bench append --json`: median of three rounds of 20,000 frame commits",
-        _bench("append"),
+        bench("append"),
         (Threshold("ratio_to_copy", 0.3), Threshold("ratio_single_to_fsync", 5)),
     ),
     MeasuredClaim(
@@ -102,7 +31,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "`streams bench mirror --json`: median of three rounds of 40,000 events; "
         "latency over 20 s at 500 events a second. Plain is Debezium without transforms, in "
         "JSON; against a leaner one the ratio is lower, see decisions/0003-mirror.md",
-        _bench("mirror"),
+        bench("mirror"),
         (
             Threshold("ratio_to_plain", 0.7),
             _at_most("p99_ms", 250),
@@ -115,7 +44,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "`streams bench pft --json`: 10 facilities of 200 patients without latency; the plain "
         "script before and after, the better one counts; frames of one row over 10 times 20 "
         "patients, scaled to the same number of cursor rows",
-        _bench("pft"),
+        bench("pft"),
         (
             _at_most("missing", 0),
             _at_most("doubled", 0),
@@ -133,13 +62,13 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "Rows in shared memory are read far faster than from the store",
         "`streams bench ipc --json`: a batch of 64 MB, written by one process and read by "
         "another, from the reference to the extremes of every column",
-        _bench("ipc"),
+        bench("ipc"),
         (_at_most("attach_us", 100), Threshold("ratio_tier15_to_tier3", 20)),
     ),
     MeasuredClaim(
         "A busy and silent server costs retries, not rows",
         "`streams bench pft --error-rate 0.05 --timeout-rate 0.01 --timeout-s 1 --json`",
-        _bench("pft", *FAULTY),
+        bench("pft", *FAULTY),
         (
             _at_most("missing", 0),
             _at_most("doubled", 0),
@@ -151,13 +80,13 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "A small execution ends soon after its trigger",
         "`streams bench latency --json`: one-step playbooks on an idle stack, from before the "
         "trigger record is published until `playbook.completed` was read from Kafka",
-        _bench("latency"),
+        bench("latency"),
         (_at_most("p50_ms", 100), _at_most("p99_ms", 300)),
     ),
     MeasuredClaim(
         "Frames cost little",
         "`streams bench frames --json`: 3,000 frames of one row that do nothing, 64 in flight",
-        _bench("frames"),
+        bench("frames"),
         (Threshold("frames_per_s", 500),),
     ),
     MeasuredClaim(
@@ -166,7 +95,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "nothing, streamed in and out by a process of its own, beside boto3 and a file copy; "
         "a result of 2 GB that a worker downloads and stores, and the API hands out; payloads "
         "of 2 kB, eight at a time; 1,000 times the same megabyte",
-        _bench("payload"),
+        bench("payload"),
         (
             _at_most("peak_rss_mb", 128),
             _at_most("worker_peak_rss_mb", 128),
@@ -180,7 +109,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "`streams bench collect --minutes 10 --json`: twelve writers store, name and forget "
         "few contents, small, large and streamed, also inside others, while the collector runs "
         "without a pause, with a grace of 3 s",
-        _bench("collect", "--minutes", "10"),
+        bench("collect", "--minutes", "10"),
         (
             _at_most("live_removed", 0),
             _at_most("orphans_left", 0),
@@ -194,7 +123,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "partitions, in transactions of 200 of which every fifth is aborted; the trigger role and "
         "Kafka killed (SIGKILL) three times each while the records flow. Executions are started, "
         "not run: the stack has the trigger role alone",
-        _bench("subscription", "--records", "100000", "--kills", "3"),
+        bench("subscription", "--records", "100000", "--kills", "3"),
         (
             Threshold("started", 100_000),
             _at_most("lost", 0),
@@ -211,7 +140,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "process until its table is recovered, beside stock Faust with the same rows; 60,000 "
         "records, some aborted, counted by key while the process is killed three times and its "
         "disk deleted once, the counts rebuilt from the changelog and compared with the topic",
-        _bench("tables"),
+        bench("tables"),
         (
             _at_most("rebuild_s", 15),
             Threshold("rebuild_ratio_to_faust", 10),
@@ -226,7 +155,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "pool without workers; 50 one-step playbooks before and with them; the planner killed "
         "(SIGKILL) with its disk, then with its tables deleted, until an execution triggered at "
         "the kill has completed",
-        _bench("many", "--executions", "100000"),
+        bench("many", "--executions", "100000"),
         (
             Threshold("open", 100_000),
             Threshold("stored", 100_000),
@@ -239,7 +168,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "2,000 simulated disasters end as they should, and planted bugs are found",
         "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
         "the number of seeds until it shows",
-        _simulated,
+        simulated,
         (
             _at_most("failures", 0),
             *(_at_most(f"{bug} shows after", 2000) for bug in PLANTS),
@@ -250,7 +179,7 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         "`pytest tests/acceptance`: Connect killed three times under load, Postgres killed "
         "during appends; worker, planner, projector and broker killed twice each under a "
         "running playbook; the trigger process killed among 2,000 records; each with kill -9",
-        _acceptance,
+        acceptance,
         (_at_most("failed", 0), _at_most("skipped", 0)),
     ),
 )

@@ -36,6 +36,10 @@ class WriteBehind:
     def acknowledge(self, records: Iterable[Record]) -> None:
         """Acknowledge records once what was changed up to now is durable."""
         self._records.extend(records)
+        self.request()
+
+    def request(self) -> None:
+        """Write soon what was changed up to now."""
         self._due.set()
 
     async def run(self) -> None:

@@ -201,3 +201,19 @@ async def test_what_a_broker_that_was_down_did_not_take_is_sent_again_as_soon_as
     await world.after(1)
 
     assert [(one.entity_id, one.attempt) for one in world.take()] == [(item.entity_id, 2)]
+
+
+async def test_a_large_takeover_is_done_in_parts_that_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, _, _ = await _with_tables()
+    for _ in range(4):
+        world.execution_id += 1
+        await world.start()
+    monkeypatch.setattr("streams.planner.loop._TAKEN_OVER_AT_ONCE", 2)
+    world.tables = PlanTables(MemoryTables(), lambda _: 0)
+    world.planner = world.new_planner()
+    known: list[int] = []
+    world.planner.on_progress = lambda: known.append(len(world.planner.plans))
+    await world.planner.adopt(await world.store.open_roots("execution"))
+    assert known == [2, 4, 5, 5]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streams.cli.bench_run import _lines
-from streams.dev.bench.claims import figures_of
+from streams.dev.bench.claim_measures import figures_of
 from streams.dev.bench.executions import ExecutionEnd
 from streams.dev.bench.log_counts import Counts
 from streams.dev.bench.mock_server import MockWorld

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from streams.cli.bench_run import print_report
 from streams.cli.prove import prove as command
-from streams.dev.bench.claims import CLAIMS, pytest_counts
+from streams.dev.bench.claim_measures import pytest_counts
+from streams.dev.bench.claims import CLAIMS
 from streams.dev.bench.kafka_receiver import Received
 from streams.dev.bench.mirror import _tally
 from streams.dev.bench.prove import MeasuredClaim, Proof, Threshold, page, prove

@@ -13,7 +13,7 @@ SHOWS = {
     "lost-acknowledgement": range(30),
     "double-dispatch": range(10, 40),
     "unfenced-commit": range(40),
-    "deaf-to-suspension": range(20, 60),
+    "deaf-to-suspension": range(30),
     "late-registration": range(20, 50),
 }
 
