@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -252,3 +253,44 @@ def test_a_process_whose_event_loop_hangs_is_ended_with_its_traceback(tmp_path):
     assert done.returncode == 70
     assert "the event loop hangs" in done.stderr
     assert "in handle" in done.stderr
+
+
+FROZEN = """
+import asyncio, sys
+from pathlib import Path
+from streams.kafka.feed.crash_journal import JournalFile
+from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
+from streams.kafka.feed.process import RoleProcess
+
+async def main():
+    topics = MemoryTopics()
+    topics.write("things", [b"slow"])
+    stop = asyncio.Event()
+    async def handle(batch):
+        print("begun", flush=True)
+        await asyncio.sleep(0.5)
+        feed.acknowledge(record for records in batch.values() for record in records)
+        stop.set()
+    folder = Path(sys.argv[1])
+    process = RoleProcess(lambda name: JournalFile(folder / f"{name}.journal"))
+    feed = MemoryFeed(topics, ["things"], group="role")
+    process.attach(feed, handle, set_aside=lambda record: None, stall_s=2)
+    await process.run(stop, lambda: None)
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_was_frozen_for_longer_than_a_stall_goes_on(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", FROZEN, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=30) == 0

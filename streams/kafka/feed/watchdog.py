@@ -88,6 +88,7 @@ class Watchdog:
             waiter.failed(FeedUnavailable(f"no answer within {pause:g} s"), asked_at)
             return
         waiter.answered()
+        await asyncio.sleep(0)  # a beat of the thread comes first
         if has_progressed:
             return
         if stalled := self._timer.stalled_for(self._loop.time()):
@@ -100,9 +101,15 @@ class Watchdog:
             )
 
     def _watch_loop(self, pause: float) -> None:
+        asked_at = time.monotonic()
         while not self._over.wait(pause):
+            now = time.monotonic()
+            if now - asked_at > 2 * pause:
+                self._checked_at = now  # this thread slept, too: the process was frozen
+                self._loop.call_soon_threadsafe(self.beat)
+            asked_at = now
             # A check may take as long as the pause before it.
-            if time.monotonic() - self._checked_at > self._limit_s + 2 * pause:
+            if now - self._checked_at > self._limit_s + 2 * pause:
                 sys.stderr.write(f"the event loop hangs for {self._limit_s:.0f} s: exiting\n")
                 faulthandler.dump_traceback(all_threads=True)
                 os._exit(EXIT_CODE)
