@@ -22,6 +22,7 @@ from streams.worker.tools.container.script import ScriptTool
 from streams.worker.tools.container.tool import ContainerTool
 from streams.worker.tools.kv.port import KvStore
 from streams.worker.tools.kv.tool import NatsTool
+from streams.worker.tools.limited import LimitedTool
 from streams.worker.tools.noop import NoopTool
 from streams.worker.tools.playbook import PlaybookTool
 from streams.worker.tools.postgres.tool import PostgresTool
@@ -169,15 +170,17 @@ _OURS: Mapping[str, Factory] = {
     "playbook": lambda around: PlaybookTool(
         around.children, around.ended_executions, around.payloads
     ),
-    "artifact": lambda around: LazyTool(lambda: _artifact(around)),
-    "result": lambda around: LazyTool(lambda: _artifact(around)),
+    "artifact": lambda around: LimitedTool("artifact", LazyTool(lambda: _artifact(around))),
+    "result": lambda around: LimitedTool("artifact", LazyTool(lambda: _artifact(around))),
     "sink": _sink,
     "snowflake": lambda around: LazyTool(lambda: _snowflake(around)),
     "transfer": lambda around: LazyTool(lambda: _transfer(around)),
-    "nats": lambda around: NatsTool(around.kv, around.credentials),
+    "nats": lambda around: LimitedTool("nats", NatsTool(around.kv, around.credentials)),
     "container": _container,
     "script": lambda around: ScriptTool(_container(around), Scripts(around.credentials)),
-    "subscription": lambda around: LazyTool(lambda: _subscription(around)),
+    "subscription": lambda around: LimitedTool(
+        "subscription", LazyTool(lambda: _subscription(around))
+    ),
 }
 
 
