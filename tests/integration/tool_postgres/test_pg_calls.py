@@ -10,9 +10,12 @@ import asyncpg
 import pytest
 
 from streams.payload.arrow.rows import encode_rows, read_table
+from streams.settings import Settings
 from streams.worker.errors import TargetUnavailable
 from streams.worker.port import Call, Fence, Saved
+from streams.worker.tools.credentials import ConfiguredCredentials
 from streams.worker.tools.postgres.tool import PostgresTool
+from tests.support.log.databases import dsn
 from tests.support.worker.postgres_tool import INSERT, STRINGS, UPSERT, calls, rows, sql
 
 pytestmark = pytest.mark.stack
@@ -221,3 +224,15 @@ async def test_columns_of_a_frame_have_the_types_of_the_query(
     found = rows(await tool.run(sql(query), call))
     schema = read_table(encode_rows(found).data).schema
     assert [str(kind) for kind in schema.types] == ["decimal128(3, 2)", "timestamp[us, tz=UTC]"]
+
+
+@pytest.mark.usefixtures("db")
+async def test_a_role_that_may_not_use_anothers_fences_is_told_what_to_grant(
+    tool: PostgresTool, call: Call, database: Settings
+) -> None:
+    assert (await tool.run(sql(INSERT, params={"id": 1, "v": "a"}), call)).status == "success"
+    credentials = ConfiguredCredentials({"pg": {"dsn": dsn(database, "mirror")}}, {})
+    other = PostgresTool(credentials, deployment="test")
+    outcome = await other.run(sql(INSERT, params={"id": 2, "v": "b"}), replace(call, task="b"))
+    await other.close()
+    assert "GRANT SELECT, INSERT, UPDATE ON noetl_fence TO noetl_mirror" in str(outcome.error)

@@ -36,6 +36,12 @@ COMMENT ON TABLE noetl_fence IS
 """
 # CREATE … IF NOT EXISTS fails when two sessions run it concurrently.
 _ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('noetl_fence', 0))"
+_EXCLUDED = """
+SELECT quote_ident(current_user::text)
+WHERE NOT has_table_privilege('noetl_fence', 'SELECT')
+   OR NOT has_table_privilege('noetl_fence', 'INSERT')
+   OR NOT has_table_privilege('noetl_fence', 'UPDATE')
+"""
 _NAMES = """
 unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])
   AS n(deployment, stage_id, frame_id, task, partition)
@@ -73,13 +79,22 @@ Name = tuple[str, int, int, str, str]
 
 
 async def ready(database: PooledDatabase, connection: asyncpg.Connection) -> None:
-    """Create the table of fences if it does not exist."""
+    """Create the table of fences if it does not exist.
+
+    Raises:
+        InsufficientPrivilegeError: it belongs to another role, which did not share it.
+    """
     if database.has_fences:
         return
     if await connection.fetchval("SELECT to_regclass('noetl_fence')") is None:
         async with connection.transaction():
             await connection.execute(_ALONE)
             await connection.execute(_MAKE)
+    elif (who := await connection.fetchval(_EXCLUDED)) is not None:
+        raise asyncpg.InsufficientPrivilegeError(
+            f"the role {who} may not use the table noetl_fence, which another role created; "
+            f"as that role run: GRANT SELECT, INSERT, UPDATE ON noetl_fence TO {who}"
+        )
     database.has_fences = True
 
 
