@@ -31,10 +31,6 @@ class StartedTooSoon(Unavailable):
     """A killed service was started while its death was still being handled."""
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class ServiceKills:
     """Kills services of the stack in a data folder."""
 
@@ -56,7 +52,7 @@ class ServiceKills:
             "start one with `streams up`, or let the bench start it"
         )
 
-    async def kill(self, name: str, *, when_dead: Callable[[], None] = _nothing) -> float:
+    async def kill(self, name: str, *, when_dead: Callable[[], None] | None = None) -> float:
         """Kill a service when it is ready; return how long it took to be ready again.
 
         `when_dead` is called between its death and its next start.
@@ -69,13 +65,14 @@ class ServiceKills:
         assert before.pid is not None
         os.kill(before.pid, signal.SIGKILL)
         began = time.monotonic()
-        await _death(before.pid)
-        when_dead()
+        if when_dead is not None:
+            await _death(before.pid)
+            when_dead()
         done_at = time.time()
         after = await self._ready(name, lambda now: now.restarts > before.restarts)
         ready_s = time.monotonic() - began
         assert after.pid is not None
-        if psutil.Process(after.pid).create_time() < done_at:
+        if when_dead is not None and psutil.Process(after.pid).create_time() < done_at:
             raise StartedTooSoon(f"{name} was started again at once; repeat the bench")
         return ready_s
 
