@@ -49,7 +49,7 @@ class PlannerRestarts:
         read_before = log.stat().st_size
         began = time.monotonic()
         killing = asyncio.create_task(
-            self._kills.kill(self._planner, when_dead=self._move_tables if wipe else _keep)
+            self._kills.kill(self._planner, when_dead=self._move_tables if wipe else None)
         )
         await asyncio.sleep(0)  # it is killed before the trigger is published
         try:
@@ -72,7 +72,3 @@ class PlannerRestarts:
         """Move the tables away; deleting them takes longer than the supervisor waits."""
         folder = self._layout.roles / self._planner / "faust"
         folder.rename(Path(mkdtemp(prefix=MOVED, dir=self._layout.roles)) / folder.name)
-
-
-def _keep() -> None:
-    """Leave the disk as it is."""
