@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from streams.clock import Clock
 from streams.errors import PoisonRecord
@@ -15,6 +16,7 @@ from streams.kafka.feed.port import Feed, Record, TopicPartition
 from streams.kafka.records import event_of_record
 from streams.log.port import OpenRoots
 from streams.planner.loop import Planner
+from streams.planner.open_plans import PlanLost
 
 _log = logging.getLogger(__name__)
 SetAside = Callable[[Record, str], Awaitable[None]]
@@ -46,8 +48,11 @@ class Intake:
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Handle one batch: decode, plan, acknowledge."""
         records = [record for records in batch.values() for record in records]
-        if not records:
-            return
+        if records:
+            await self._planned(partial(self._absorb, records))
+            self._feed.acknowledge(records)
+
+    async def _absorb(self, records: Sequence[Record]) -> None:
         events: list[Event] = []
         for record in records:
             # Our own events return through the mirror; absorbed ones need not be decoded.
@@ -57,12 +62,25 @@ class Intake:
                 events.append(event)
         async with self._lock:
             await self.planner.absorb(events)
-        self._feed.acknowledge(records)
 
     async def tick(self) -> None:
         """Run the planner's timers."""
+        await self._planned(self._tick)
+
+    async def _tick(self) -> None:
         async with self._lock:
             await self.planner.tick()
+
+    async def _planned(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do work of the planner; plans that the tables lost are read from the log first."""
+        while True:
+            try:
+                await work()
+            except PlanLost as lost:
+                async with self._lock:
+                    await self.planner.read_again(lost.execution_id)
+            else:
+                return
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Take over the open executions of these partitions."""

@@ -166,6 +166,17 @@ class Planner:
         await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
         self._check_work(ours)
 
+    async def read_again(self, execution_id: int) -> None:
+        """Read an execution from the log whose plan the tables have lost.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        _log.warning("execution %d is read from the log: the tables lost its plan", execution_id)
+        self.plans.drop(execution_id)
+        ours = all_as("as it was read from the log again", [execution_id])
+        self._set_aside(await self._quarantine.handle_each("takeover", ours, self._take_over))
+
     def drop(self, execution_ids: Iterable[int]) -> None:
         """Drop executions that another planner has now."""
         gone = list(execution_ids)

@@ -6,12 +6,22 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from streams.errors import Inconsistent
+from streams.errors import Unavailable
 from streams.execution.plan import Plan
 from streams.planner.port import Tables
 
 RECENT = 1000
 """Plans in memory; more only while the tables do not have them."""
+
+
+class PlanLost(Unavailable):
+    """A part of a plan is missing in the tables: one changelog was lost, and others were not."""
+
+    dependency = "the planner's tables"
+
+    def __init__(self, execution_id: int) -> None:
+        super().__init__(f"execution {execution_id}: the tables lost a part of its plan")
+        self.execution_id = execution_id
 
 
 class OpenPlans(Mapping[int, Plan]):
@@ -29,7 +39,7 @@ class OpenPlans(Mapping[int, Plan]):
             self._recent.move_to_end(execution_id)
             return plan
         if (plan := self._tables.get(execution_id)) is None:
-            raise Inconsistent(f"execution {execution_id}: the tables lost its plan; exiting")
+            raise PlanLost(execution_id)
         self._recent[execution_id] = plan
         self._evict()
         return plan

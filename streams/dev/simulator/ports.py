@@ -31,6 +31,7 @@ from streams.log.port import Frontier, Receipt
 from streams.log.worker_incarnations import MemoryIncarnations
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import PayloadDescription, Scope
+from streams.planner.table_rows import EXECUTIONS, FRAMES, STAGES
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint
 from streams.projector.rows import Changes
@@ -303,6 +304,8 @@ class FaultyTables:
     def __init__(self, tables: FencedTables, faults: Faults, process: Process) -> None:
         if faults.happens("tables lost", 0.1):
             tables.stored = MemoryTables(len(tables.stored.owned))
+        elif faults.happens("one table lost", 0.1):
+            tables.stored.clear(faults.random.choice((EXECUTIONS, STAGES, FRAMES)))
         tables.owner = process
         self._tables, self._faults, self._process = tables, faults, process
 

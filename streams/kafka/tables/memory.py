@@ -24,6 +24,11 @@ class MemoryTables:
                 else:
                     stored[key] = value
 
+    def clear(self, table: str) -> None:
+        """Delete all rows of one table."""
+        for partition in self.owned:
+            self._values.pop((partition, table), None)
+
     def read(self, partition: int, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values of keys."""
         stored = self._values.get((partition, table), {})

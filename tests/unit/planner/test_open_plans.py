@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from streams.errors import Inconsistent
 from streams.execution.plan import Plan
 from streams.kafka.tables.memory import MemoryTables
-from streams.planner.open_plans import OpenPlans
+from streams.planner.open_plans import OpenPlans, PlanLost
 from streams.planner.table_rows import EXECUTIONS
 from streams.planner.tables import PlanTables
 from tests.support.planner.memory import World, playbook, step
@@ -46,10 +45,10 @@ async def test_a_plan_that_was_dropped_is_not_open() -> None:
     assert (open_plans.get(plan.execution_id), len(open_plans)) == (None, 0)
 
 
-async def test_a_plan_that_the_tables_lost_ends_the_process() -> None:
+async def test_a_plan_that_the_tables_lost_is_reported() -> None:
     stored = MemoryTables()
     open_plans = OpenPlans(PlanTables(stored, lambda _: 0))
     open_plans.add_stored(7)
     await stored.write(0, {EXECUTIONS: {b"7": b"unreadable"}})
-    with pytest.raises(Inconsistent, match="the tables lost its plan"):
+    with pytest.raises(PlanLost, match="the tables lost a part of its plan"):
         open_plans[7]

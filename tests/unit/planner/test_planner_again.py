@@ -13,6 +13,8 @@ from streams.execution.plan import COMPLETED, FAILED
 from streams.kafka.tables.memory import MemoryTables
 from streams.kafka.work.item import WorkItem
 from streams.kafka.work.memory import MemoryWorkQueue
+from streams.planner.open_plans import PlanLost
+from streams.planner.table_rows import EXECUTIONS, FRAMES, STAGES, TABLES
 from streams.planner.tables import PlanTables
 from tests.support.planner.memory import World, loop, playbook, step
 
@@ -217,3 +219,38 @@ async def test_a_large_takeover_is_done_in_parts_that_can_be_written(
     world.planner.on_progress = lambda: known.append(len(world.planner.plans))
     await world.planner.adopt(await world.store.open_roots("execution"))
     assert known == [2, 4, 5, 5]
+
+
+@pytest.mark.parametrize("lost", ["all rows", "the format", "an execution's row"])
+async def test_tables_filled_from_the_log_equal_those_that_were_lost(lost: str) -> None:
+    world, stored, _ = await _with_tables()
+    damaged = MemoryTables()
+    for table in TABLES:
+        rows = dict(stored.scan(0, table))
+        assert rows
+        if lost == "the format":
+            await damaged.write(0, {table: {key: b"0" + row[1:] for key, row in rows.items()}})
+        elif lost == "an execution's row" and table != EXECUTIONS:
+            await damaged.write(0, {table: rows})
+    await _taken_over(world, damaged)
+    assert isinstance(world.tables, PlanTables)
+    await world.tables.flush()
+    before, after = (PlanTables(one, lambda _: 0) for one in (stored, damaged))
+    assert after.get(world.execution_id) == before.get(world.execution_id)
+    assert after.watches() == before.watches()
+
+
+@pytest.mark.parametrize("table", [FRAMES, STAGES])
+async def test_an_execution_of_which_one_table_lost_a_part_is_read_from_the_log(table: str) -> None:
+    world, stored, before = await _with_tables()
+    await stored.write(0, {table: {key: None for key, _ in stored.scan(0, table)}})
+    assert await _taken_over(world, stored) == [], "the row of the execution is complete"
+    with pytest.raises(PlanLost):
+        world.planner.has_absorbed(world.execution_id, 1)
+    await world.planner.read_again(world.execution_id)
+    assert world.take() == before, "its work is published again"
+    for item in before:
+        await world.commit(item)
+    for item in world.take():
+        await world.commit(item)
+    assert (await world.plan()).status == COMPLETED

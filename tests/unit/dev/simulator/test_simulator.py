@@ -10,11 +10,11 @@ from streams.dev.simulator.run import simulate
 # Where each planted bug shows first, and some room, because any change moves the dice: if one
 # of these no longer finds its bug, look for new seeds with `streams simulate --plant`.
 SHOWS = {
-    "lost-acknowledgement": range(30),
+    "lost-acknowledgement": range(20),
     "double-dispatch": range(10, 40),
-    "unfenced-commit": range(40),
-    "deaf-to-suspension": range(30),
-    "late-registration": range(20, 50),
+    "unfenced-commit": range(30, 60),
+    "deaf-to-suspension": range(10, 40),
+    "late-registration": range(60, 90),
 }
 
 
