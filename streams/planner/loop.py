@@ -15,18 +15,18 @@ from streams.events.errors import BadEvent
 from streams.events.model import Event, Json, NewEvent, PayloadRef
 from streams.events.types import ReplySent
 from streams.execution.cancellation import orphaned
-from streams.execution.evolve import Gap, absorb_own, evolve
+from streams.execution.evolve import absorb_own
 from streams.execution.plan import COMPLETED, Plan
 from streams.kafka.work.item import WorkItem
 from streams.payload.port import Scope
 from streams.planner.core import Decision, fail_refused
 from streams.planner.decider import Decider
-from streams.planner.draft import execution_root
 from streams.planner.items import items_of, waiting_items
 from streams.planner.leases import has_leases_of_earlier_incarnations
 from streams.planner.limits import Rules
 from streams.planner.log_outages import LogOutages
 from streams.planner.open_plans import OpenPlans
+from streams.planner.plan_folding import PlanFolding
 from streams.planner.port import PlannerPorts
 from streams.planner.quarantine import Quarantine, all_as, last_events
 from streams.planner.watch import Watch
@@ -78,6 +78,7 @@ class Planner:
     def __init__(self, ports: PlannerPorts, rules: Rules, *, name: str = "planner") -> None:
         self._ports, self._rules = ports, rules
         self.plans = OpenPlans(ports.tables)
+        self._folding = PlanFolding(ports.store, self.plans)
         self._watches = Watches()
         self._floors: dict[int, datetime] = {}
         self._incarnations: Mapping[str, str] = {}
@@ -106,7 +107,11 @@ class Planner:
         changed: list[int] = []
 
         async def handle(ids: Sequence[int]) -> None:
-            found = [plan for key in ids if (plan := await self._folded(by_root[key])) is not None]
+            found = [
+                plan
+                for key in ids
+                if (plan := await self._folding.folded(by_root[key])) is not None
+            ]
             await self._follow(found)
             changed.extend(plan.execution_id for plan in found)
 
@@ -160,7 +165,7 @@ class Planner:
             self._watches.check_work_at(execution_id, at)
 
     async def _take_over(self, ids: Sequence[int]) -> None:
-        read = [await self._read_on(key, self._ports.tables.get(key)) for key in ids]
+        read = [await self._folding.read_on(key, self._ports.tables.get(key)) for key in ids]
         await self._follow([plan for plan in read if plan is not None])
         ours = [self.plans[key] for key in ids if key in self.plans]
         await self._sender.publish([item for plan in ours for item in waiting_items(plan)])
@@ -230,33 +235,6 @@ class Planner:
             self._forget(execution_id)
         self.plans.save([], execution_ids)
 
-    async def _folded(self, events: Sequence[Event]) -> Plan | None:
-        """Return an execution's plan after its events; None if they changed nothing."""
-        plan: Plan | None = None
-        for event in events:
-            plan = await self._evolved(plan, event) or plan
-        return plan
-
-    async def _evolved(self, plan: Plan | None, event: Event) -> Plan | None:
-        """Return the plan after `event`, reading missing events from the log."""
-        execution_id = event.root.id
-        before = plan or self.plans.get(execution_id)
-        try:
-            after = evolve(before, event)
-        except Gap:
-            found = await self._read_on(execution_id, before)
-            if found is None:
-                raise Inconsistent(f"{event.root}: the log does not have it") from None
-            after = found
-        return None if after is before and plan is None else after
-
-    async def _read_on(self, execution_id: int, plan: Plan | None) -> Plan | None:
-        """Fold the events in the log after `plan`."""
-        root = execution_root(execution_id)
-        async for event in self._ports.store.read_root(root, after_seq=plan.seq if plan else 0):
-            plan = evolve(plan, event)
-        return plan
-
     async def _follow(self, plans: Sequence[Plan]) -> None:
         """Decide for these plans and carry it out."""
         decided = await asyncio.gather(*(self._settled(plan) for plan in plans))
@@ -295,7 +273,7 @@ class Planner:
             if settled is not None:
                 await self._append_each(decision.for_parent)
                 return _Settled(settled, items_of(settled, decision.events), decision.wake_at)
-            later = await self._read_on(plan.execution_id, plan)
+            later = await self._folding.read_on(plan.execution_id, plan)
             if later is None or (later is plan and refused is not None):
                 raise Inconsistent(f"{plan.root}: its next events are refused: {refused}")
             plan = later
