@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 
 import orjson
 
+from streams.errors import Unavailable
 from streams.kafka.tables.port import PartitionLost, RowNotHere, StateTables
 from streams.log.port import EventStore, Frontier
 from streams.projector.rows import PROJECTION_VERSION, Changes, ExecutionRow
@@ -124,13 +125,15 @@ class TableFill:
         """
         while True:
             await self._assigned.wait()
-            if partitions := self._served.incomplete():
-                try:
+            self._assigned.clear()  # before: an assignment during the fill counts
+            try:
+                if partitions := self._served.incomplete():
                     await self._fill(partitions)
-                except PartitionLost:
-                    self._assigned.clear()  # the next assignment sets it
-                    continue
-            self._assigned.clear()
+            except PartitionLost:
+                continue  # the next assignment sets it
+            except Unavailable:
+                self._assigned.set()
+                raise
 
     async def _fill(self, partitions: frozenset[int]) -> None:
         views, frontier, events_read = Views(self._log), Frontier(), 0

@@ -9,13 +9,14 @@ from streams.events.model import NewEvent
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.tables.memory import MemoryTables
 from streams.kafka.tables.port import Changes as TableChanges
-from streams.kafka.tables.port import PartitionLost, RowNotHere
+from streams.kafka.tables.port import PartitionLost, RowNotHere, TablesUnavailable
 from streams.log.memory import MemoryEventStore
 from streams.projector.loop import EXECUTION_TOPIC, Projector
 from streams.projector.memory import MemoryProjections
 from streams.projector.rows import Changes
 from streams.projector.served import EXECUTIONS, ServedExecutions, TableFill
 from streams.projector.views import Views, by_root
+from streams.retry import retry
 from tests.support.events.examples import codec
 from tests.support.kafka.mirrored import mirror
 from tests.support.projector.executions import Story, memory_log, stored_events
@@ -138,6 +139,30 @@ async def test_a_fill_whose_partition_was_lost_waits_for_the_next_assignment() -
         fill.check()
         await until(lambda: tables.lost, within_s=5)
         assert served.incomplete() == PARTITIONS
+        fill.check()
+        await until(lambda: not served.incomplete(), within_s=5)
+    assert served.get(1000) is not None
+
+
+class _AwayOnce(MemoryTables):
+    """Tables whose first write fails for lack of a broker."""
+
+    failures = 0
+
+    async def write(self, partition: int, changes: TableChanges) -> None:
+        if not self.failures:
+            self.failures += 1
+            raise TablesUnavailable("the broker is away")
+        await super().write(partition, changes)
+
+
+async def test_a_fill_that_lacked_a_broker_begins_again() -> None:
+    log = memory_log()
+    for event in Story(1000).whole():
+        await log.append([event])
+    served = _served(_AwayOnce())
+    fill = TableFill(served, log)
+    async with in_background(retry(fill.run)):
         fill.check()
         await until(lambda: not served.incomplete(), within_s=5)
     assert served.get(1000) is not None
