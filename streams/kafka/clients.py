@@ -192,9 +192,13 @@ def polling_consumer(bootstrap: str, *, group: str) -> AIOKafkaConsumer:
 
 async def started(client: AsyncClient) -> AsyncClient:
     """Start a client and return it; close it if it does not start."""
+    from aiokafka.errors import KafkaConnectionError
+
     try:
         await client.start()
-    except BaseException:
+    except BaseException as error:
         await client.stop()
+        if isinstance(error, AssertionError):  # aiokafka's, of a broker that has just returned
+            raise KafkaConnectionError(f"the broker lists no brokers yet: {error}") from error
         raise
     return client

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aiokafka import AIOKafkaProducer
 
 _log = logging.getLogger(__name__)
+RETRY_S = 0.5
 MOST_FAILURES = 5
 """Failed writes, one after another, until the process exits."""
 
@@ -204,7 +205,15 @@ class TableManager(FaustTableManager):
     async def _open_writer(self, partition: int) -> AIOKafkaProducer:
         member = self.app.membership
         transactional_id = f"{member.group}-{partition}"
-        writer = await client_started(fenced_producer(member.bootstrap, transactional_id))
+        while True:
+            try:
+                writer = await client_started(fenced_producer(member.bootstrap, transactional_id))
+                break
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                _log.warning("changelogs of partition %d: %r; retrying", partition, error)
+                await asyncio.sleep(RETRY_S)
         # Started means connected: the id, which ends earlier transactions, is asked for later.
         await writer._txn_manager.wait_for_pid()
         return writer
