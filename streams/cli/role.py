@@ -42,10 +42,11 @@ def run(role: str, pool: str | None, data: Path | None, file: Path | None, as_js
     """
     with importing():
         from streams.data_folder import layout_of
-        from streams.roles.allocator import keep_small
+        from streams.roles.allocator import collect_rarely, keep_small
         from streams.roles.start import find_role, run_role
 
         keep_small()
+        collect_rarely()
         body = find_role(role)
         settings = _with_pool(_loaded(file, data), role, pool)
     _log_to_standard_error()

@@ -1,12 +1,15 @@
-"""glibc allocator settings that return the memory of large blocks at once."""
+"""Memory settings of a role: glibc's allocator and Python's garbage collector."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 from contextlib import suppress
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 LARGE_BYTES, ARENAS = 256 * 1024, 2
+GC_THRESHOLDS = (10_000, 20, 20)
+"""With Python's (700, 10, 10) a worker with 1,000 rows at hand paused for 40 to 70 ms every 20 s."""
 
 
 def keep_small() -> None:
@@ -19,3 +22,8 @@ def keep_small() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
         mallopt(_ARENA_MAX, ARENAS)
+
+
+def collect_rarely() -> None:
+    """Collect garbage in cycles less often: rows wait, and would be visited again and again."""
+    gc.set_threshold(*GC_THRESHOLDS)
