@@ -94,7 +94,6 @@ async def _folded(runtime: ApiRuntime, execution_id: int) -> RowJson:
     async for event in runtime.log.read_root(Root("execution", execution_id)):
         view, _ = absorb(view, event)
     row = view.row
-    assert row is not None, "a root that has a head has a first event"
     fields = {name: getattr(row, name) for name in row.__slots__}
     if row.result_ref is not None:
         fields["result_ref"] = reference_json(row.result_ref)
@@ -103,7 +102,7 @@ async def _folded(runtime: ApiRuntime, execution_id: int) -> RowJson:
     )
 
 
-_INTERNAL_COLUMNS = ("created_at", "projection_version")
+_INTERNAL_COLUMNS = ("created_at", "projection_version", "state_checksum")
 
 
 async def list_all(runtime: ApiRuntime, request: web.Request) -> web.Response:

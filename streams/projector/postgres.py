@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import asyncpg
 import orjson
+from blake3 import blake3
 
 from streams.payload.content import key_of_uri
 from streams.postgres import queries, translated
+from streams.projector.digests import row_bytes
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rows import (
     CatalogRow,
@@ -39,6 +41,14 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
 )
 
 
+def _json(rows: Sequence[Row]) -> str:
+    """Return rows as a JSON list; each has its checksum."""
+    texts = [row_bytes(row) for row in rows]
+    return "[{}]".format(
+        ",".join(f'{{"checksum":"{blake3(text).hexdigest()}",{text[1:].decode()}' for text in texts)
+    )
+
+
 class PostgresProjections:
     """Writes as the duty `project`, the only one that may change these tables.
 
@@ -53,7 +63,7 @@ class PostgresProjections:
         """Write rows and checkpoints in one transaction; newer rows are not overwritten."""
         rows_of = {kind: self._located(changes.of(kind)) for kind, _ in _STATEMENTS}
         writes = [(query(name), rows_of[kind]) for kind, name in _STATEMENTS if rows_of[kind]]
-        texts = [(sql, orjson.dumps(rows).decode()) for sql, rows in writes]
+        texts = [(sql, _json(rows)) for sql, rows in writes]
         if checkpoints:
             texts.append((query("save_checkpoint"), orjson.dumps(list(checkpoints)).decode()))
         if texts:

@@ -38,6 +38,8 @@ class ExecutionRow:
     result_ref: PayloadRef | None = None
     last_seq: int = 0
     projection_version: int = PROJECTION_VERSION
+    state_checksum: str | None = None
+    """The checksum of the whole execution, its stages, frames, commands and results included."""
 
     @property
     def key(self) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streams.events.model import Event
+from datetime import datetime
+
 from streams.execution.command import Command
 from streams.execution.frame import Frame
 from streams.execution.plan import Plan
@@ -10,8 +11,8 @@ from streams.execution.stage import Stage
 from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
 
 
-def execution_row(plan: Plan, event: Event) -> ExecutionRow:
-    """Return the execution after `event`."""
+def execution_row(plan: Plan, updated_at: datetime) -> ExecutionRow:
+    """Return the execution after its last event, which was stored at `updated_at`."""
     has_ended = plan.ended_at is not None
     state = {"loop": plan.loops, "fanout": plan.fanouts}
     return ExecutionRow(
@@ -23,36 +24,41 @@ def execution_row(plan: Plan, event: Event) -> ExecutionRow:
         path=plan.path,
         version=plan.catalog_version,
         status="SUSPENDED" if plan.is_suspended and not has_ended else plan.status,
-        last_event_type=event.type,
+        last_event_type=plan.last_event_type,
         last_node_name=plan.last_node_name,
-        last_event_id=event.event_id,
+        last_event_id=plan.last_event_id,
         start_time=plan.started_at,
         end_time=plan.ended_at,
         error=plan.error or (plan.failure or {}).get("error") or plan.suspension,
         state={part: steps for part, steps in state.items() if steps},
         result=plan.result,
         result_ref=plan.output,
-        last_seq=event.seq,
+        last_seq=plan.seq,
         created_at=plan.started_at,
-        updated_at=event.ingest_time,
+        updated_at=updated_at,
     )
 
 
 def stage_row(
-    stage: Stage, parent_event_id: int | None, event: Event, *, status: str | None = None
+    plan: Plan,
+    stage: Stage,
+    parent_event_id: int | None,
+    seq: int,
+    *,
+    cancelled_at: datetime | None = None,
 ) -> StageRow:
-    """Return the stage after `event`; `status` overrides its own when its execution ended."""
+    """Return the stage after the event at `seq`; `cancelled_at` is when its execution ended."""
     return StageRow(
         stage_id=stage.stage_id,
-        execution_id=event.root.id,
-        tenant_id=event.tenant_id,
-        organization_id=event.organization_id,
+        execution_id=plan.execution_id,
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
         parent_event_id=parent_event_id,
         loop_id=stage.loop_id,
         kind=stage.kind,
         step_name=stage.step,
         dsl_ref=stage.dsl_ref,
-        status=status or stage.status,
+        status="CANCELLED" if cancelled_at else stage.status,
         frame_policy=stage.policy,
         total_rows=stage.total_rows,
         frames=stage.frames_made,
@@ -61,27 +67,33 @@ def stage_row(
         rows_failed=stage.rows_failed,
         error=stage.failure,
         started_at=stage.opened_at,
-        ended_at=event.ingest_time if status else stage.ended_at,
-        last_seq=event.seq,
+        ended_at=cancelled_at or stage.ended_at,
+        last_seq=seq,
     )
 
 
-def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> FrameRow:
-    """Return the frame after `event`."""
-    has_ended = frame.has_ended or status is not None
+def frame_row(
+    plan: Plan,
+    frame: Frame,
+    seq: int,
+    *,
+    ended_at: datetime | None = None,
+    is_cancelled: bool = False,
+) -> FrameRow:
+    """Return the frame after the event at `seq`."""
     return FrameRow(
         frame_id=frame.frame_id,
         stage_id=frame.stage_id,
-        execution_id=event.root.id,
-        tenant_id=event.tenant_id,
-        organization_id=event.organization_id,
+        execution_id=plan.execution_id,
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
         step_name=frame.step,
         ordinal=frame.ordinal,
         shard_id=frame.shard_id,
         cursor=frame.end_cursor or frame.cursor,
         row_count=frame.row_count,
         rows_failed=frame.failed_rows,
-        status=status or frame.status,
+        status="CANCELLED" if is_cancelled else frame.status,
         owner_worker=frame.lease.owner if frame.lease else None,
         lease_until=frame.lease.until if frame.lease else None,
         output_ref=frame.output,
@@ -89,23 +101,30 @@ def frame_row(frame: Frame, event: Event, *, status: str | None = None) -> Frame
         attempts=frame.attempt,
         error=frame.error,
         created_at=frame.created_at,
-        completed_at=event.ingest_time if has_ended else None,
-        last_seq=event.seq,
+        completed_at=ended_at,
+        last_seq=seq,
     )
 
 
-def command_row(command: Command, event: Event, *, status: str | None = None) -> CommandRow:
-    """Return the command after `event`. One to be republished is PENDING."""
-    has_ended = command.has_ended or status is not None
+def command_row(
+    plan: Plan,
+    command: Command,
+    seq: int,
+    *,
+    ended_at: datetime | None = None,
+    is_cancelled: bool = False,
+) -> CommandRow:
+    """Return the command after the event at `seq`. One to be republished is PENDING."""
+    own_status = "PENDING" if command.waits else command.status
     return CommandRow(
         command_id=command.command_id,
-        execution_id=event.root.id,
-        tenant_id=event.tenant_id,
-        organization_id=event.organization_id,
+        execution_id=plan.execution_id,
+        tenant_id=plan.tenant_id,
+        organization_id=plan.organization_id,
         step_name=command.step,
         tool=command.tool,
         pool=command.pool,
-        status=status or ("PENDING" if command.waits else command.status),
+        status="CANCELLED" if is_cancelled else own_status,
         owner_worker=command.lease.owner if command.lease else None,
         lease_until=command.lease.until if command.lease else None,
         result_ref=command.output,
@@ -113,6 +132,6 @@ def command_row(command: Command, event: Event, *, status: str | None = None) ->
         events_emitted=command.version,
         attempts=command.attempt,
         created_at=command.created_at,
-        completed_at=event.ingest_time if has_ended else None,
-        last_seq=event.seq,
+        completed_at=ended_at,
+        last_seq=seq,
     )

@@ -12,9 +12,9 @@ from cachetools import FIFOCache
 from streams.errors import Inconsistent
 from streams.events.model import Event, Root
 from streams.log.port import EventStore
-from streams.projector.core import View, absorb
+from streams.projector.core import ChangedRows, View, absorb
 from streams.projector.resources import Resource, absorb_resource
-from streams.projector.rows import Changes, Row
+from streams.projector.rows import Changes
 
 logger = logging.getLogger(__name__)
 REMEMBERED = 2000
@@ -67,12 +67,15 @@ class Views:
     async def _absorb(
         self, root: Root, state: State, events: Sequence[Event], changes: Changes
     ) -> State:
+        changed = ChangedRows()
         for event in events:
             if event.seq > state.seq + 1:
                 missing = self._log.read_root(root, after_seq=state.seq, through_seq=event.seq - 1)
                 async for earlier in missing:
-                    state = _one(state, earlier, changes)
-            state = _one(state, event, changes)
+                    state = _one(state, earlier, changed, changes)
+            state = _one(state, event, changed, changes)
+        if isinstance(state, View):
+            changes.add(changed.rows(state))
         return state
 
 
@@ -89,12 +92,12 @@ def _blank(root: Root) -> State:
     return View() if root.type == "execution" else Resource()
 
 
-def _one(state: State, event: Event, changes: Changes) -> State:
-    changed: State
-    rows: tuple[Row, ...]
+def _one(state: State, event: Event, changed: ChangedRows, changes: Changes) -> State:
     if isinstance(state, View):
-        changed, rows = absorb(state, event)
-    else:
-        changed, rows = absorb_resource(state, event)
+        view, touched = absorb(state, event)
+        if view is not state:
+            changed.add(touched, event.seq)
+        return view
+    resource, rows = absorb_resource(state, event)
     changes.add(rows)
-    return changed
+    return resource

@@ -9,7 +9,7 @@ from contextlib import suppress
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 LARGE_BYTES, ARENAS = 256 * 1024, 2
 GC_THRESHOLDS = (10_000, 20, 20)
-"""With Python's (700, 10, 10) a worker with 1,000 rows at hand paused for 40 to 70 ms every 20 s."""
+"""With Python's (700, 10, 10) a worker with 1,000 open rows paused for 40 to 70 ms every 20 s."""
 
 
 def keep_small() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from streams.app import open_pool
 from streams.events.model import Event
-from streams.projector.core import View, absorb
+from streams.projector.core import View
 from streams.projector.memory import KINDS, MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
 from streams.projector.postgres import PostgresProjections
@@ -21,6 +21,7 @@ from streams.settings import Settings
 from tests.support.events.examples import full_payload
 from tests.support.log.databases import dsn
 from tests.support.projector.executions import AT, Story, memory_log, stored_events
+from tests.support.projector.rows import rows_after
 
 TABLES = {"execution": 1, "stage": 1, "frame": 2, "command": 1}
 Seen = dict[str, list[dict[str, Any]]]
@@ -77,7 +78,7 @@ async def events_of(execution_id: int = 1000) -> list[Event]:
 def changes_of(events: list[Event]) -> Changes:
     view, changes = View(), Changes()
     for event in events:
-        view, rows = absorb(view, event)
+        view, rows = rows_after(view, event)
         changes.add(rows)
     return changes
 
@@ -122,7 +123,7 @@ async def test_many_small_batches_end_as_one_large_one(bench: Bench) -> None:
 
     view = View()
     for event in events:
-        view, rows = absorb(view, event)
+        view, rows = rows_after(view, event)
         changes = Changes()
         changes.add(rows)
         await bench.store.save(changes, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -160,11 +161,15 @@ class Story:
         return self.event(type, node_name=step, meta={**known, **meta}, **fields)
 
 
-def memory_log() -> MemoryEventStore:
+def memory_log(mirror: Callable[[Event, bytes], None] | None = None) -> MemoryEventStore:
     """Return an empty log in memory."""
     ids = count(5000)
     return MemoryEventStore(
-        codec=codec(), next_id=lambda: next(ids), producer=PRODUCER, clock=SystemClock()
+        codec=codec(),
+        next_id=lambda: next(ids),
+        producer=PRODUCER,
+        clock=SystemClock(),
+        mirror=mirror,
     )
 
 

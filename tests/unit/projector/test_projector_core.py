@@ -22,6 +22,7 @@ from streams.projector.rows import (
     StageRow,
 )
 from tests.support.projector.executions import AT, Story, memory_log, stored_events
+from tests.support.projector.rows import rows_after
 
 ID = 1000
 
@@ -36,7 +37,7 @@ async def events_of(*events: NewEvent) -> list[Event]:
 def fold(events: list[Event], view: View | None = None) -> tuple[View, Changes]:
     view, changes = view or View(), Changes()
     for event in events:
-        view, rows = absorb(view, event)
+        view, rows = rows_after(view, event)
         changes.add(rows)
     return view, changes
 

@@ -1,0 +1,1 @@
+ALTER TABLE noetl.execution DROP COLUMN state_checksum;
