@@ -17,6 +17,7 @@ from streams.events.errors import BadEvent
 from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
+from streams.replay.errors import NoSuchExecution, TamperedLog
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 from streams.trigger.subscriptions.webhook_errors import (
     LimitReached,
@@ -54,6 +55,8 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (NotVerified, 401),
     (LimitReached, 429),
     (WebhookPaused, 503),
+    (NoSuchExecution, 404),
+    (TamperedLog, 409),
     (BadRequest, 422),
     (BadEvent, 422),
     (PoisonRecord, 422),

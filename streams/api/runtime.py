@@ -20,6 +20,7 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
+from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
 from streams.trigger.subscriptions.webhook import WebhookReceiver
 
@@ -35,6 +36,7 @@ class ApiRuntime:
     ledger: TriggerLedger
     catalog: Catalog
     payloads: PayloadStore
+    replay: Replay
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope

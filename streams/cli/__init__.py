@@ -26,6 +26,7 @@ COMMANDS = {
     "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",
     "rebuild": "streams.cli.rebuild",
+    "replay": "streams.cli.replay",
     "run": "streams.cli.role",
     "schemas": "streams.cli.schemas",
     "simulate": "streams.cli.simulate",

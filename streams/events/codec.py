@@ -126,6 +126,19 @@ class Codec:
         except (ValueError, OverflowError) as error:
             raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
 
+    def decode_verified(self, data: bytes, assigned: Assigned) -> tuple[Event, bool]:
+        """Decode an envelope, and return also whether it matches its checksum.
+
+        Raises:
+            UndecodableEvent, UnknownSchemaId: as for `record`.
+        """
+        record = self.record(data)
+        try:
+            is_sealed = checksum(canonical_fields(record)) == record["checksum"]
+            return event_of(record, assigned), is_sealed
+        except (ValueError, OverflowError) as error:
+            raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
+
     def verify(self, data: bytes) -> bool:
         """Return whether the envelope matches its checksum.
 

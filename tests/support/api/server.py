@@ -12,7 +12,15 @@ from aiohttp.test_utils import TestClient
 
 from streams.api.postgres import PostgresProjectionReader
 from streams.api.runtime import ApiRuntime
-from streams.app import Log, credentials_of, open_log, open_pool, producer, subscriptions_of
+from streams.app import (
+    Log,
+    credentials_of,
+    open_log,
+    open_pool,
+    producer,
+    replay_of,
+    subscriptions_of,
+)
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
 from streams.clock import SystemClock
@@ -109,6 +117,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             ledger=ledger,
             catalog=catalog,
             payloads=payloads,
+            replay=replay_of(reading, log.codec, settings),
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,

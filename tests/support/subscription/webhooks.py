@@ -100,6 +100,7 @@ class WebhookShop(Shop):
             ledger=self.ledger,
             catalog=self.catalog,
             payloads=ports.payloads,
+            replay=none,
             next_id=none,
             clock=ports.clock,
             scope=SCOPE,

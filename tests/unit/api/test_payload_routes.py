@@ -45,6 +45,7 @@ class Stand:
             ledger=none,
             catalog=none,
             payloads=self.payloads,
+            replay=none,
             next_id=none,
             clock=self.world.clock,
             scope=ACME,

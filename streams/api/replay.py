@@ -1,0 +1,63 @@
+"""The replay endpoint: an execution as it was at a moment."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from streams.api.errors import BadRequest, NotAllowed
+from streams.api.runtime import ApiRuntime
+from streams.api.serializers import json_response
+from streams.payload.port import Scope
+from streams.replay.cutoff import Cutoff, KafkaOffset, time_of
+from streams.replay.state import known_projection
+from streams.replay.state_json import state_json
+
+CUTOFFS = ("as_of_event_id", "as_of_position", "as_of_time", "as_of_offset")
+_KNOWN = frozenset(("tenant_id", "organization_id", "execution_id", "projection", *CUTOFFS))
+
+
+async def show_state(runtime: ApiRuntime, request: web.Request) -> web.Response:
+    """Return an execution as of a moment, with its checksum."""
+    if unknown := sorted(request.query.keys() - _KNOWN):
+        raise BadRequest(tuple(f"{name[:40]!r} is not a parameter" for name in unknown))
+    scope = _scope(runtime, request)
+    execution_id = _id(request, "execution_id")
+    if execution_id is None:
+        raise BadRequest(("execution_id: is missing",))
+    projection = request.query.get("projection", "all")
+    known_projection(projection)
+    found = await runtime.replay.state(execution_id, scope, _cutoff(request))
+    return json_response(state_json(found, projection))
+
+
+def _scope(runtime: ApiRuntime, request: web.Request) -> Scope:
+    """Return the scope that the query names: both names are mandatory, and the caller's own."""
+    missing = [name for name in ("tenant_id", "organization_id") if not request.query.get(name)]
+    if missing:
+        raise BadRequest(tuple(f"{name}: is missing" for name in missing))
+    found = Scope(request.query["tenant_id"], request.query["organization_id"])
+    if found != runtime.scope_of(request):
+        raise NotAllowed(
+            f"tenant {found.tenant_id}, organization {found.organization_id}: the request is of "
+            "another one; send its headers Noetl-Tenant and Noetl-Organization"
+        )
+    return found
+
+
+def _cutoff(request: web.Request) -> Cutoff:
+    time, offset = request.query.get("as_of_time"), request.query.get("as_of_offset")
+    return Cutoff(
+        event_id=_id(request, "as_of_event_id"),
+        seq=_id(request, "as_of_position"),
+        time=None if time is None else time_of(time),
+        offset=None if offset is None else KafkaOffset.parse(offset),
+    )
+
+
+def _id(request: web.Request, name: str) -> int | None:
+    text = request.query.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and 0 < int(text) < 2**63):
+        raise BadRequest((f"{name}: is {text[:40]!r}, not a whole number above 0",))
+    return int(text)

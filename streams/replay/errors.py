@@ -1,0 +1,49 @@
+"""Errors of replay.
+
+Refused
+├── NoSuchExecution    none with this id in the tenant and organization
+├── BadCutoff          the moment asked for cannot be one of this execution
+└── UnknownProjection  there is no such projection
+Inconsistent
+└── TamperedLog        an event is not what was appended, or events are missing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streams.errors import Inconsistent, Refused
+from streams.events.model import Root
+
+
+class NoSuchExecution(Refused):
+    """There is no such execution in this tenant and organization."""
+
+    def __init__(self, execution_id: int, tenant_id: str, organization_id: str) -> None:
+        super().__init__(
+            f"execution {execution_id}: not in tenant {tenant_id}, organization {organization_id}; "
+            "check the id and both names"
+        )
+
+
+class BadCutoff(Refused):
+    """The moment asked for cannot be one of this execution."""
+
+
+class UnknownProjection(Refused):
+    """There is no such projection."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"projection {name!r} does not exist; use one of {', '.join(known)}")
+
+
+class TamperedLog(Inconsistent):
+    """An event is not what was appended. Nothing at or after it was folded."""
+
+    def __init__(self, root: Root, seq: int, position: int | None, what: str) -> None:
+        place = f"{root} seq {seq}" + ("" if position is None else f", position {position}")
+        super().__init__(
+            f"{place}: {what}; the log was changed outside of append: restore the event from a "
+            "backup or a bundle, and do not rebuild projections before"
+        )
+        self.root, self.seq, self.position, self.what = root, seq, position, what

@@ -1,0 +1,63 @@
+"""A stored log in memory, for unit tests and the simulator: filled as the mirror of a log."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime
+
+from streams.events.model import Event, Root
+from streams.payload.port import Scope
+from streams.replay.port import LogHead, StoredEvent
+
+
+class MemoryStoredLog:
+    """Stores events in lists, in order of `seq`."""
+
+    def __init__(self) -> None:
+        self.stored: dict[Root, list[StoredEvent]] = {}
+        self._events: dict[Root, list[Event]] = {}
+
+    def mirror(self, event: Event, envelope: bytes) -> None:
+        """Add an event that was appended."""
+        self._events.setdefault(event.root, []).append(event)
+        self.stored.setdefault(event.root, []).append(
+            StoredEvent(
+                seq=event.seq,
+                position=event.position,
+                stream_version=event.stream_version,
+                ingest_time=event.ingest_time.replace(tzinfo=None),
+                checksum=bytes.fromhex(event.checksum),
+                chain=bytes.fromhex(event.chain),
+                envelope=envelope,
+            )
+        )
+
+    async def head(self, root: Root) -> LogHead | None:
+        """Return the head of a root."""
+        events = self._events.get(root)
+        if not events:
+            return None
+        last = events[-1]
+        scope = Scope(last.tenant_id, last.organization_id)
+        return LogHead(scope, last.seq, bytes.fromhex(last.chain))
+
+    async def page(
+        self, root: Root, *, after_seq: int, through_seq: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """Return a root's events in order of `seq`."""
+        wanted = [one for one in self.stored[root] if after_seq < one.seq <= through_seq]
+        return wanted[:limit]
+
+    async def seq_of_event(self, root: Root, event_id: int) -> int | None:
+        """Return the place of an event in its root."""
+        events = self._events.get(root, ())
+        return next((one.seq for one in events if one.event_id == event_id), None)
+
+    async def seq_at_time(self, root: Root, at: datetime) -> int:
+        """Return the last place that was stored at `at` or before."""
+        return bisect_right(self._events[root], at, key=lambda one: one.ingest_time)
+
+    async def seq_at_position(self, root: Root, position: int) -> int:
+        """Return the last place of a root at or below a position of the whole log."""
+        return bisect_right(self._events[root], position, key=lambda one: one.position)

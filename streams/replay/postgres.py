@@ -1,0 +1,58 @@
+"""The log in Postgres, as replay reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import asyncpg
+
+from streams.events.model import Root
+from streams.log.errors import LogUnavailable
+from streams.payload.port import Scope
+from streams.postgres import queries, translated
+from streams.replay.port import LogHead, StoredEvent
+
+query = queries("streams.replay")
+
+
+class PostgresStoredLog:
+    """Reads events through a pool of the duty `read`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def head(self, root: Root) -> LogHead | None:
+        """Return the head of a root."""
+        rows = await self._fetch("head", root.id, root.type)
+        if not rows:
+            return None
+        (row,) = rows
+        return LogHead(Scope(row["tenant_id"], row["organization_id"]), row["seq"], row["chain"])
+
+    async def page(
+        self, root: Root, *, after_seq: int, through_seq: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """Return a root's events in order of `seq`."""
+        rows = await self._fetch("page", root.id, root.type, after_seq, through_seq, limit)
+        return [StoredEvent(*row) for row in rows]
+
+    async def seq_of_event(self, root: Root, event_id: int) -> int | None:
+        """Return the place of an event in its root."""
+        rows = await self._fetch("seq_of_event", root.id, root.type, event_id)
+        return rows[0]["seq"] if rows else None
+
+    async def seq_at_time(self, root: Root, at: datetime) -> int:
+        """Return the last place that was stored at `at` or before."""
+        moment = at.astimezone(UTC).replace(tzinfo=None)
+        rows = await self._fetch("seq_at_time", root.id, root.type, moment)
+        return rows[0]["seq"] if rows else 0
+
+    async def seq_at_position(self, root: Root, position: int) -> int:
+        """Return the last place of a root at or below a position of the whole log."""
+        rows = await self._fetch("seq_at_position", root.id, root.type, position)
+        return rows[0]["seq"] if rows else 0
+
+    async def _fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        with translated(LogUnavailable, "read the log"):
+            return list(await self._pool.fetch(query(name), *arguments))

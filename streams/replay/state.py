@@ -1,0 +1,152 @@
+"""The state of an execution as of a moment, folded again from its verified events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from streams.clock import Clock
+from streams.events.model import Event, Root
+from streams.payload.port import Scope
+from streams.projector.core import View, absorb, checksums, open_rows
+from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows
+from streams.projector.rows import ExecutionRow, Row
+from streams.replay.cutoff import Cutoff, OffsetReader, seq_of
+from streams.replay.errors import BadCutoff, NoSuchExecution, TamperedLog, UnknownProjection
+from streams.replay.port import LogHead, StoredLog
+from streams.replay.verified import VerifiedLog
+
+PROJECTIONS = ("execution", "loop", "stage", "frame", "command", "result_ref", ALL)
+_SAME = {"loop": "stage"}
+"""Projections under the names of the specification."""
+OnProgress = Callable[[int, int], None]
+"""Called with the places folded so far, and those to fold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The last event that belongs to a state."""
+
+    seq: int
+    position: int
+    event_id: int
+    event_type: str
+    time: datetime
+    chain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedState:
+    """An execution as of a moment."""
+
+    execution_id: int
+    scope: Scope
+    as_of: Moment
+    execution: ExecutionRow
+    still_open: tuple[Row, ...]
+    ended: EndedRows
+    checksums: dict[str, str]
+    events_read: int
+
+    def checksum_of(self, projection: str) -> str:
+        """Return the checksum of a projection."""
+        return self.checksums[known_projection(projection)]
+
+    def rows_of(self, projection: str) -> tuple[Row, ...]:
+        """Return the rows of a projection that are open."""
+        kind = known_projection(projection)
+        wanted = PARTS if kind == ALL else (kind,)
+        return tuple(row for row in self.still_open if KIND_OF[type(row)] in wanted)
+
+
+def known_projection(name: str) -> str:
+    """Return the name of a projection.
+
+    Raises:
+        UnknownProjection: there is none.
+    """
+    if name not in PROJECTIONS:
+        raise UnknownProjection(name, PROJECTIONS)
+    return _SAME.get(name, name)
+
+
+class Replay:
+    """Folds executions again, up to any moment."""
+
+    def __init__(
+        self,
+        log: StoredLog,
+        events: VerifiedLog,
+        clock: Clock,
+        offsets: OffsetReader | None = None,
+    ) -> None:
+        self._log, self._events, self._clock, self._offsets = log, events, clock, offsets
+
+    async def state(
+        self,
+        execution_id: int,
+        scope: Scope,
+        cutoff: Cutoff | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> ReplayedState:
+        """Return an execution as of a moment.
+
+        Raises:
+            NoSuchExecution: there is none in this scope.
+            BadCutoff: the moment is not one of this execution.
+            TamperedLog: an event is not what was appended.
+            Unavailable: the log cannot be read; retrying is safe.
+        """
+        root = Root("execution", execution_id)
+        head = await self._head(root, scope)
+        through = await self._through(root, head, cutoff or Cutoff())
+        view, last = View(), None
+        async for events in self._events.pages(root, through_seq=through):
+            view = folded(view, events)
+            last = events[-1]
+            if on_progress is not None:
+                on_progress(last.seq, through)
+        assert last is not None, "a root with a head has a first event"
+        if last.seq == head.seq and last.chain != head.chain.hex():
+            raise TamperedLog(root, last.seq, last.position, "its chain is not that of the head")
+        return ReplayedState(
+            execution_id=execution_id,
+            scope=scope,
+            as_of=_moment(last),
+            execution=view.row,
+            still_open=tuple(open_rows(view)),
+            ended=view.ended,
+            checksums=checksums(view),
+            events_read=last.seq,
+        )
+
+    async def _head(self, root: Root, scope: Scope) -> LogHead:
+        head = await self._log.head(root)
+        if head is None or head.scope != scope:
+            raise NoSuchExecution(root.id, scope.tenant_id, scope.organization_id)
+        return head
+
+    async def _through(self, root: Root, head: LogHead, cutoff: Cutoff) -> int:
+        if cutoff.time is not None and cutoff.time > self._clock.now():
+            raise BadCutoff(f"{cutoff.time.isoformat()} is in the future; its state is not known")
+        return await seq_of(cutoff, root, head, self._log, self._offsets)
+
+
+def folded(view: View, events: Iterable[Event]) -> View:
+    """Return the view after events in order."""
+    for event in events:
+        view, _ = absorb(view, event)
+    return view
+
+
+def _moment(event: Event) -> Moment:
+    return Moment(
+        seq=event.seq,
+        position=event.position,
+        event_id=event.event_id,
+        event_type=event.type,
+        time=event.ingest_time,
+        chain=event.chain,
+    )

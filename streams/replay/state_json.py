@@ -1,0 +1,68 @@
+"""JSON of a replayed state: 64-bit ids as strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from streams.events.model import PayloadRef
+from streams.payload.content import reference_json
+from streams.projector.digests import ALL, PARTS, row_checksum
+from streams.projector.rows import Row
+from streams.replay.state import ReplayedState, known_projection
+
+_LISTS = {"stage": "stages", "frame": "frames", "command": "commands", "result_ref": "results"}
+
+
+def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
+    """Return a state, or one of its projections."""
+    kind = known_projection(projection)
+    at = state.as_of
+    return {
+        "tenant_id": state.scope.tenant_id,
+        "organization_id": state.scope.organization_id,
+        "execution_id": str(state.execution_id),
+        "projection": projection,
+        "as_of": {
+            "position": at.seq,
+            "log_position": at.position,
+            "event_id": str(at.event_id),
+            "event_type": at.event_type,
+            "time": at.time,
+            "chain": at.chain,
+        },
+        "checksum": state.checksum_of(projection),
+        "checksums": state.checksums if kind == ALL else {kind: state.checksums[kind]},
+        "state": _parts(state, kind),
+        "events_read": state.events_read,
+    }
+
+
+def _parts(state: ReplayedState, kind: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if kind in ("execution", ALL):
+        found["execution"] = row_json(state.execution)
+    for part in PARTS:
+        if kind not in (part, ALL):
+            continue
+        chain = getattr(state.ended, part)
+        found[_LISTS[part]] = {
+            "open": [
+                {**row_json(row), "checksum": row_checksum(row)} for row in state.rows_of(part)
+            ],
+            "ended": {"count": chain.length, "digest": chain.digest},
+        }
+    return found
+
+
+def row_json(row: Row) -> Mapping[str, object]:
+    """Return a row's fields."""
+    return {one.name: _value(one.name, getattr(row, one.name)) for one in fields(row)}
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, PayloadRef):
+        return reference_json(value)
+    if name.endswith("_id") and isinstance(value, int):
+        return str(value)
+    return value

@@ -1,0 +1,100 @@
+"""Events of a root, each verified before it is given out: its checksum and its link."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC
+from typing import NamedTuple
+
+from streams.errors import PoisonRecord
+from streams.events.codec import Codec
+from streams.events.model import Assigned, Event, Root
+from streams.replay.errors import TamperedLog
+from streams.replay.port import NO_CHAIN, StoredEvent, StoredLog
+from streams.schema.registry import UnknownSchemaId
+
+PAGE = 2000
+
+
+class ChainLink(NamedTuple):
+    """A place in a root, and the chain there."""
+
+    seq: int = 0
+    chain: bytes = NO_CHAIN
+
+
+BEGIN = ChainLink()
+
+
+class VerifiedLog:
+    """Reads a root's events page by page; the next page is fetched while one is used."""
+
+    def __init__(self, log: StoredLog, codec: Codec) -> None:
+        self._log, self._codec = log, codec
+
+    async def pages(
+        self, root: Root, *, after: ChainLink = BEGIN, through_seq: int
+    ) -> AsyncIterator[list[Event]]:
+        """Yield verified events after one place up to another.
+
+        Raises:
+            TamperedLog: an event is not what was appended, or one is missing.
+            Unavailable: the log cannot be read; reading again is safe.
+        """
+        link = after
+        coming = self._request(root, link.seq, through_seq)
+        try:
+            while link.seq < through_seq:
+                stored = await coming
+                if not stored:
+                    raise TamperedLog(root, link.seq + 1, None, "the event is missing")
+                last = stored[-1].seq
+                if last < through_seq:
+                    coming = self._request(root, last, through_seq)
+                events, link = await self._verify(root, link, stored)
+                yield events
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    def _request(
+        self, root: Root, after_seq: int, through_seq: int
+    ) -> asyncio.Task[Sequence[StoredEvent]]:
+        page = self._log.page(root, after_seq=after_seq, through_seq=through_seq, limit=PAGE)
+        return asyncio.ensure_future(page)
+
+    async def _verify(
+        self, root: Root, link: ChainLink, stored: Sequence[StoredEvent]
+    ) -> tuple[list[Event], ChainLink]:
+        events = []
+        seq, chain = link
+        for one in stored:
+            seq += 1
+            if one.seq != seq:
+                raise TamperedLog(root, seq, None, "the event is missing")
+            events.append(await self._decoded(root, one))
+            chain = hashlib.sha256(chain + one.checksum).digest()
+            if chain != one.chain:
+                raise TamperedLog(root, seq, one.position, "its chain does not follow")
+        return events, ChainLink(seq, chain)
+
+    async def _decoded(self, root: Root, one: StoredEvent) -> Event:
+        assigned = Assigned(
+            seq=one.seq,
+            position=one.position,
+            stream_version=one.stream_version,
+            ingest_time=one.ingest_time.replace(tzinfo=UTC),
+            chain=one.chain.hex(),
+        )
+        try:
+            await self._codec.learn(one.envelope)
+            event, is_sealed = self._codec.decode_verified(one.envelope, assigned)
+        except (PoisonRecord, UnknownSchemaId) as error:
+            raise TamperedLog(root, one.seq, one.position, str(error)) from error
+        if not is_sealed or event.checksum != one.checksum.hex():
+            raise TamperedLog(root, one.seq, one.position, "it does not match its checksum")
+        if event.root != root:
+            raise TamperedLog(root, one.seq, one.position, f"it belongs to {event.root}")
+        return event
