@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-INTERFACE = 4
+INTERFACE = 5
 """The supported version of the module; others are ignored."""
 
 
@@ -27,6 +27,10 @@ class NativeModule(Protocol):
 
     def record(self, data: bytes, /) -> dict[str, Any]:
         """Return the fields of an envelope."""
+        ...
+
+    def match_checksums(self, envelopes: Sequence[bytes], /) -> list[bool]:
+        """Return for each envelope whether it surely matches its checksum."""
         ...
 
     def rows(

@@ -28,6 +28,11 @@ class ChainLink(NamedTuple):
 BEGIN = ChainLink()
 
 
+class _Page(NamedTuple):
+    stored: Sequence[StoredEvent]
+    surely_match: Sequence[bool]
+
+
 class VerifiedLog:
     """Reads a root's events page by page; the next page is fetched while one is used."""
 
@@ -47,54 +52,62 @@ class VerifiedLog:
         coming = self._request(root, link.seq, through_seq)
         try:
             while link.seq < through_seq:
-                stored = await coming
-                if not stored:
+                page = await coming
+                if not page.stored:
                     raise TamperedLog(root, link.seq + 1, None, "the event is missing")
-                last = stored[-1].seq
+                last = page.stored[-1].seq
                 if last < through_seq:
                     coming = self._request(root, last, through_seq)
-                events, link = await self._verify(root, link, stored)
+                events, link = await self._verify(root, link, page)
                 yield events
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
-    def _request(
-        self, root: Root, after_seq: int, through_seq: int
-    ) -> asyncio.Task[Sequence[StoredEvent]]:
-        page = self._log.page(root, after_seq=after_seq, through_seq=through_seq, limit=PAGE)
-        return asyncio.ensure_future(page)
+    def _request(self, root: Root, after_seq: int, through_seq: int) -> asyncio.Task[_Page]:
+        return asyncio.ensure_future(self._page(root, after_seq, through_seq))
+
+    async def _page(self, root: Root, after_seq: int, through_seq: int) -> _Page:
+        stored = await self._log.page(
+            root, after_seq=after_seq, through_seq=through_seq, limit=PAGE
+        )
+        envelopes = [one.envelope for one in stored]
+        return _Page(stored, await asyncio.to_thread(self._codec.surely_match, envelopes))
 
     async def _verify(
-        self, root: Root, link: ChainLink, stored: Sequence[StoredEvent]
+        self, root: Root, link: ChainLink, page: _Page
     ) -> tuple[list[Event], ChainLink]:
         events = []
         seq, chain = link
-        for one in stored:
+        for one, is_match in zip(page.stored, page.surely_match, strict=True):
             seq += 1
             if one.seq != seq:
                 raise TamperedLog(root, seq, None, "the event is missing")
-            events.append(await self._decoded(root, one))
+            events.append(await self._decoded(root, one, is_match=is_match))
             chain = hashlib.sha256(chain + one.checksum).digest()
             if chain != one.chain:
                 raise TamperedLog(root, seq, one.position, "its chain does not follow")
         return events, ChainLink(seq, chain)
 
-    async def _decoded(self, root: Root, one: StoredEvent) -> Event:
-        assigned = Assigned(
-            seq=one.seq,
-            position=one.position,
-            stream_version=one.stream_version,
-            ingest_time=one.ingest_time.replace(tzinfo=UTC),
-            chain=one.chain.hex(),
-        )
+    async def _decoded(self, root: Root, one: StoredEvent, *, is_match: bool) -> Event:
         try:
             await self._codec.learn(one.envelope)
-            event, is_sealed = self._codec.decode_verified(one.envelope, assigned)
+            event = self._codec.decode(one.envelope, _assigned(one))
+            is_match = is_match or self._codec.verify(one.envelope)
         except (PoisonRecord, UnknownSchemaId) as error:
             raise TamperedLog(root, one.seq, one.position, str(error)) from error
-        if not is_sealed or event.checksum != one.checksum.hex():
+        if not is_match or event.checksum != one.checksum.hex():
             raise TamperedLog(root, one.seq, one.position, "it does not match its checksum")
         if event.root != root:
             raise TamperedLog(root, one.seq, one.position, f"it belongs to {event.root}")
         return event
+
+
+def _assigned(one: StoredEvent) -> Assigned:
+    return Assigned(
+        seq=one.seq,
+        position=one.position,
+        stream_version=one.stream_version,
+        ingest_time=one.ingest_time.replace(tzinfo=UTC),
+        chain=one.chain.hex(),
+    )

@@ -14,13 +14,15 @@ mod sealer;
 mod text;
 mod time;
 mod unsure;
+mod verify;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 /// Raised when the Python side would no longer understand an older module, or it us, or when an
 /// older one would seal what the rules refuse.
-const INTERFACE: u32 = 4;
+const INTERFACE: u32 = 5;
 
 /// Return the array of rows that `noetl.append` takes, in binary.
 ///
@@ -63,6 +65,12 @@ fn read_record<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>
     record::read(py, data.get(record::HEADER..).unwrap_or_default())
 }
 
+/// Return for each envelope whether it surely matches its checksum; other threads run meanwhile.
+#[pyfunction]
+fn match_checksums(py: Python<'_>, envelopes: Vec<PyBackedBytes>) -> Vec<bool> {
+    py.detach(|| envelopes.iter().map(|one| verify::matches(one)).collect())
+}
+
 #[pymodule]
 fn streams_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
@@ -72,5 +80,6 @@ fn streams_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sealed::Sealed>()?;
     module.add_function(wrap_pyfunction!(rows, module)?)?;
     module.add_function(wrap_pyfunction!(read_record, module)?)?;
+    module.add_function(wrap_pyfunction!(match_checksums, module)?)?;
     Ok(())
 }
