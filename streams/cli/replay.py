@@ -135,4 +135,8 @@ def _print_state(found: ReplayedState, projection: str) -> None:
     for kind, chain in found.ended._asdict().items():
         if chain.length:
             click.echo(f"ended         {kind:<10} {chain.length}")
+    if found.snapshot is not None:
+        why = f" ignored: {found.snapshot.ignored}" if found.snapshot.ignored else ""
+        click.echo(f"snapshot      at event {found.snapshot.seq}{why}")
+    click.echo(f"events read   {found.events_read}, each verified")
     click.echo(f"checksum      {found.checksum_of(projection)}")

@@ -6,10 +6,13 @@ newest version of each schema; snapshots record the upcasters they were made wit
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
+
+from blake3 import blake3
 
 from streams.errors import Inconsistent
 from streams.events.catalogue import Catalogue
@@ -54,6 +57,11 @@ class Upcaster:
     to_version: int
     change: Change
 
+    @property
+    def digest(self) -> str:
+        """The digest of its code."""
+        return blake3(inspect.getsource(self.change).encode()).hexdigest()
+
 
 class Upcasters:
     """All steps. Each version has at most one next step, so the order is unambiguous."""
@@ -68,6 +76,13 @@ class Upcasters:
                 raise BadUpcaster(f"upcaster {name}: its first version already has an upcaster")
             found[step.schema_name, step.from_version] = step
         self._steps = MappingProxyType(found)
+
+    def versions(self) -> dict[str, str]:
+        """Return the digest of each step's code, by the name and versions of its schema."""
+        return {
+            f"{step.schema_name} {step.from_version} to {step.to_version}": step.digest
+            for step in self._steps.values()
+        }
 
     def path(self, schema_name: str, version: int, target: int) -> tuple[Upcaster, ...]:
         """Return the steps from `version` to `target`, in the order they are applied.

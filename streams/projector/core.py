@@ -23,7 +23,7 @@ from streams.events.types import (
 from streams.execution.evolve import evolve_typed
 from streams.execution.frame import absorb_frame
 from streams.execution.plan import Plan
-from streams.projector.digests import ALL, EndedRows, state_checksums
+from streams.projector.digests import ALL, EndedRows, RowChain, state_checksums
 from streams.projector.results import result_row
 from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, Row, StageRow
 from streams.projector.shapes import command_row, execution_row, frame_row, stage_row
@@ -42,6 +42,8 @@ class View(NamedTuple):
     """Which event led to each open stage."""
     ended: EndedRows = EndedRows()
     """The rows that will not change any more."""
+    payloads: RowChain = RowChain()
+    """The digests of all payloads that its events refer to."""
 
     @property
     def seq(self) -> int:
@@ -88,7 +90,10 @@ def absorb(view: View, event: Event) -> tuple[View, Touched]:
         parents[known.stage_id] = event.causation_id
     touched = _touched(before, plan, parents, event, known)
     ended = view.ended.after(touched.ended) if touched.ended else view.ended
-    return View(plan, event.ingest_time, parents, ended), touched
+    payloads = view.payloads
+    if event.payload_ref is not None:
+        payloads = payloads.after(event.payload_ref.sha256.encode())
+    return View(plan, event.ingest_time, parents, ended, payloads), touched
 
 
 def _touched(

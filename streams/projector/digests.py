@@ -54,14 +54,14 @@ def row_checksum(row: Row) -> str:
 
 
 class RowChain(NamedTuple):
-    """Rows that have ended, in order: how many, and their chained digest."""
+    """Texts in order, such as the rows that have ended: how many, and their chained digest."""
 
     length: int = 0
     digest: str = ""
 
-    def after(self, row: Row) -> RowChain:
-        """Return the chain with one more row."""
-        digest = blake3(self.digest.encode() + row_bytes(row)).hexdigest()
+    def after(self, text: bytes) -> RowChain:
+        """Return the chain with one more text."""
+        digest = blake3(self.digest.encode() + text).hexdigest()
         return RowChain(self.length + 1, digest)
 
 
@@ -78,7 +78,7 @@ class EndedRows(NamedTuple):
         chains = self._asdict()
         for row in rows:
             kind = KIND_OF[type(row)]
-            chains[kind] = chains[kind].after(row)
+            chains[kind] = chains[kind].after(row_bytes(row))
         return EndedRows(**chains)
 
 

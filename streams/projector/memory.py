@@ -15,6 +15,7 @@ from streams.projector.rows import (
     ResultEndRow,
     ResultRefRow,
     Row,
+    SnapshotRow,
     StageRow,
 )
 
@@ -27,6 +28,7 @@ KINDS: tuple[type[Row], ...] = (
     CatalogRow,
     ResultRefRow,
     ResultEndRow,
+    SnapshotRow,
 )
 
 

@@ -233,6 +233,37 @@ class ResultEndRow:
         return (self.ref_id,)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    """The state of an aggregate as of `seq`, and everything it was made with."""
+
+    aggregate_type: str
+    aggregate_id: str
+    projection: str
+    seq: int
+    position: int
+    chain: str
+    tenant_id: str
+    organization_id: str
+    projection_version: int
+    code_digest: str
+    upcaster_versions: dict[str, str]
+    payload_root: str
+    encryption_context: dict[str, str]
+    state: str
+    checksum: str
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The primary key, but for the names of aggregate and projection."""
+        return (int(self.aggregate_id), self.seq)
+
+    @property
+    def last_seq(self) -> int:
+        """The last event in it."""
+        return self.seq
+
+
 Row: TypeAlias = (
     ExecutionRow
     | StageRow
@@ -242,6 +273,7 @@ Row: TypeAlias = (
     | CatalogRow
     | ResultRefRow
     | ResultEndRow
+    | SnapshotRow
 )
 
 

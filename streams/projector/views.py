@@ -15,6 +15,7 @@ from streams.log.port import EventStore
 from streams.projector.core import ChangedRows, View, absorb
 from streams.projector.resources import Resource, absorb_resource
 from streams.projector.rows import Changes
+from streams.projector.snapshots import snapshot_of
 
 logger = logging.getLogger(__name__)
 REMEMBERED = 2000
@@ -37,8 +38,11 @@ class Views:
     saved again: existing ones are not overwritten, and lost ones are restored.
     """
 
-    def __init__(self, log: EventStore, *, remembered: int = REMEMBERED) -> None:
-        self._log = log
+    def __init__(
+        self, log: EventStore, *, remembered: int = REMEMBERED, snapshot_interval: int | None = None
+    ) -> None:
+        """`snapshot_interval`: events between two snapshots of an execution; None: no snapshots."""
+        self._log, self._interval = log, snapshot_interval
         self._states: FIFOCache[Root, State] = FIFOCache(remembered)
 
     async def fold(self, roots: Mapping[Root, Sequence[Event]]) -> Folded:
@@ -72,11 +76,23 @@ class Views:
             if event.seq > state.seq + 1:
                 missing = self._log.read_root(root, after_seq=state.seq, through_seq=event.seq - 1)
                 async for earlier in missing:
-                    state = _one(state, earlier, changed, changes)
-            state = _one(state, event, changed, changes)
+                    state = self._one(state, earlier, changed, changes)
+            state = self._one(state, event, changed, changes)
         if isinstance(state, View):
             changes.add(changed.rows(state))
         return state
+
+    def _one(self, state: State, event: Event, changed: ChangedRows, changes: Changes) -> State:
+        if isinstance(state, View):
+            view, touched = absorb(state, event)
+            if view is not state:
+                changed.add(touched, event.seq)
+                if self._interval is not None and event.seq % self._interval == 0:
+                    changes.add([snapshot_of(view, event)])
+            return view
+        resource, rows = absorb_resource(state, event)
+        changes.add(rows)
+        return resource
 
 
 def by_root(events: Iterable[Event]) -> dict[Root, list[Event]]:
@@ -90,14 +106,3 @@ def by_root(events: Iterable[Event]) -> dict[Root, list[Event]]:
 
 def _blank(root: Root) -> State:
     return View() if root.type == "execution" else Resource()
-
-
-def _one(state: State, event: Event, changed: ChangedRows, changes: Changes) -> State:
-    if isinstance(state, View):
-        view, touched = absorb(state, event)
-        if view is not state:
-            changed.add(touched, event.seq)
-        return view
-    resource, rows = absorb_resource(state, event)
-    changes.add(rows)
-    return resource

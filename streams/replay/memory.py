@@ -8,6 +8,7 @@ from datetime import datetime
 
 from streams.events.model import Event, Root
 from streams.payload.port import Scope
+from streams.projector.rows import SnapshotRow
 from streams.replay.port import LogHead, StoredEvent
 
 
@@ -16,6 +17,7 @@ class MemoryStoredLog:
 
     def __init__(self) -> None:
         self.stored: dict[Root, list[StoredEvent]] = {}
+        self.snapshots: list[SnapshotRow] = []
         self._events: dict[Root, list[Event]] = {}
 
     def mirror(self, event: Event, envelope: bytes) -> None:
@@ -57,6 +59,12 @@ class MemoryStoredLog:
     async def seq_at_time(self, root: Root, at: datetime) -> int:
         """Return the last place that was stored at `at` or before."""
         return bisect_right(self._events[root], at, key=lambda one: one.ingest_time)
+
+    async def snapshot(self, root: Root, through_seq: int) -> SnapshotRow | None:
+        """Return the newest snapshot of a root at or below a place."""
+        found = [one for one in self.snapshots if one.aggregate_id == str(root.id)]
+        known = [one for one in found if one.seq <= through_seq]
+        return max(known, key=lambda one: one.seq, default=None)
 
     async def seq_at_position(self, root: Root, position: int) -> int:
         """Return the last place of a root at or below a position of the whole log."""

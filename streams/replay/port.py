@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from streams.events.model import Root
 from streams.payload.port import Scope
+from streams.projector.rows import SnapshotRow
 
 NO_CHAIN = bytes(32)
 """The chain before the first event of a root."""
@@ -57,6 +58,10 @@ class StoredLog(Protocol):
 
     async def seq_at_time(self, root: Root, at: datetime) -> int:
         """Return the last place that was stored at `at` or before; 0 if there is none."""
+        ...
+
+    async def snapshot(self, root: Root, through_seq: int) -> SnapshotRow | None:
+        """Return the newest snapshot of a root at or below a place."""
         ...
 
     async def seq_at_position(self, root: Root, position: int) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import asyncpg
+import orjson
 
 from streams.events.model import Root
 from streams.log.errors import LogUnavailable
 from streams.payload.port import Scope
 from streams.postgres import queries, translated
+from streams.projector.rows import SnapshotRow
 from streams.replay.port import LogHead, StoredEvent
 
 query = queries("streams.replay")
@@ -47,6 +49,16 @@ class PostgresStoredLog:
         moment = at.astimezone(UTC).replace(tzinfo=None)
         rows = await self._fetch("seq_at_time", root.id, root.type, moment)
         return rows[0]["seq"] if rows else 0
+
+    async def snapshot(self, root: Root, through_seq: int) -> SnapshotRow | None:
+        """Return the newest snapshot of a root at or below a place."""
+        rows = await self._fetch("snapshot", root.type, str(root.id), through_seq)
+        if not rows:
+            return None
+        found = dict(rows[0])
+        for name in ("upcaster_versions", "encryption_context"):
+            found[name] = orjson.loads(found[name])
+        return SnapshotRow(**found)
 
     async def seq_at_position(self, root: Root, position: int) -> int:
         """Return the last place of a root at or below a position of the whole log."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from streams.clock import Clock
 from streams.events.model import Event, Root
 from streams.payload.port import Scope
 from streams.projector.core import View, absorb, checksums, open_rows
-from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows
+from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows, RowChain
 from streams.projector.rows import ExecutionRow, Row
+from streams.projector.snapshots import UnusableSnapshot, view_of
 from streams.replay.cutoff import Cutoff, OffsetReader, seq_of
 from streams.replay.errors import BadCutoff, NoSuchExecution, TamperedLog, UnknownProjection
 from streams.replay.port import LogHead, StoredLog
-from streams.replay.verified import VerifiedLog
+from streams.replay.verified import BEGIN, ChainLink, VerifiedLog
 
 PROJECTIONS = ("execution", "loop", "stage", "frame", "command", "result_ref", ALL)
 _SAME = {"loop": "stage"}
@@ -36,6 +38,14 @@ class Moment:
     chain: str
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotUse:
+    """The place of a snapshot; `ignored` says why it was not used."""
+
+    seq: int
+    ignored: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedState:
     """An execution as of a moment."""
@@ -48,6 +58,10 @@ class ReplayedState:
     ended: EndedRows
     checksums: dict[str, str]
     events_read: int
+    snapshot: SnapshotUse | None
+    """The snapshot it was folded from, or why one was ignored."""
+    payloads: RowChain
+    """The digests of all payloads its events refer to."""
 
     def checksum_of(self, projection: str) -> str:
         """Return the checksum of a projection."""
@@ -71,6 +85,15 @@ def known_projection(name: str) -> str:
     return _SAME.get(name, name)
 
 
+class _Start(NamedTuple):
+    """Where a fold begins: a view, its place in the log, and the event there."""
+
+    view: View
+    link: ChainLink = BEGIN
+    event: Event | None = None
+    snapshot: SnapshotUse | None = None
+
+
 class Replay:
     """Folds executions again, up to any moment."""
 
@@ -89,6 +112,7 @@ class Replay:
         scope: Scope,
         cutoff: Cutoff | None = None,
         *,
+        use_snapshots: bool = True,
         on_progress: OnProgress | None = None,
     ) -> ReplayedState:
         """Return an execution as of a moment.
@@ -102,8 +126,9 @@ class Replay:
         root = Root("execution", execution_id)
         head = await self._head(root, scope)
         through = await self._through(root, head, cutoff or Cutoff())
-        view, last = View(), None
-        async for events in self._events.pages(root, through_seq=through):
+        start = await self._start(root, through, use_snapshots=use_snapshots)
+        view, last = start.view, start.event
+        async for events in self._events.pages(root, after=start.link, through_seq=through):
             view = folded(view, events)
             last = events[-1]
             if on_progress is not None:
@@ -119,8 +144,26 @@ class Replay:
             still_open=tuple(open_rows(view)),
             ended=view.ended,
             checksums=checksums(view),
-            events_read=last.seq,
+            events_read=last.seq - start.link.seq,
+            snapshot=start.snapshot,
+            payloads=view.payloads,
         )
+
+    async def _start(self, root: Root, through_seq: int, *, use_snapshots: bool) -> _Start:
+        """Return the newest usable snapshot, compared with the log; else the beginning."""
+        found = await self._log.snapshot(root, through_seq) if use_snapshots else None
+        if found is None:
+            return _Start(View())
+        try:
+            view = view_of(found)
+        except UnusableSnapshot as unusable:
+            return _Start(View(), snapshot=SnapshotUse(found.seq, str(unusable)))
+        event = await self._events.one(root, found.seq)
+        if event.chain != found.chain:
+            why = "its chain is not the log's"
+            return _Start(View(), snapshot=SnapshotUse(found.seq, why))
+        link = ChainLink(found.seq, bytes.fromhex(found.chain))
+        return _Start(view, link, event, SnapshotUse(found.seq))
 
     async def _head(self, root: Root, scope: Scope) -> LogHead:
         head = await self._log.head(root)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from streams.events.model import PayloadRef
+from streams.events.upcast import UPCASTERS
 from streams.payload.content import reference_json
 from streams.projector.digests import ALL, PARTS, row_checksum
 from streams.projector.rows import Row
@@ -34,6 +35,9 @@ def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
         "checksum": state.checksum_of(projection),
         "checksums": state.checksums if kind == ALL else {kind: state.checksums[kind]},
         "state": _parts(state, kind),
+        "snapshot": state.snapshot,
+        "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
+        "upcasters": UPCASTERS.versions(),
         "events_read": state.events_read,
     }
 

@@ -64,6 +64,17 @@ class VerifiedLog:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
+    async def one(self, root: Root, seq: int) -> Event:
+        """Return one event; its checksum is verified, its link in the chain is not.
+
+        Raises:
+            TamperedLog, Unavailable: as for `pages`.
+        """
+        page = await self._page(root, seq - 1, seq)
+        if not page.stored:
+            raise TamperedLog(root, seq, None, "the event is missing")
+        return await self._decoded(root, page.stored[0], is_match=page.surely_match[0])
+
     def _request(self, root: Root, after_seq: int, through_seq: int) -> asyncio.Task[_Page]:
         return asyncio.ensure_future(self._page(root, after_seq, through_seq))
 

@@ -6,4 +6,5 @@ DELETE FROM noetl.frame_output;
 DELETE FROM noetl.command;
 DELETE FROM noetl.catalog;
 DELETE FROM noetl.result_ref;
+DELETE FROM noetl.snapshot;
 DELETE FROM noetl.projection_checkpoint WHERE projection = 'seen'
