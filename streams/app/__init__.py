@@ -18,7 +18,7 @@ from streams.app.log import (
     trigger_ledger_of,
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
-from streams.app.replay import open_replay, replay_of
+from streams.app.replay import open_replay, open_snapshot_store, replay_of
 from streams.app.roles import NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
 
@@ -37,6 +37,7 @@ __all__ = [
     "open_registry",
     "open_replay",
     "open_shelves",
+    "open_snapshot_store",
     "open_tiers",
     "producer",
     "providers_of",

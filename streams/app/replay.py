@@ -10,6 +10,8 @@ import asyncpg
 from streams.app.log import open_pool, open_registry
 from streams.clock import SystemClock
 from streams.events.codec import Codec
+from streams.projector.port import ProjectionStore
+from streams.projector.postgres import PostgresProjections
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.postgres import PostgresStoredLog
 from streams.replay.state import Replay
@@ -35,3 +37,15 @@ async def open_replay(settings: Settings) -> AsyncIterator[Replay]:
     limit_s = settings.runtime.call_limit_s
     async with open_registry(settings) as registry, open_pool(dsn, limit_s=limit_s) as pool:
         yield replay_of(pool, await Codec.open(registry), settings)
+
+
+@asynccontextmanager
+async def open_snapshot_store(settings: Settings) -> AsyncIterator[ProjectionStore]:
+    """Open the store of snapshots for writing.
+
+    Raises:
+        ProjectionsUnavailable: Postgres cannot be reached.
+    """
+    dsn = settings.event_store.canonical_connection.dsn("project")
+    async with open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool:
+        yield PostgresProjections(pool)

@@ -15,6 +15,8 @@ from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
 
 if TYPE_CHECKING:
+    from streams.payload.port import Scope
+    from streams.projector.rows import SnapshotRow
     from streams.replay.cutoff import Cutoff
     from streams.replay.state import Replay, ReplayedState
     from streams.settings import Settings
@@ -79,6 +81,49 @@ def state(
         _print_state(found, projection)
 
 
+@replay.command()
+@click.argument("execution_id", metavar="ID", type=_ID)
+@_cutoff_options
+@settings_options
+def snapshot(
+    execution_id: int,
+    as_of_event: int | None,
+    as_of_position: int | None,
+    as_of_time: str | None,
+    as_of_offset: str | None,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Fold an execution from its first event and save a snapshot; later replays start there.
+
+    The projector takes one every `event_store.replay.snapshot_interval_events` events.
+
+    \b
+    Example:
+      streams replay snapshot 334285732872290304
+    """
+    settings = settings_of(file, data)
+    cutoff = _cutoff(as_of_event, as_of_position, as_of_time, as_of_offset)
+    row = asyncio.run(patiently(lambda: _snapshot(settings, execution_id, cutoff)))
+    if as_json:
+        print_json(
+            {
+                "execution_id": row.aggregate_id,
+                "position": row.seq,
+                "checksum": row.checksum,
+                "code_digest": row.code_digest,
+                "upcasters": row.upcaster_versions,
+                "payload_root": row.payload_root,
+                "encryption_context": row.encryption_context,
+                "bytes": len(row.state),
+            }
+        )
+    else:
+        click.echo(f"snapshot      at event {row.seq}, {len(row.state)} bytes")
+        click.echo(f"checksum      {row.checksum}")
+
+
 def _cutoff(
     event_id: int | None, position: int | None, time: str | None, offset: str | None
 ) -> Cutoff:
@@ -93,11 +138,26 @@ def _cutoff(
 
 
 async def _state(settings: Settings, execution_id: int, cutoff: Cutoff) -> ReplayedState:
+    async with _open_replay(settings) as opened:
+        return await opened.state(execution_id, _scope(settings), cutoff, on_progress=_Progress())
+
+
+async def _snapshot(settings: Settings, execution_id: int, cutoff: Cutoff) -> SnapshotRow:
+    from streams.app import open_snapshot_store
+    from streams.projector.rows import Changes
+
+    async with _open_replay(settings) as opened, open_snapshot_store(settings) as store:
+        row = await opened.snapshot(execution_id, _scope(settings), cutoff, on_progress=_Progress())
+        changes = Changes()
+        changes.add([row])
+        await store.save(changes, ())
+        return row
+
+
+def _scope(settings: Settings) -> Scope:
     from streams.payload.port import Scope
 
-    scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
-    async with _open_replay(settings) as opened:
-        return await opened.state(execution_id, scope, cutoff, on_progress=_Progress())
+    return Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
 
 
 @asynccontextmanager

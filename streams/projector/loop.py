@@ -39,9 +39,11 @@ class Projector:
         set_aside: SetAside | None = None,
         outputs: Outputs | None = None,
         served: ServedExecutions | None = None,
+        snapshot_interval: int | None = None,
     ) -> None:
+        """`snapshot_interval`: events between two snapshots of an execution; None: none."""
         self._feed, self._store, self._codec = feed, store, codec
-        self._views = Views(log)
+        self._views = Views(log, snapshot_interval=snapshot_interval)
         self._shard_id, self._topic_ids = shard_id, topic_ids
         self._set_aside, self._outputs, self._served = set_aside, outputs, served
 

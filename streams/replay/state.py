@@ -12,8 +12,8 @@ from streams.events.model import Event, Root
 from streams.payload.port import Scope
 from streams.projector.core import View, absorb, checksums, open_rows
 from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows, RowChain
-from streams.projector.rows import ExecutionRow, Row
-from streams.projector.snapshots import UnusableSnapshot, view_of
+from streams.projector.rows import ExecutionRow, Row, SnapshotRow
+from streams.projector.snapshots import UnusableSnapshot, snapshot_of, view_of
 from streams.replay.cutoff import Cutoff, OffsetReader, seq_of
 from streams.replay.errors import BadCutoff, NoSuchExecution, TamperedLog, UnknownProjection
 from streams.replay.port import LogHead, StoredLog
@@ -94,6 +94,15 @@ class _Start(NamedTuple):
     snapshot: SnapshotUse | None = None
 
 
+class _Fold(NamedTuple):
+    """A view, the last event in it, how many events were read, and the snapshot used."""
+
+    view: View
+    last: Event
+    events_read: int
+    snapshot: SnapshotUse | None
+
+
 class Replay:
     """Folds executions again, up to any moment."""
 
@@ -123,6 +132,45 @@ class Replay:
             TamperedLog: an event is not what was appended.
             Unavailable: the log cannot be read; retrying is safe.
         """
+        fold = await self._fold(execution_id, scope, cutoff, use_snapshots, on_progress)
+        view, last = fold.view, fold.last
+        return ReplayedState(
+            execution_id=execution_id,
+            scope=scope,
+            as_of=_moment(last),
+            execution=view.row,
+            still_open=tuple(open_rows(view)),
+            ended=view.ended,
+            checksums=checksums(view),
+            events_read=fold.events_read,
+            snapshot=fold.snapshot,
+            payloads=view.payloads,
+        )
+
+    async def snapshot(
+        self,
+        execution_id: int,
+        scope: Scope,
+        cutoff: Cutoff | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> SnapshotRow:
+        """Return a snapshot of an execution as of a moment, folded from its first event.
+
+        Raises:
+            NoSuchExecution, BadCutoff, TamperedLog, Unavailable: as for `state`.
+        """
+        fold = await self._fold(execution_id, scope, cutoff, False, on_progress)
+        return snapshot_of(fold.view, fold.last)
+
+    async def _fold(
+        self,
+        execution_id: int,
+        scope: Scope,
+        cutoff: Cutoff | None,
+        use_snapshots: bool,
+        on_progress: OnProgress | None,
+    ) -> _Fold:
         root = Root("execution", execution_id)
         head = await self._head(root, scope)
         through = await self._through(root, head, cutoff or Cutoff())
@@ -136,18 +184,7 @@ class Replay:
         assert last is not None, "a root with a head has a first event"
         if last.seq == head.seq and last.chain != head.chain.hex():
             raise TamperedLog(root, last.seq, last.position, "its chain is not that of the head")
-        return ReplayedState(
-            execution_id=execution_id,
-            scope=scope,
-            as_of=_moment(last),
-            execution=view.row,
-            still_open=tuple(open_rows(view)),
-            ended=view.ended,
-            checksums=checksums(view),
-            events_read=last.seq - start.link.seq,
-            snapshot=start.snapshot,
-            payloads=view.payloads,
-        )
+        return _Fold(view, last, last.seq - start.link.seq, start.snapshot)
 
     async def _start(self, root: Root, through_seq: int, *, use_snapshots: bool) -> _Start:
         """Return the newest usable snapshot, compared with the log; else the beginning."""

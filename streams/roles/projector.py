@@ -78,6 +78,7 @@ async def run(
             set_aside=partial(dead_letters.put, kind="event"),
             outputs=Outputs(payloads),
             served=served,
+            snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
 
         async def set_aside(record: Record) -> None:

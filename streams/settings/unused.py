@@ -11,16 +11,16 @@ from streams.settings.payload_store import EVENT_BYTES
 
 NOT_USED_YET: tuple[Path, ...] = (
     ("runtime", "scheduler", "locality_preference"),
-    ("event_store", "replay"),
+    ("event_store", "replay", "require_projection_parity"),
     ("projection_stores",),
     ("materializations",),
-    ("snapshots",),
     ("frame_policy_defaults", "reduce"),
 )
 _ONLY_S3: tuple[Path, ...] = (
     ("payload_store", "encryption_at_rest"),
     ("payload_store", "connection", "region"),
 )
+_SNAPSHOTS: Path = ("snapshots", "backend")
 _THRESHOLD: Path = ("payload_store", "threshold_bytes")
 
 
@@ -28,6 +28,8 @@ def why_unused(path: Path, settings: Settings) -> str | None:
     """Return why the setting at `path` has no effect; None: it has one."""
     if lies_in(path, NOT_USED_YET):
         return "not used yet"
+    if path == _SNAPSHOTS and settings.snapshots.backend != "postgres":
+        return "not available in this version; snapshots are stored in Postgres"
     backend = settings.payload_store.backend
     if lies_in(path, _ONLY_S3) and backend not in ("s3", "seaweedfs"):
         return f"not used by the backend {backend}"
