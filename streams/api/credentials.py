@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from hmac import compare_digest
 
 from aiohttp import web
 
+from streams.api.bearer import has_bearer
 from streams.api.errors import NotAllowed
 from streams.api.request_bodies import ResolveCredential, SetCredential, read
 from streams.api.runtime import ApiRuntime
@@ -77,9 +77,7 @@ def _check_token(runtime: ApiRuntime, request: web.Request) -> None:
             "resolving secrets is disabled: set credential_store.worker_token_file, "
             "the same for workers and API"
         )
-    # aiohttp decodes header bytes that are not UTF-8 as surrogates.
-    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-    if not compare_digest(given, f"Bearer {runtime.worker_token}".encode()):
+    if not has_bearer(request, runtime.worker_token):
         raise NotAllowed("only workers may resolve secrets: send the worker token as bearer token")
 
 

@@ -1,33 +1,67 @@
-"""The replay endpoint: an execution as it was at a moment."""
+"""The replay endpoint: an execution, or all of an organization's, as of a moment."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
+from streams.api.bearer import has_bearer
 from streams.api.errors import BadRequest, NotAllowed
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response
 from streams.payload.port import Scope
 from streams.replay.cutoff import Cutoff, KafkaOffset, time_of
+from streams.replay.organization import PAGE
 from streams.replay.state import known_projection
-from streams.replay.state_json import state_json
+from streams.replay.state_json import organization_json, state_json
 
 CUTOFFS = ("as_of_event_id", "as_of_position", "as_of_time", "as_of_offset")
-_KNOWN = frozenset(("tenant_id", "organization_id", "execution_id", "projection", *CUTOFFS))
+_PAGING = ("after", "limit")
+_KNOWN = frozenset(
+    ("tenant_id", "organization_id", "execution_id", "projection", *CUTOFFS, *_PAGING)
+)
+MAX_PAGE = 1000
 
 
 async def show_state(runtime: ApiRuntime, request: web.Request) -> web.Response:
-    """Return an execution as of a moment, with its checksum."""
+    """Return an execution as of a moment with its checksum, or a page of an organization."""
     if unknown := sorted(request.query.keys() - _KNOWN):
         raise BadRequest(tuple(f"{name[:40]!r} is not a parameter" for name in unknown))
     scope = _scope(runtime, request)
     execution_id = _id(request, "execution_id")
-    if execution_id is None:
-        raise BadRequest(("execution_id: is missing",))
     projection = request.query.get("projection", "all")
     known_projection(projection)
+    if execution_id is None:
+        return await _show_organization(runtime, request, scope)
+    if page := [name for name in _PAGING if name in request.query]:
+        raise BadRequest(tuple(f"{name}: is for a whole organization" for name in page))
     found = await runtime.replay.state(execution_id, scope, _cutoff(request))
     return json_response(state_json(found, projection))
+
+
+async def _show_organization(
+    runtime: ApiRuntime, request: web.Request, scope: Scope
+) -> web.Response:
+    """Return a page of an organization's executions; for operators only."""
+    _check_operator(runtime, request)
+    after, limit = _id(request, "after"), _id(request, "limit") or PAGE
+    if limit > MAX_PAGE:
+        raise BadRequest((f"limit: is {limit}, at most {MAX_PAGE}",))
+    cut = await runtime.organizations.cut(_cutoff(request))
+    page = await runtime.organizations.page(scope, cut, after_id=after or 0, limit=limit)
+    return json_response(organization_json(page))
+
+
+def _check_operator(runtime: ApiRuntime, request: web.Request) -> None:
+    if runtime.operator_token is None:
+        raise NotAllowed(
+            "execution_id: is missing; replaying a whole organization is disabled: "
+            "set api.operator_token_file"
+        )
+    if not has_bearer(request, runtime.operator_token):
+        raise NotAllowed(
+            "execution_id: is missing; only operators may replay a whole organization: "
+            "send the operator token as bearer token"
+        )
 
 
 def _scope(runtime: ApiRuntime, request: web.Request) -> Scope:

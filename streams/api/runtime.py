@@ -20,6 +20,7 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
+from streams.replay.organization import OrganizationReplay
 from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
 from streams.trigger.subscriptions.webhook import WebhookReceiver
@@ -37,6 +38,7 @@ class ApiRuntime:
     catalog: Catalog
     payloads: PayloadStore
     replay: Replay
+    organizations: OrganizationReplay
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope
@@ -49,6 +51,8 @@ class ApiRuntime:
     """Credentials in the deployment's settings, which tasks use instead of stored ones."""
     worker_token: str | None = field(default=None, repr=False)
     """The token that workers send to resolve secrets; None disables resolving."""
+    operator_token: str | None = field(default=None, repr=False)
+    """The token of operators; None: nobody may replay an organization."""
     lease_seconds: int = 60
     inline_bytes: int = INLINE_MAX_BYTES
     """Largest data that an event written here carries inline."""

@@ -3,6 +3,7 @@
 from streams.app.credentials import (
     credentials_of,
     keys_of,
+    operator_token_of,
     providers_of,
     subscription_secrets_of,
     worker_token_of,
@@ -18,7 +19,13 @@ from streams.app.log import (
     trigger_ledger_of,
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
-from streams.app.replay import open_replay, open_snapshot_store, replay_of
+from streams.app.replay import (
+    open_organization_replay,
+    open_replay,
+    open_snapshot_store,
+    organization_replay_of,
+    replay_of,
+)
 from streams.app.roles import NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
 
@@ -32,6 +39,7 @@ __all__ = [
     "open_collector",
     "open_copies",
     "open_log",
+    "open_organization_replay",
     "open_payloads",
     "open_pool",
     "open_registry",
@@ -39,6 +47,8 @@ __all__ = [
     "open_shelves",
     "open_snapshot_store",
     "open_tiers",
+    "operator_token_of",
+    "organization_replay_of",
     "producer",
     "providers_of",
     "replay_of",

@@ -15,6 +15,7 @@ from streams.credential.port import Provider
 from streams.credential.postgres import PostgresCredentials
 from streams.credential.subscribed import SubscriptionSecrets
 from streams.settings import Settings
+from streams.settings.fields import Secret
 
 
 def credentials_of(log: Log, settings: Settings) -> PostgresCredentials:
@@ -67,13 +68,28 @@ def worker_token_of(settings: Settings) -> str | None:
         BadCredential: the token file cannot be read.
     """
     chosen = settings.credential_store
-    if chosen.worker_token is not None:
-        return chosen.worker_token.get_secret_value() or None
-    if chosen.worker_token_file is None:
+    where = "credential_store.worker_token_file"
+    return _token(chosen.worker_token, chosen.worker_token_file, where)
+
+
+def operator_token_of(settings: Settings) -> str | None:
+    """Return the token that operators send, or None.
+
+    Raises:
+        BadCredential: the token file cannot be read.
+    """
+    chosen = settings.api
+    return _token(chosen.operator_token, chosen.operator_token_file, "api.operator_token_file")
+
+
+def _token(given: Secret | None, file: str | None, where: str) -> str | None:
+    if given is not None:
+        return given.get_secret_value() or None
+    if file is None:
         return None
     try:
-        return Path(chosen.worker_token_file).read_text("utf-8").strip() or None
+        return Path(file).read_text("utf-8").strip() or None
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not a text file"
-        where = f"credential_store.worker_token_file: {chosen.worker_token_file}"
-        raise BadCredential(f"{where} cannot be read ({why}); put the token there") from None
+        message = f"{where}: {file} cannot be read ({why}); put the token there"
+        raise BadCredential(message) from None

@@ -13,6 +13,13 @@ import click
 from streams.cli.options import options, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
+from streams.cli.replay_output import (
+    EventProgress,
+    PastOrganization,
+    print_organization,
+    print_state,
+    report_executions,
+)
 
 if TYPE_CHECKING:
     from streams.payload.port import Scope
@@ -78,7 +85,7 @@ def state(
     if as_json:
         print_json(state_json(found, projection))
     else:
-        _print_state(found, projection)
+        print_state(found, projection)
 
 
 @replay.command()
@@ -124,6 +131,34 @@ def snapshot(
         click.echo(f"checksum      {row.checksum}")
 
 
+@replay.command()
+@click.option("--as-of-position", type=_ID, metavar="N", help="Up to this position of the log.")
+@click.option("--as-of-time", metavar="TIME", help="Up to this time, in ISO 8601; UTC.")
+@click.option("--list", "is_list", is_flag=True, help="Print every execution.")
+@settings_options
+def organization(
+    as_of_position: int | None,
+    as_of_time: str | None,
+    is_list: bool,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Show all executions of the organization as of one moment, with one checksum over them.
+
+    Positions are those of the whole log (`log_position` of a state).
+
+    \b
+    Examples:
+      streams replay organization --as-of-time 2026-11-18T12:00:00Z
+      streams replay organization --as-of-position 120000 --list --json
+    """
+    settings = settings_of(file, data)
+    cutoff = _cutoff(None, as_of_position, as_of_time, None)
+    found = asyncio.run(patiently(lambda: _organization(settings, cutoff, is_list)))
+    print_organization(found, as_json=as_json, is_list=is_list)
+
+
 def _cutoff(
     event_id: int | None, position: int | None, time: str | None, offset: str | None
 ) -> Cutoff:
@@ -139,7 +174,9 @@ def _cutoff(
 
 async def _state(settings: Settings, execution_id: int, cutoff: Cutoff) -> ReplayedState:
     async with _open_replay(settings) as opened:
-        return await opened.state(execution_id, _scope(settings), cutoff, on_progress=_Progress())
+        return await opened.state(
+            execution_id, _scope(settings), cutoff, on_progress=EventProgress()
+        )
 
 
 async def _snapshot(settings: Settings, execution_id: int, cutoff: Cutoff) -> SnapshotRow:
@@ -147,11 +184,27 @@ async def _snapshot(settings: Settings, execution_id: int, cutoff: Cutoff) -> Sn
     from streams.projector.rows import Changes
 
     async with _open_replay(settings) as opened, open_snapshot_store(settings) as store:
-        row = await opened.snapshot(execution_id, _scope(settings), cutoff, on_progress=_Progress())
+        row = await opened.snapshot(
+            execution_id, _scope(settings), cutoff, on_progress=EventProgress()
+        )
         changes = Changes()
         changes.add([row])
         await store.save(changes, ())
         return row
+
+
+async def _organization(settings: Settings, cutoff: Cutoff, is_list: bool) -> PastOrganization:
+    from streams.app import open_organization_replay
+    from streams.replay.organization import OrganizationDigest
+
+    async with open_organization_replay(settings) as opened:
+        cut = await opened.cut(cutoff)
+        found = PastOrganization(_scope(settings), cut, OrganizationDigest(), [])
+        async for page in opened.pages(found.scope, cut, report_executions):
+            found.digest.add(page.executions)
+            if is_list:
+                found.executions.extend(page.executions)
+        return found
 
 
 def _scope(settings: Settings) -> Scope:
@@ -166,37 +219,3 @@ async def _open_replay(settings: Settings) -> AsyncIterator[Replay]:
 
     async with open_replay(settings) as opened:
         yield opened
-
-
-class _Progress:
-    """Reports long replays, a line for each tenth."""
-
-    _LEAST = 50_000
-
-    def __init__(self) -> None:
-        self._tenth = 0
-
-    def __call__(self, done: int, of: int) -> None:
-        tenth = 10 * done // of
-        if of >= self._LEAST and tenth > self._tenth:
-            self._tenth = tenth
-            click.echo(f"{done} of {of} events", err=True)
-
-
-def _print_state(found: ReplayedState, projection: str) -> None:
-    at, row = found.as_of, found.execution
-    click.echo(f"execution     {found.execution_id}  {row.path}  {row.status}")
-    click.echo(f"as of         event {at.seq}, {at.event_type}, {at.time.isoformat()}")
-    for one in found.rows_of(projection):
-        name = type(one).__name__.removesuffix("Row").lower()
-        step = getattr(one, "step_name", "")
-        status = getattr(one, "status", "")
-        click.echo(f"open          {name:<8} {one.key[0]}  {step}  {status}")
-    for kind, chain in found.ended._asdict().items():
-        if chain.length:
-            click.echo(f"ended         {kind:<10} {chain.length}")
-    if found.snapshot is not None:
-        why = f" ignored: {found.snapshot.ignored}" if found.snapshot.ignored else ""
-        click.echo(f"snapshot      at event {found.snapshot.seq}{why}")
-    click.echo(f"events read   {found.events_read}, each verified")
-    click.echo(f"checksum      {found.checksum_of(projection)}")

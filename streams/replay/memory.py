@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from streams.events.model import Event, Root
 from streams.payload.port import Scope
 from streams.projector.rows import SnapshotRow
+from streams.replay.organization import LogEnd
 from streams.replay.port import LogHead, StoredEvent
 
 
@@ -69,3 +70,22 @@ class MemoryStoredLog:
     async def seq_at_position(self, root: Root, position: int) -> int:
         """Return the last place of a root at or below a position of the whole log."""
         return bisect_right(self._events[root], position, key=lambda one: one.position)
+
+    async def settled(self) -> LogEnd:
+        """Return the end of the log; appends in memory are not concurrent."""
+        events = [event for found in self._events.values() for event in found]
+        return LogEnd(
+            max((event.position for event in events), default=0),
+            max((event.ingest_time for event in events), default=datetime.now(UTC)),
+        )
+
+    async def executions(self, scope: Scope, *, after_id: int, limit: int) -> Sequence[int]:
+        """Return ids of executions above `after_id`, in order."""
+        found = [
+            root.id
+            for root, events in self._events.items()
+            if root.type == "execution"
+            and root.id > after_id
+            and Scope(events[0].tenant_id, events[0].organization_id) == scope
+        ]
+        return sorted(found)[:limit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -13,9 +14,12 @@ from streams.log.errors import LogUnavailable
 from streams.payload.port import Scope
 from streams.postgres import queries, translated
 from streams.projector.rows import SnapshotRow
+from streams.replay.organization import LogEnd
 from streams.replay.port import LogHead, StoredEvent
 
 query = queries("streams.replay")
+SETTLE_S = 10.0
+SETTLE_POLL_S = 0.01
 
 
 class PostgresStoredLog:
@@ -64,6 +68,28 @@ class PostgresStoredLog:
         """Return the last place of a root at or below a position of the whole log."""
         rows = await self._fetch("seq_at_position", root.id, root.type, position)
         return rows[0]["seq"] if rows else 0
+
+    async def settled(self) -> LogEnd:
+        """Return the end of the log, once all transactions that were running have ended."""
+        (row,) = await self._fetch("settled")
+        end = LogEnd(row["position"], row["time"].replace(tzinfo=UTC))
+        deadline = asyncio.get_running_loop().time() + SETTLE_S
+        while (await self._fetch("running", row["xmax"]))[0]["running"]:
+            if asyncio.get_running_loop().time() > deadline:
+                raise LogUnavailable(
+                    f"a transaction of the database has been running for over {SETTLE_S:.0f} s, so "
+                    "the log may still get events before the cut; end it (pg_stat_activity shows "
+                    "it by backend_xid) or ask for an earlier moment of one execution"
+                )
+            await asyncio.sleep(SETTLE_POLL_S)
+        return end
+
+    async def executions(self, scope: Scope, *, after_id: int, limit: int) -> Sequence[int]:
+        """Return ids of executions above `after_id`, in order."""
+        rows = await self._fetch(
+            "executions", scope.tenant_id, scope.organization_id, after_id, limit
+        )
+        return [row["root_id"] for row in rows]
 
     async def _fetch(self, name: str, *arguments: object) -> list[asyncpg.Record]:
         with translated(LogUnavailable, "read the log"):

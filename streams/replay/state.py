@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class LastEvent:
     """The last event that belongs to a state."""
 
     seq: int
@@ -52,7 +52,7 @@ class ReplayedState:
 
     execution_id: int
     scope: Scope
-    as_of: Moment
+    as_of: LastEvent
     execution: ExecutionRow
     still_open: tuple[Row, ...]
     ended: EndedRows
@@ -221,8 +221,8 @@ def folded(view: View, events: Iterable[Event]) -> View:
     return view
 
 
-def _moment(event: Event) -> Moment:
-    return Moment(
+def _moment(event: Event) -> LastEvent:
+    return LastEvent(
         seq=event.seq,
         position=event.position,
         event_id=event.event_id,

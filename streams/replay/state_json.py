@@ -10,6 +10,7 @@ from streams.events.upcast import UPCASTERS
 from streams.payload.content import reference_json
 from streams.projector.digests import ALL, PARTS, row_checksum
 from streams.projector.rows import Row
+from streams.replay.organization import OrganizationDigest, OrganizationPage
 from streams.replay.state import ReplayedState, known_projection
 
 _LISTS = {"stage": "stages", "frame": "frames", "command": "commands", "result_ref": "results"}
@@ -39,6 +40,30 @@ def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
         "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
         "upcasters": UPCASTERS.versions(),
         "events_read": state.events_read,
+    }
+
+
+def organization_json(page: OrganizationPage) -> dict[str, object]:
+    """Return a page of an organization's executions."""
+    digest = OrganizationDigest()
+    digest.add(page.executions)
+    return {
+        "tenant_id": page.scope.tenant_id,
+        "organization_id": page.scope.organization_id,
+        "as_of": {"log_position": page.cutoff.seq, "time": page.cutoff.time},
+        "executions": [
+            {
+                "execution_id": str(one.execution_id),
+                "path": one.path,
+                "status": one.status,
+                "position": one.seq,
+                "checksum": one.checksum,
+            }
+            for one in page.executions
+        ],
+        "by_status": digest.by_status,
+        "checksum": digest.checksum,
+        "next": None if page.next_id is None else str(page.next_id),
     }
 
 

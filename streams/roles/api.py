@@ -22,6 +22,8 @@ from streams.app import (
     open_pool,
     open_registry,
     open_tiers,
+    operator_token_of,
+    organization_replay_of,
     providers_of,
     replay_of,
     subscription_secrets_of,
@@ -79,11 +81,7 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
         open_registry(settings) as registry,
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)
-        catalog = catalog_of(log, payloads)
-        ledger, scope = (
-            trigger_ledger_of(log, settings, "api"),
-            Scope(runtime.tenant_id, runtime.organization_id),
-        )
+        catalog, ledger = catalog_of(log, payloads), trigger_ledger_of(log, settings, "api")
         yield ApiRuntime(
             log=log.store,
             projections=PostgresProjectionReader(pool),
@@ -91,15 +89,17 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
             catalog=catalog,
             payloads=payloads,
             replay=replay_of(pool, log.codec, settings),
+            organizations=organization_replay_of(pool, log.codec, settings),
             next_id=log.ids.next,
             clock=SystemClock(),
-            scope=scope,
+            scope=Scope(runtime.tenant_id, runtime.organization_id),
             lease_seconds=settings.frames.lease_seconds,
             inline_bytes=settings.payload_store.threshold_bytes,
             credentials=credentials,
             keys=keys,
             resolver=Resolver(credentials, keys, catalog, providers_of(settings)),
             worker_token=worker_token_of(settings),
+            operator_token=operator_token_of(settings),
             webhooks=webhook_receiver(settings, log, payloads, registry, ledger),
             configured_credentials=frozenset(settings.credentials),
         )

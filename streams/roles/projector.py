@@ -11,7 +11,7 @@ from streams.app import open_pool, open_registry, open_tiers
 from streams.events.codec import Codec
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import FaustProcess
-from streams.kafka.feed.port import Record, TopicPartition
+from streams.kafka.feed.port import TopicPartition
 from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.names import event_topic
 from streams.kafka.partitions import partition_of_id
@@ -35,6 +35,7 @@ from streams.settings import Settings
 GATHER_S = 0.05
 MAX_RECORDS = 2000
 GROUP = "noetl.projector"
+_FATAL = "it ended the projector too often"
 
 
 def projector_app(settings: Settings, data: Path) -> Application:
@@ -80,10 +81,7 @@ async def run(
             served=served,
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
-
-        async def set_aside(record: Record) -> None:
-            await dead_letters.put(record, "it ended the projector too often", kind="event")
-
+        set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
         process.attach(feed, projector.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
         await process.run(stop, ready)
 

@@ -85,7 +85,7 @@ class DistributionConnection(Section):
         return value
 
 
-class Replay(Section):
+class ReplaySettings(Section):
     """Replay of the log and its comparison with live projections."""
 
     snapshot_interval_events: Positive = 10_000
@@ -107,7 +107,7 @@ class EventStoreSettings(Section):
         "aws-msk",
     ] = "kafka"
     connection: DistributionConnection = DistributionConnection()
-    replay: Replay = Replay()
+    replay: ReplaySettings = ReplaySettings()
 
     @field_validator("distribution_backend")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams.masking import HIDDEN, mask_text
 from streams.settings.layers import Path
 
-_SECRET_KEYS = frozenset({"password", "secret_key", "access_key", "worker_token"})
+_SECRET_KEYS = frozenset({"password", "secret_key", "access_key", "worker_token", "operator_token"})
 
 
 def is_secret(path: Path) -> bool:

@@ -106,6 +106,9 @@ class Api(Section):
     port: Port | None = None
     # Address for clients; default: the one written to the stack's folder.
     url: Text | None = None
+    # Bearer token of operators, who may replay a whole organization; without it nobody may.
+    operator_token: Secret | None = None
+    operator_token_file: Text | None = None
 
 
 class Sinks(Section):

@@ -1,3 +1,4 @@
+REVOKE SELECT ON SEQUENCE noetl.event_position_seq FROM noetl_read;
 ALTER TABLE noetl.execution DROP COLUMN state_checksum;
 DELETE FROM noetl.snapshot;
 ALTER TABLE noetl.snapshot

@@ -7,3 +7,5 @@ ALTER TABLE noetl.snapshot
   ADD COLUMN chain text NOT NULL,
   ADD COLUMN code_digest text NOT NULL,
   ALTER COLUMN state TYPE text USING encode(state, 'escape');
+-- A cut across the log ends at the last position that was given out.
+GRANT SELECT ON SEQUENCE noetl.event_position_seq TO noetl_read;

@@ -17,6 +17,7 @@ from streams.app import (
     credentials_of,
     open_log,
     open_pool,
+    organization_replay_of,
     producer,
     replay_of,
     subscriptions_of,
@@ -45,6 +46,7 @@ from tests.support.projector.executions import Story
 Client = TestClient[Any, Any]
 SCOPE = Scope("acme", "care")
 KEYS = keys_from(new_key(), None)
+OPERATOR_TOKEN = "the-operators"
 WORKER_TOKEN = "only-for-workers"
 
 
@@ -118,6 +120,8 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             catalog=catalog,
             payloads=payloads,
             replay=replay_of(reading, log.codec, settings),
+            organizations=organization_replay_of(reading, log.codec, settings),
+            operator_token=OPERATOR_TOKEN,
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,

@@ -10,7 +10,7 @@ from streams.log.errors import VersionConflict
 
 PACKAGES = (
     *("api", "catalog", "credential", "errors", "events", "execution", "log", "payload"),
-    *("playbook", "results", "subscription", "trigger"),
+    *("playbook", "replay", "results", "subscription", "trigger"),
 )
 """Whose errors a route may raise; the others end the process at its start."""
 TYPES = {
@@ -25,6 +25,7 @@ TYPES = {
     },
     404: {
         "no-credential",
+        "no-such-execution",
         "no-such-result",
         "no-such-webhook",
         "not-found",
@@ -40,6 +41,7 @@ TYPES = {
         "root-ended",
         "shared-path",
         "taken-webhook",
+        "tampered-log",
         "version-conflict",
     },
     410: {
@@ -48,6 +50,7 @@ TYPES = {
     422: {
         "bad-batch",
         "bad-credential",
+        "bad-cutoff",
         "bad-event",
         "bad-field",
         "bad-locator",
@@ -80,6 +83,7 @@ TYPES = {
         "too-long",
         "too-many-rows",
         "undecodable-event",
+        "unknown-projection",
         "unknown-schema",
         "unselectable",
         "unusable-message",
@@ -89,8 +93,10 @@ TYPES = {
     },
     500: {
         "bad-catalogue",
+        "bad-upcaster",
         "gap",
         "inconsistent",
+        "missing-upcaster",
         "unreadable-event",
         "unwritable-schema",
     },
