@@ -9,6 +9,7 @@ import click
 
 from streams.cli.bench_many import many
 from streams.cli.bench_rate import rate
+from streams.cli.bench_replay import replay
 from streams.cli.bench_run import BenchCommand, bench_options, rounds_option, workers_option
 from streams.cli.bench_subscription import subscription
 from streams.cli.bench_tables import tables
@@ -167,6 +168,7 @@ def latency(command: BenchCommand, executions: int) -> None:
 
 bench.add_command(many)
 bench.add_command(rate)
+bench.add_command(replay)
 bench.add_command(subscription)
 bench.add_command(tables)
 

@@ -6,7 +6,6 @@ import io
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, cast
 
 import fastavro
@@ -16,9 +15,10 @@ from fastavro.types import Schema
 from streams.events.avro_writer import compile_record
 from streams.events.canonical import canonical_fields, checksum, from_millis
 from streams.events.errors import UndecodableEvent
-from streams.events.model import Assigned, Event, IpcHint, Json, PayloadRef, Root, Routing
+from streams.events.model import Assigned, Event, IpcHint, Json, PayloadRef, Routing
 from streams.events.native import native, understands
 from streams.events.reading import freeze, unfrozen
+from streams.events.stored import StoredRow, root_of, row_reader
 from streams.resources import folder
 from streams.schema.registry import SchemaRegistry, UnknownSchemaId
 
@@ -48,6 +48,7 @@ class Codec:
         self._registry = registry
         self.schema = schema
         self.header = _HEADER.pack(0, schema_id)
+        self._events = None if module is None else row_reader(module, self.header)
         self._reader = _parse(schema)
         self._write = compile_record(orjson.loads(schema))
         self._writers = {schema_id: self._reader}
@@ -109,6 +110,14 @@ class Codec:
         except (ValueError, OverflowError) as error:
             raise UndecodableEvent(f"a field of the envelope does not decode: {error}") from error
 
+    def stored_events(self, rows: Sequence[StoredRow]) -> list[Event | None]:
+        """Return the event of each row whose envelope plainly is one and has the row's checksum.
+
+        None: `decode` the envelope, which raises what is wrong with it. Whether the checksum is
+        that of the content is not judged: see `surely_match`.
+        """
+        return [None] * len(rows) if self._events is None else self._events(list(rows))
+
     def surely_match(self, envelopes: Sequence[bytes]) -> list[bool]:
         """Return for each envelope whether it surely matches its checksum; ask `verify` if not.
 
@@ -146,7 +155,7 @@ def event_of(record: Mapping[str, Any], assigned: Assigned) -> Event:
     """Return the event of a decoded envelope."""
     new = _Draft()
     new.event_id = record["event_id"]
-    new.root = _root(record["root_type"], record["root_id"])
+    new.root = root_of(record["root_type"], record["root_id"])
     new.stream_id = record["stream_id"]
     new.tenant_id = record["tenant_id"]
     new.organization_id = record["organization_id"]
@@ -180,9 +189,6 @@ def event_of(record: Mapping[str, Any], assigned: Assigned) -> Event:
     new.ingest_time = assigned.ingest_time
     new.chain = assigned.chain
     return freeze(new, Event)
-
-
-_root = lru_cache(maxsize=256)(Root)
 
 
 def _routing(text: str) -> dict[str, Routing]:

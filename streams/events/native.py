@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-INTERFACE = 5
+INTERFACE = 6
 """The supported version of the module; others are ignored."""
 
 
@@ -24,6 +24,7 @@ class NativeModule(Protocol):
     SHAPE: str
     COLUMNS: list[int]
     Sealer: Any
+    EventReader: Any
 
     def record(self, data: bytes, /) -> dict[str, Any]:
         """Return the fields of an envelope."""

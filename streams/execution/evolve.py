@@ -59,8 +59,13 @@ def evolve_typed(plan: Plan | None, event: Event, known: AnyEvent | None) -> Pla
     handler = _HANDLERS.get(type(known))
     after = plan if handler is None else handler(plan, known, event.ingest_time)
     node_name = event.node_name if known is None else known.node_name
-    after = _noted(plan, after, event.type, node_name, seq)
-    after = settle(after, last_event_id=event.event_id)
+    after = settle(
+        copied(plan) if after is plan else after,
+        last_event_type=event.type,
+        last_node_name=node_name or plan.last_node_name,
+        last_event_id=event.event_id,
+        seq=seq,
+    )
     return _advanced(after, ()) if plan.ahead else after
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 T = TypeVar("T")
+_new, _set = object.__new__, object.__setattr__
 
 
 def copied(value: T, **changes: object) -> T:
@@ -13,12 +14,12 @@ def copied(value: T, **changes: object) -> T:
     Copies `__dict__` instead of calling `__init__`, so the class must have no slots and no
     `__post_init__`.
     """
-    copy = object.__new__(type(value))
+    copy = _new(type(value))
     before = value.__dict__
-    fields = {**before, **changes}
+    fields = before | changes
     if len(fields) != len(before):
         raise _unknown_field(value, fields, len(before))
-    object.__setattr__(copy, "__dict__", fields)
+    _set(copy, "__dict__", fields)
     return copy
 
 

@@ -28,6 +28,7 @@ from streams.results.reference import ResultRef
 from streams.results.spill import groups_of
 
 LOOP_HANDLERS = Handlers()
+_REPORTS = (FrameCommitted, FrameHeartbeat)
 
 
 @LOOP_HANDLERS.on(StageOpened)
@@ -80,7 +81,7 @@ def _frame(plan: Plan, event: FrameEvent, at: datetime) -> Plan:
         return plan
     changed = absorb_in_stage(stage, event, at)
     plan = copied(plan, stages={**plan.stages, stage.stage_id: changed})
-    if isinstance(event, FrameCommitted | FrameHeartbeat):
+    if isinstance(event, _REPORTS):
         plan = with_ctx(plan, event.ctx, groups_of(event.ctx_elsewhere))
     if changed.frames_done != stage.frames_done:
         plan = _count(plan, changed.step, changed.rows_done, changed.rows_failed)

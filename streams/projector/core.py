@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 from streams.events.model import Event
 from streams.events.types import (
@@ -70,6 +70,8 @@ class Touched(NamedTuple):
 
 
 NOTHING = Touched()
+_FRAME, _COMMAND, _RESULT = get_args(FrameEvent), get_args(CommandEvent), get_args(ResultEvent)
+"""`isinstance` of a union takes five times as long."""
 
 
 def absorb(view: View, event: Event) -> tuple[View, Touched]:
@@ -105,9 +107,9 @@ def _touched(
 ) -> Touched:
     if before is not None and plan.has_ended and not before.has_ended:
         return Touched(ended=tuple(_left_open(before, parents, event)))
-    if isinstance(known, FrameEvent):
+    if isinstance(known, _FRAME):
         return _frame_touched(before, plan, event, known)
-    if isinstance(known, CommandEvent):
+    if isinstance(known, _COMMAND):
         command = plan.commands.get(known.command_id)
         if command is None:
             return NOTHING
@@ -115,7 +117,7 @@ def _touched(
             row = command_row(plan, command, event.seq, ended_at=event.ingest_time)
             return Touched(ended=(row,))
         return Touched(((CommandRow, command.command_id, 0),))
-    if isinstance(known, ResultEvent):
+    if isinstance(known, _RESULT):
         return Touched(ended=(result_row(event, known),))
     if isinstance(known, StageEvent) and (stage := plan.stages.get(known.stage_id)):
         if stage.ended_at is not None:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from streams.events.reading import freeze, unfrozen
 from streams.execution.command import Command
 from streams.execution.frame import Frame
 from streams.execution.plan import Plan
 from streams.execution.stage import Stage
-from streams.projector.rows import CommandRow, ExecutionRow, FrameRow, StageRow
+from streams.projector.rows import (
+    PROJECTION_VERSION,
+    CommandRow,
+    ExecutionRow,
+    FrameRow,
+    StageRow,
+)
+
+_FrameRow = unfrozen(FrameRow)
 
 
 def execution_row(plan: Plan, updated_at: datetime) -> ExecutionRow:
@@ -81,29 +90,30 @@ def frame_row(
     is_cancelled: bool = False,
 ) -> FrameRow:
     """Return the frame after the event at `seq`."""
-    return FrameRow(
-        frame_id=frame.frame_id,
-        stage_id=frame.stage_id,
-        execution_id=plan.execution_id,
-        tenant_id=plan.tenant_id,
-        organization_id=plan.organization_id,
-        step_name=frame.step,
-        ordinal=frame.ordinal,
-        shard_id=frame.shard_id,
-        cursor=frame.end_cursor or frame.cursor,
-        row_count=frame.row_count,
-        rows_failed=frame.failed_rows,
-        status="CANCELLED" if is_cancelled else frame.status,
-        owner_worker=frame.lease.owner if frame.lease else None,
-        lease_until=frame.lease.until if frame.lease else None,
-        output_ref=frame.output,
-        events_emitted=frame.version,
-        attempts=frame.attempt,
-        error=frame.error,
-        created_at=frame.created_at,
-        completed_at=ended_at,
-        last_seq=seq,
-    )
+    row = object.__new__(_FrameRow)
+    row.frame_id = frame.frame_id
+    row.stage_id = frame.stage_id
+    row.execution_id = plan.execution_id
+    row.tenant_id = plan.tenant_id
+    row.organization_id = plan.organization_id
+    row.step_name = frame.step
+    row.ordinal = frame.ordinal
+    row.shard_id = frame.shard_id
+    row.cursor = frame.end_cursor or frame.cursor
+    row.row_count = frame.row_count
+    row.rows_failed = frame.failed_rows
+    row.status = "CANCELLED" if is_cancelled else frame.status
+    row.owner_worker = frame.lease.owner if frame.lease else None
+    row.lease_until = frame.lease.until if frame.lease else None
+    row.output_ref = frame.output
+    row.events_emitted = frame.version
+    row.attempts = frame.attempt
+    row.error = frame.error
+    row.created_at = frame.created_at
+    row.completed_at = ended_at
+    row.last_seq = seq
+    row.projection_version = PROJECTION_VERSION
+    return freeze(row, FrameRow)
 
 
 def command_row(

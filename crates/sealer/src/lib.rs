@@ -3,6 +3,7 @@
 
 mod avro;
 mod canonical;
+mod events;
 mod json;
 mod kind;
 mod payload;
@@ -22,7 +23,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 /// Raised when the Python side would no longer understand an older module, or it us, or when an
 /// older one would seal what the rules refuse.
-const INTERFACE: u32 = 5;
+const INTERFACE: u32 = 6;
 
 /// Return the array of rows that `noetl.append` takes, in binary.
 ///
@@ -78,6 +79,7 @@ fn streams_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("COLUMNS", row::COLUMNS.to_vec())?;
     module.add_class::<sealer::Sealer>()?;
     module.add_class::<sealed::Sealed>()?;
+    module.add_class::<events::EventReader>()?;
     module.add_function(wrap_pyfunction!(rows, module)?)?;
     module.add_function(wrap_pyfunction!(read_record, module)?)?;
     module.add_function(wrap_pyfunction!(match_checksums, module)?)?;
