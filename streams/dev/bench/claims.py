@@ -165,6 +165,19 @@ CLAIMS: tuple[MeasuredClaim, ...] = (
         ),
     ),
     MeasuredClaim(
+        "Replay is fast, in constant memory, and as fast for a long log with snapshots",
+        "`streams bench replay --json`: one execution of 1k, 10k, 100k and 1M events each; every "
+        "checksum and every link of the chain is verified, and the checksum of the state is that "
+        "of the live fold",
+        bench("replay"),
+        (
+            Threshold("events_per_s", 50_000),
+            _at_most("snapshot_ratio", 1.5),
+            _at_most("peak_rss_ratio", 1.25),
+            Threshold("checksums_equal", 4),
+        ),
+    ),
+    MeasuredClaim(
         "2,000 simulated disasters end as they should, and planted bugs are found",
         "`streams simulate --seeds 2000 --json`, and once for each planted bug with `--plant`: "
         "the number of seeds until it shows",
