@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from streams.events.locator import Locator
-from streams.events.model import NewEvent, PayloadRef
+from streams.events.model import Json, NewEvent, PayloadRef
 from streams.events.types import (
     AnyEvent,
     FrameDispatched,
@@ -92,7 +92,11 @@ class _Loop:
     def _frame(self, ordinal: int) -> Iterator[AnyEvent]:
         """Yield the events of a frame: dispatched, claimed, committed; some fail before."""
         frame_id = self._next_id()
-        cursor = {"kind": "range", "from": ordinal * ROWS, "to": (ordinal + 1) * ROWS}
+        cursor: dict[str, Json] = {
+            "kind": "range",
+            "from": ordinal * ROWS,
+            "to": (ordinal + 1) * ROWS,
+        }
         for attempt in (1, 2):
             yield FrameDispatched(
                 node_name=STEP,
