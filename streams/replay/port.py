@@ -36,7 +36,21 @@ class LogHead:
     chain: bytes
 
 
-class StoredLog(Protocol):
+class StoredPages(Protocol):
+    """Reads events as they are stored."""
+
+    async def page(
+        self, root: Root, *, after_seq: int, through_seq: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """Return a root's events in order of `seq`.
+
+        Raises:
+            Unavailable: the log cannot be reached.
+        """
+        ...
+
+
+class StoredLog(StoredPages, Protocol):
     """Reads the log as it is stored, without trusting it.
 
     Every method raises Unavailable when the log cannot be reached.
@@ -44,12 +58,6 @@ class StoredLog(Protocol):
 
     async def head(self, root: Root) -> LogHead | None:
         """Return the head of a root; None if there is no such root."""
-        ...
-
-    async def page(
-        self, root: Root, *, after_seq: int, through_seq: int, limit: int
-    ) -> Sequence[StoredEvent]:
-        """Return a root's events in order of `seq`."""
         ...
 
     async def seq_of_event(self, root: Root, event_id: int) -> int | None:

@@ -12,7 +12,7 @@ from streams.errors import PoisonRecord
 from streams.events.codec import Codec
 from streams.events.model import Assigned, Event, Root
 from streams.replay.errors import TamperedLog
-from streams.replay.port import NO_CHAIN, StoredEvent, StoredLog
+from streams.replay.port import NO_CHAIN, StoredEvent, StoredPages
 from streams.schema.registry import UnknownSchemaId
 
 PAGE = 2000
@@ -36,7 +36,7 @@ class _Page(NamedTuple):
 class VerifiedLog:
     """Reads a root's events page by page; the next page is fetched while one is used."""
 
-    def __init__(self, log: StoredLog, codec: Codec) -> None:
+    def __init__(self, log: StoredPages, codec: Codec) -> None:
         self._log, self._codec = log, codec
 
     async def pages(
