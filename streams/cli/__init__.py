@@ -13,6 +13,7 @@ from streams.errors import StreamsError
 # Command name -> its module, imported on use so that --help is fast.
 COMMANDS = {
     "bench": "streams.cli.bench",
+    "bundle": "streams.cli.bundle",
     "config": "streams.cli.config",
     "connectors": "streams.cli.connectors",
     "credential": "streams.cli.credential",
