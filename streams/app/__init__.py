@@ -1,6 +1,6 @@
 """Wiring of adapters to ports, from the settings."""
 
-from streams.app.bundles import open_bundle_sources
+from streams.app.audits import open_audits, open_bundle_sources
 from streams.app.credentials import (
     credentials_of,
     keys_of,
@@ -37,6 +37,7 @@ __all__ = [
     "catalog_of",
     "credentials_of",
     "keys_of",
+    "open_audits",
     "open_bundle_sources",
     "open_collector",
     "open_copies",

@@ -20,6 +20,7 @@ from streams.cli.replay_output import (
     print_state,
     report_executions,
 )
+from streams.cli.replay_verify import verify
 
 if TYPE_CHECKING:
     from streams.payload.port import Scope
@@ -47,6 +48,9 @@ def replay() -> None:
     Example:
       streams replay state 334285732872290304 --as-of-time 2026-11-18T12:00:00Z
     """
+
+
+replay.add_command(verify)
 
 
 @replay.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -208,7 +208,7 @@ class BundleExport:
                 raise PayloadNotStored(one.uri, one.event)
         return replace(found, included=True)
 
-    async def _segments(self, one: BundledExecution) -> AsyncIterator[tuple[str, bytes]]:
+    async def _segments(self, one: BundledExecution) -> AsyncGenerator[tuple[str, bytes], None]:
         """Yield the entries of an execution's events, of about a megabyte each."""
         root, after, first, segment = Root("execution", one.execution_id), 0, 1, bytearray()
         while after < one.seq:
@@ -226,7 +226,9 @@ class BundleExport:
         if segment:
             yield segment_name(one.execution_id, first), bytes(segment)
 
-    async def _payload(self, store: PayloadStore, one: IndexedPayload) -> AsyncIterator[bytes]:
+    async def _payload(
+        self, store: PayloadStore, one: IndexedPayload
+    ) -> AsyncGenerator[bytes, None]:
         yield entry_header(payload_name(one.sha256), one.byte_length)
         try:
             async for piece in store.fetch(one.ref):

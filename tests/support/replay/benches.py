@@ -11,6 +11,10 @@ from streams.events.model import Event, NewEvent, PayloadRef, Root
 from streams.log.memory import MemoryEventStore
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import JSON, Scope
+from streams.projector.memory import MemoryProjections
+from streams.projector.views import Views, by_root
+from streams.replay.audit.execution import ExecutionAudit
+from streams.replay.audit.memory import MemoryProjectedRows
 from streams.replay.bundle.export import BundleExport, BundleSources
 from streams.replay.bundle.manifest import Manifest
 from streams.replay.memory import MemoryStoredLog
@@ -35,6 +39,8 @@ class ReplayBench:
         self.verified = VerifiedLog(self.stored, codec())
         self.replay = Replay(self.stored, self.verified, SystemClock())
         self.children: dict[int, list[int]] = {}
+        self.tables = MemoryProjections()
+        self.rows = MemoryProjectedRows(self.tables)
 
     async def append(self, events: Sequence[NewEvent]) -> list[Event]:
         """Append events one by one; return all events of their root."""
@@ -55,6 +61,19 @@ class ReplayBench:
     async def put(self, data: bytes) -> PayloadRef:
         """Store a payload."""
         return await self.payloads.put(SCOPE, data, media_type=JSON)
+
+    async def project(self, events: Sequence[Event], *, snapshots: int | None = None) -> None:
+        """Project events, in batches of three."""
+        views = Views(self.log, snapshot_interval=snapshots)
+        for begin in range(0, len(events), 3):
+            folded = await views.fold(by_root(events[begin : begin + 3]))
+            await self.tables.save(folded.changes, ())
+            views.remember(folded)
+
+    def audit(self, *, payloads: bool = True) -> ExecutionAudit:
+        """Return an audit of all this."""
+        store = self.payloads if payloads else None
+        return ExecutionAudit(self.stored, self.verified, self.rows, store)
 
     async def children_of(self, execution_id: int) -> Sequence[int]:
         """Return the children that the test declared."""

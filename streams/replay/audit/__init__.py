@@ -1,0 +1,1 @@
+"""Audit of executions: the log folded again, compared with everything that was stored from it."""
