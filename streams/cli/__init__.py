@@ -23,6 +23,7 @@ COMMANDS = {
     "execution": "streams.cli.execution",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
+    "parity": "streams.cli.parity",
     "payloads": "streams.cli.payloads",
     "playbook": "streams.cli.playbook",
     "prove": "streams.cli.prove",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -49,14 +50,23 @@ class Stored:
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack), "bundle"])
-async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stored]:
-    if request.param == "postgres":
-        async for found in _in_postgres(request.getfixturevalue("database")):
+def where(request: pytest.FixtureRequest) -> Settings | str:
+    """Return a database of the module's own, or another adapter's name."""
+    if request.param != "postgres":
+        return str(request.param)
+    settings: Settings = request.getfixturevalue("database")
+    return settings
+
+
+@pytest.fixture
+async def stored(where: Settings | str, tmp_path: Path) -> AsyncIterator[Stored]:
+    if isinstance(where, Settings):
+        async with _in_postgres(where) as found:
             yield found
         return
     bench = ReplayBench()
     events = await bench.append(Story(ID).whole())
-    if request.param == "memory":
+    if where == "memory":
 
         async def save(row: SnapshotRow) -> None:
             bench.stored.snapshots.append(row)
@@ -68,6 +78,7 @@ async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield Stored(BundleLog(bundle, bundle.codec()), bundle.codec(), events)
 
 
+@asynccontextmanager
 async def _in_postgres(settings: Settings) -> AsyncIterator[Stored]:
     async with (
         open_log(settings, role="test") as log,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
 import asyncpg
@@ -118,5 +118,5 @@ def _row(kind: type[Row], record: asyncpg.Record) -> Row:
         elif one.name == "expires_at":
             value = value.isoformat()
         values[one.name] = value
-    made: Row = kind(**values)
-    return made
+    make: Callable[..., Row] = kind
+    return make(**values)
