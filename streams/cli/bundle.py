@@ -65,19 +65,21 @@ def export(
         raise Refused(f"{target.parent}: no such folder; create it, or give another --out")
     attempt = lambda: _export(settings, execution_id, target, not no_payloads, children)  # noqa: E731
     manifest = asyncio.run(patiently(attempt))
+    _print_export(manifest, target, as_json)
+
+
+def _print_export(manifest: Manifest, target: Path, as_json: bool) -> None:
     first, size = manifest.executions[0], target.stat().st_size
+    events = sum(one.seq for one in manifest.executions)
     if as_json:
-        found = {"file": str(target), "bytes": size, "execution_id": str(execution_id)}
-        counts = {
-            "executions": len(manifest.executions),
-            "events": sum(one.seq for one in manifest.executions),
-            "payloads": manifest.payloads,
-        }
-        print_json({**found, "chain": first.chain, "checksum": first.checksums["all"], **counts})
+        counts = {"executions": len(manifest.executions), "events": events}
+        heads = {"chain": first.chain, "checksum": first.checksums["all"]}
+        found = {"file": str(target), "bytes": size, "execution_id": str(first.execution_id)}
+        print_json({**found, **heads, **counts, "payloads": manifest.payloads})
         return
     click.echo(f"file          {target}, {size} bytes")
     click.echo(f"executions    {len(manifest.executions)}")
-    click.echo(f"events        {sum(one.seq for one in manifest.executions)}")
+    click.echo(f"events        {events}")
     click.echo(f"payloads      {manifest.payloads.count}, {manifest.payloads.expired} expired")
     click.echo(f"chain         {first.chain}")
     click.echo(f"checksum      {first.checksums['all']}")

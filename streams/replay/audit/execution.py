@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streams.errors import Inconsistent
 from streams.events.model import Event, Root
@@ -17,7 +18,7 @@ from streams.replay.audit.snapshots import FACTS, SNAPSHOTS, SnapshotAudit
 from streams.replay.checks import Check, Status, failed, has_failed, passed
 from streams.replay.errors import NoSuchExecution, TamperedLog
 from streams.replay.payload_index import PayloadIndex
-from streams.replay.port import StoredLog
+from streams.replay.port import LogHead, StoredLog
 from streams.replay.verified import VerifiedLog
 
 LOG = "log"
@@ -41,6 +42,15 @@ class RuleTally:
         if (wrong := rule(event)) is not None:
             self.broken += 1
             self.first = self.first or f"{event_name(event)}: {wrong}"
+
+
+class _Parts(NamedTuple):
+    """What one execution is compared with."""
+
+    rows: RowAudit
+    snapshots: SnapshotAudit
+    index: PayloadIndex
+    rules: Mapping[str, tuple[EventRule, RuleTally]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,49 +107,61 @@ class ExecutionAudit:
         head = await self._log.head(root)
         if head is None or head.scope != scope:
             raise NoSuchExecution(execution_id, scope.tenant_id, scope.organization_id)
-        tallies = {name: RuleTally() for name in rules or {}}
         with ExitStack() as opened:
-            rows = opened.enter_context(RowAudit(self._stored, execution_id, projected))
-            index = opened.enter_context(PayloadIndex())
-            snapshots = SnapshotAudit(self._stored, execution_id)
-            await snapshots.start()
-            try:
-                last = None
-                async for events in self._verified.pages(root, through_seq=head.seq):
-                    for name, rule in (rules or {}).items():
-                        for event in events:
-                            tallies[name].add(rule, event)
-                    await self._fold(events, rows, snapshots, index)
-                    last = events[-1]
-                    if on_progress is not None:
-                        on_progress(last.seq, head.seq)
-                assert last is not None, "a root with a head has a first event"
-                if last.chain != head.chain.hex():
-                    raise TamperedLog(root, last.seq, last.position, "its chain is not the head's")
-            except TamperedLog as error:
-                found = _stopped(failed(LOG, error.what, _place(error)))
-            except Inconsistent as error:
-                found = _stopped(failed(LOG, "it does not fold", f"{root}: {error}"))
-            else:
-                chain = passed(LOG, f"{head.seq} events, each checksum and the chain from zero")
-                found = (chain, *await rows.checks(head.seq), *snapshots.checks(head.seq))
-                if self._payloads is not None:
-                    found = (*found, await payload_check(self._payloads, index))
-        return AuditReport(execution_id, head.seq, found, tallies)
+            parts = _Parts(
+                opened.enter_context(RowAudit(self._stored, execution_id, projected)),
+                SnapshotAudit(self._stored, execution_id),
+                opened.enter_context(PayloadIndex()),
+                {name: (rule, RuleTally()) for name, rule in (rules or {}).items()},
+            )
+            checks = await self._checks(root, head, parts, on_progress)
+        tallies = {name: tally for name, (_, tally) in parts.rules.items()}
+        return AuditReport(execution_id, head.seq, checks, tallies)
 
-    async def _fold(
-        self, events: list[Event], rows: RowAudit, snapshots: SnapshotAudit, index: PayloadIndex
+    async def _checks(
+        self, root: Root, head: LogHead, parts: _Parts, on_progress: OnAudited | None
+    ) -> tuple[Check, ...]:
+        try:
+            await self._read(root, head, parts, on_progress)
+        except TamperedLog as error:
+            return _stopped(failed(LOG, error.what, _place(error)))
+        except Inconsistent as error:
+            return _stopped(failed(LOG, "it does not fold", f"{root}: {error}"))
+        chain = passed(LOG, f"{head.seq} events, each checksum and the chain from zero")
+        rows, snapshots = await parts.rows.checks(head.seq), parts.snapshots.checks(head.seq)
+        if self._payloads is None:
+            return (chain, *rows, *snapshots)
+        return (chain, *rows, *snapshots, await payload_check(self._payloads, parts.index))
+
+    async def _read(
+        self, root: Root, head: LogHead, parts: _Parts, on_progress: OnAudited | None
     ) -> None:
+        """Verify and fold the whole log, page by page."""
+        await parts.snapshots.start()
+        last = None
+        async for events in self._verified.pages(root, through_seq=head.seq):
+            for rule, tally in parts.rules.values():
+                for event in events:
+                    tally.add(rule, event)
+            await self._fold(events, parts)
+            last = events[-1]
+            if on_progress is not None:
+                on_progress(last.seq, head.seq)
+        assert last is not None, "a root with a head has a first event"
+        if last.chain != head.chain.hex():
+            raise TamperedLog(root, last.seq, last.position, "its chain is not the head's")
+
+    async def _fold(self, events: list[Event], parts: _Parts) -> None:
         """Add a page, cut at the places of snapshots, which are compared there."""
         if self._payloads is not None:
-            index.add(events)
+            parts.index.add(events)
         begin = 0
-        while (coming := snapshots.coming) is not None and coming.seq <= events[-1].seq:
+        while (coming := parts.snapshots.coming) is not None and coming.seq <= events[-1].seq:
             end = coming.seq - events[0].seq + 1
-            await rows.add(events[begin:end])
-            await snapshots.add(rows.view, events[end - 1])
+            await parts.rows.add(events[begin:end])
+            await parts.snapshots.add(parts.rows.view, events[end - 1])
             begin = end
-        await rows.add(events[begin:])
+        await parts.rows.add(events[begin:])
 
 
 def event_name(event: Event) -> str:

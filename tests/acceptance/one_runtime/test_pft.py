@@ -16,6 +16,7 @@ from streams.dev.bench.pft import PftBench
 from streams.dev.bench.tier_reads import reads_of_others
 from streams.settings import Settings
 from tests.support.payload.frame_outputs import assert_frames_are_kept
+from tests.support.replay.audited import assert_it_can_be_proven
 from tests.support.servers.runtime import Runtime
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
@@ -29,7 +30,7 @@ PROMISED = {
 
 
 async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
-    runtime: Runtime,
+    runtime: Runtime, tmp_path: Path
 ) -> None:
     world = MockWorld(
         facilities=2, patients=50, rows_per_page=2, error_rate=0.05, timeout_rate=0.01
@@ -51,6 +52,7 @@ async def test_every_row_is_saved_once_though_the_server_is_busy_and_silent(
     assert figures["commits"] == figures["frames"]
     execution_id = int(str(figures["execution_id"]))
     await assert_frames_are_kept(runtime.settings, execution_id, _int(figures["commits"]))
+    await assert_it_can_be_proven(runtime, execution_id, tmp_path)
     assert _float(figures["reads_per_frame"]) >= 1
     assert _float(figures["tier15_hit_ratio"]) > 0.6
 
