@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streams.cli.audit_output import EventProgress, print_checks
+from streams.cli.audit_output import print_checks
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
+from streams.cli.replay_output import EventProgress
 from streams.errors import Refused
 
 if TYPE_CHECKING:
