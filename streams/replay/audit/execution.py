@@ -49,7 +49,7 @@ class _Parts(NamedTuple):
 
     rows: RowAudit
     snapshots: SnapshotAudit
-    index: PayloadIndex
+    payloads: PayloadIndex
     rules: Mapping[str, tuple[EventRule, RuleTally]]
 
 
@@ -131,7 +131,7 @@ class ExecutionAudit:
         rows, snapshots = await parts.rows.checks(head.seq), parts.snapshots.checks(head.seq)
         if self._payloads is None:
             return (chain, *rows, *snapshots)
-        return (chain, *rows, *snapshots, await payload_check(self._payloads, parts.index))
+        return (chain, *rows, *snapshots, await payload_check(self._payloads, parts.payloads))
 
     async def _read(
         self, root: Root, head: LogHead, parts: _Parts, on_progress: OnAudited | None
@@ -154,7 +154,7 @@ class ExecutionAudit:
     async def _fold(self, events: list[Event], parts: _Parts) -> None:
         """Add a page, cut at the places of snapshots, which are compared there."""
         if self._payloads is not None:
-            parts.index.add(events)
+            parts.payloads.add(events)
         begin = 0
         while (coming := parts.snapshots.coming) is not None and coming.seq <= events[-1].seq:
             end = coming.seq - events[0].seq + 1
