@@ -77,6 +77,8 @@ def entries(file: BinaryIO, name: str, first: str) -> Iterator[EntryPlace]:
     """
     if not (file_bytes := file.seek(0, 2)):
         raise NotABundle(name, "it is empty")
+    if file_bytes < BLOCK and not _read(file, 0, file_bytes, name).startswith(first.encode()):
+        raise NotABundle(name, "it does not begin with an entry of a tar file")
     offset, before = 0, "the beginning"
     while True:
         header = _read(file, offset, BLOCK, before)

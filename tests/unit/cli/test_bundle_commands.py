@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streams.cli import cli
+from streams.errors import Refused
 from streams.replay.bundle.errors import NotInBundle
 from tests.support.replay.benches import ReplayBench
 
@@ -79,3 +80,15 @@ def test_what_a_bundle_does_not_have_is_refused(bundle: Path) -> None:
     assert "has the pages 1 to 1" in str(page.exception)
     assert isinstance(execution.exception, NotInBundle)
     assert "are given" in str(run("show", bundle, "--at", 1, "--event", 2).exception)
+
+
+@pytest.mark.parametrize("words", [[], ["7", "--all"]])
+def test_replay_verify_needs_executions_or_all(words: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["replay", "verify", *words])
+    assert "give execution ids, or --all" in str(done.exception)
+
+
+def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("not a bundle")
+    assert isinstance(run("verify", tmp_path / "notes").exception, Refused)
+    assert "cannot be read" in str(run("show", tmp_path / "none").exception)
