@@ -12,8 +12,10 @@ from itertools import count
 from typing import Any
 
 from streams.clock import SettableClock
+from streams.events.locator import Locator
 from streams.events.model import Event, Json, NewEvent, PayloadRef, Root
 from streams.log.memory import MemoryEventStore
+from streams.payload.port import JSON
 from tests.golden.sealing import Unsealed
 from tests.support.events.examples import AT, PRODUCER, codec, full_payload, payload
 
@@ -108,8 +110,8 @@ async def _planned(build: Builder) -> None:
     await build.add("loop.shard.failed", failed, node_name="fan", error="a shard failed")
     await _dead_lettered(build)
     await build.add("execution.cancelled", {"by": "ana"}, status="CANCELLED", error="enough")
-    checkpoint = {"barrier": 1, "through_seq": 9, "checksum": "cd" * 32}
-    await build.add("execution.checkpointed", checkpoint, payload_ref=payload(media_type="x/y"))
+    checkpoint: dict[str, Any] = {"barrier": 1, "through_seq": 9, "checksum": "cd" * 32}
+    await build.add("execution.checkpointed", checkpoint, payload_ref=_state())
     await build.add("result.expired", {"result_id": "31", "reason": "scope"})
     await build.add("reply.sent", {"reply_to": "answers"})
 
@@ -200,11 +202,15 @@ async def _frame(build: Builder, ordinal: int) -> None:
 
 
 def _rows(row_count: int) -> PayloadRef:
-    return payload(row_count=row_count, sha256=f"{row_count:02d}" * 32, uri=_uri(row_count))
+    return _payload(f"{row_count:02d}" * 32, row_count=row_count)
 
 
-def _uri(row_count: int) -> str:
-    return payload().uri.rsplit("/", 1)[0] + f"/{f'{row_count:02d}' * 32}"
+def _state() -> PayloadRef:
+    return _payload("ee" * 32, media_type=JSON)
+
+
+def _payload(sha256: str, **fields: Any) -> PayloadRef:
+    return payload(sha256=sha256, uri=str(Locator.payload("acme", "care", sha256)), **fields)
 
 
 BUILT: Mapping[str, Callable[[Builder], Any]] = {

@@ -1,0 +1,96 @@
+//! The types of the catalogue: version, whether steps name them, and their required routing values.
+//!
+//! `reader types` prints this table; a test compares it with streams/events/catalogue.yaml.
+
+pub struct EventType {
+    pub name: &'static str,
+    pub version: i32,
+    /// Whether the fold reads its `node_name`.
+    pub has_node: bool,
+    pub required_meta: &'static [&'static str],
+}
+
+pub fn find(name: &str) -> Option<&'static EventType> {
+    TYPES.iter().find(|one| one.name == name)
+}
+
+const fn of(name: &'static str, version: i32, has_node: bool, required_meta: &'static [&'static str]) -> EventType {
+    EventType { name, version, has_node, required_meta }
+}
+
+pub const TYPES: &[EventType] = &[
+    of("playbook.initialized", 1, false, &["path", "version"]),
+    of("playbook.completed", 1, false, &[]),
+    of("playbook.failed", 1, false, &[]),
+    of("workflow.initialized", 1, false, &["steps"]),
+    of("workflow.completed", 1, false, &[]),
+    of("workflow.failed", 1, false, &[]),
+    of("step.enter", 1, true, &["activation"]),
+    of("step.exit", 1, true, &["activation"]),
+    of("command.issued", 1, true, &["command_id", "attempt", "pool", "tool", "activation"]),
+    of("command.claimed", 1, true, &["command_id", "attempt", "worker", "lease_seconds"]),
+    of("command.started", 1, true, &["command_id", "attempt", "worker"]),
+    of("command.heartbeat", 1, true, &["command_id", "attempt", "worker", "lease_seconds"]),
+    of("command.completed", 1, true, &["command_id", "attempt", "worker"]),
+    of("command.failed", 1, true, &["command_id", "attempt", "worker"]),
+    of("command.lease_expired", 1, true, &["command_id", "attempt", "worker"]),
+    of("command.released", 1, true, &["command_id", "attempt", "worker"]),
+    of("command.cancelled", 1, true, &["command_id", "attempt"]),
+    of("call.done", 1, true, &["call_id", "task", "attempt"]),
+    of("call.error", 1, true, &["call_id", "task", "attempt"]),
+    of("stage.opened", 1, true, &["stage_id", "kind", "loop_id", "dsl_ref", "pool"]),
+    of("stage.closed", 1, true, &["stage_id", "loop_id", "frames", "rows", "failed_rows"]),
+    of("frame.dispatched", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "ordinal", "pool"]),
+    of("frame.claimed", 1, true, &["frame_id", "stage_id", "attempt", "worker", "lease_seconds"]),
+    of("frame.heartbeat", 1, true, &["frame_id", "stage_id", "attempt", "worker", "lease_seconds"]),
+    of("frame.committed", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "worker", "rows", "failed_rows", "continues"]),
+    of("frame.failed", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "worker", "rows", "failed_rows"]),
+    of("frame.lease_expired", 1, true, &["frame_id", "stage_id", "attempt", "worker"]),
+    of("frame.released", 1, true, &["frame_id", "stage_id", "attempt", "worker"]),
+    of("frame.abandoned", 1, true, &["frame_id", "stage_id", "loop_id", "attempt"]),
+    of("loop.started", 1, true, &["loop_id", "mode"]),
+    of("loop.item", 1, true, &["loop_id", "iter_index"]),
+    of("loop.done", 1, true, &["loop_id"]),
+    of("loop.fanout.started", 1, true, &["loop_id", "total_shards"]),
+    of("loop.shard.enqueued", 1, true, &["loop_id", "shard_id", "iter_index"]),
+    of("loop.shard.done", 1, true, &["loop_id", "shard_id", "command_id"]),
+    of("loop.shard.failed", 1, true, &["loop_id", "shard_id", "command_id"]),
+    of("loop.fanin.completed", 1, true, &["loop_id"]),
+    of("result.stored", 1, true, &["result_id", "store", "scope"]),
+    of("result.expired", 1, false, &["result_id", "reason"]),
+    of("reply.sent", 1, false, &["reply_to"]),
+    of("provider.submitted", 1, true, &["submission_id", "provider"]),
+    of("provider.observed", 1, true, &["submission_id", "provider"]),
+    of("execution.cancelled", 1, false, &["by"]),
+    of("execution.suspended", 1, false, &["by", "reason"]),
+    of("execution.resumed", 1, false, &["by"]),
+    of("execution.checkpointed", 1, false, &["barrier", "through_seq", "checksum"]),
+    of("execution.dead_lettered", 1, false, &["topic", "partition", "offset", "dead_letter_id"]),
+    of("redrive.requested", 1, false, &["redrive_id", "by", "scope"]),
+    of("redrive.completed", 1, false, &["redrive_id", "rows", "failed_rows"]),
+    of("trigger.rejected", 1, false, &["topic", "topic_id", "partition", "offset"]),
+    of("trigger.redriven", 1, false, &["by"]),
+    of("trigger.discarded", 1, false, &["by"]),
+    of("catalog.registered", 1, false, &["path", "version", "kind", "content_sha256"]),
+    of("catalog.retired", 1, false, &["path", "version"]),
+    of("subscription.paused", 1, false, &["path"]),
+    of("subscription.resumed", 1, false, &["path"]),
+    of("subscription.replayed", 1, false, &["path", "replay", "topic", "topic_id", "partition", "from_offset", "until_offset"]),
+    of("schedule.created", 1, false, &["name", "path", "rule", "timezone"]),
+    of("schedule.changed", 1, false, &["name", "path", "rule", "timezone"]),
+    of("schedule.fired", 1, false, &["fire_time", "started_execution_id"]),
+    of("schedule.skipped", 1, false, &["fire_time", "reason"]),
+    of("schedule.paused", 1, false, &[]),
+    of("schedule.resumed", 1, false, &[]),
+    of("schedule.removed", 1, false, &[]),
+    of("tenant.created", 1, false, &["tenant", "isolation"]),
+    of("tenant.changed", 1, false, &["tenant"]),
+    of("tenant.key_rotated", 1, false, &["tenant", "key_id"]),
+    of("tenant.key_destroyed", 1, false, &["tenant", "key_id", "reason"]),
+    of("tenant.suspended", 1, false, &["tenant", "reason"]),
+    of("tenant.resumed", 1, false, &["tenant"]),
+    of("organization.created", 1, false, &["organization"]),
+    of("organization.changed", 1, false, &["organization"]),
+    of("credential.stored", 1, false, &["name", "kind", "revision"]),
+    of("credential.removed", 1, false, &["name"]),
+];
