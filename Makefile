@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 NATIVE := .venv/.native
+READER := .venv/.reader
 
 .PHONY: setup demo test test-fast check bench prove lock clean
 
@@ -25,10 +26,20 @@ $(NATIVE): $(READY) crates/sealer/Cargo.toml crates/sealer/Cargo.lock $(wildcard
 	else echo "no native sealer: cargo is not installed (rm $(NATIVE) once it is); going on without"; fi
 	@touch $(NATIVE)
 
+# Folds the golden corpus in another language; its tests are skipped on a machine without cargo.
+$(READER): $(READY) crates/reader/Cargo.toml crates/reader/Cargo.lock $(wildcard crates/reader/src/*.rs crates/reader/src/*/*.rs)
+	@if command -v cargo >/dev/null; then \
+	  echo "building the reader of the golden corpus (first time: about two minutes)"; \
+	  CARGO_TARGET_DIR=$(CURDIR)/.venv/cargo-reader cargo build --quiet --release --locked --manifest-path crates/reader/Cargo.toml \
+	    >.venv/reader.log 2>&1 \
+	    || echo "no reader: its build failed (.venv/reader.log says why); its tests build it again"; \
+	else echo "no reader: cargo is not installed (rm $(READER) once it is); its tests are skipped"; fi
+	@touch $(READER)
+
 demo: setup
 	@$(BIN)/streams demo
 
-test: check
+test: check $(READER)
 	@$(BIN)/pytest tests -n 2 --dist loadscope --no-loadscope-reorder
 
 test-fast: setup

@@ -43,7 +43,10 @@ impl Corpus {
     pub fn open(folder: &Path) -> Result<Self> {
         let manifest = document(&folder.join("manifest.json"))?;
         if manifest["format"] != FORMAT {
-            return Err(Error(format!("the corpus has format {}, this program reads {FORMAT}", manifest["format"])));
+            return Err(Error(format!(
+                "the corpus has format {}, this program reads {FORMAT}",
+                manifest["format"]
+            )));
         }
         let logs = manifest["logs"].as_array().into_iter().flatten().map(|one| {
             Ok(Log {
@@ -60,9 +63,13 @@ impl Corpus {
 
     pub fn stored(&self, log: &Log) -> Result<Vec<Stored>> {
         let lines = self.lines("logs", log)?;
-        lines.iter().enumerate().map(|(index, one)| {
-            stored(one).map_err(|why| why.of(format!("logs/{}, line {}", log.name, index + 1)))
-        }).collect()
+        lines
+            .iter()
+            .enumerate()
+            .map(|(index, one)| {
+                stored(one).map_err(|why| why.of(format!("logs/{}, line {}", log.name, index + 1)))
+            })
+            .collect()
     }
 
     pub fn expected(&self, log: &Log) -> Result<Vec<Value>> {
@@ -101,7 +108,8 @@ fn stored(one: &Value) -> Result<Stored> {
 }
 
 fn document(path: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(path).map_err(|why| Error(format!("{}: {why}", path.display())))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|why| Error(format!("{}: {why}", path.display())))?;
     parse(&text).map_err(|why| why.of(path.display()))
 }
 

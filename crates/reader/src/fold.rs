@@ -43,15 +43,25 @@ pub struct Folder {
 
 impl Folder {
     pub fn open(corpus: &Path, schemas: &Path) -> Result<Self> {
-        Ok(Folder { schemas: Schemas::open(schemas)?, objects: Objects::new(&corpus.join("payloads")) })
+        Ok(Folder {
+            schemas: Schemas::open(schemas)?,
+            objects: Objects::new(&corpus.join("payloads")),
+        })
     }
 
     /// Verify and fold the events of a log; `each` receives what was found of every one.
-    pub fn fold(&self, corpus: &Corpus, log: &Log, mut each: impl FnMut(Found) -> Result<()>) -> Result<()> {
+    pub fn fold(
+        &self,
+        corpus: &Corpus,
+        log: &Log,
+        mut each: impl FnMut(Found) -> Result<()>,
+    ) -> Result<()> {
         let mut links: HashMap<String, Link> = HashMap::new();
         let mut views: HashMap<String, View> = HashMap::new();
         for stored in corpus.stored(log)? {
-            let of = |why: Error| why.of(format!("{}: {} seq {}", log.name, stored.root, stored.assigned.seq));
+            let of = |why: Error| {
+                why.of(format!("{}: {} seq {}", log.name, stored.root, stored.assigned.seq))
+            };
             let link = links.entry(stored.root.clone()).or_default();
             let event = self.verified(&stored, link).map_err(of)?;
             let view = views.entry(stored.root.clone()).or_default();
@@ -67,10 +77,13 @@ impl Folder {
             return Err(Error(format!("the event at seq {} is missing", link.seq + 1)));
         }
         let envelope = Envelope::decode(&stored.envelope, &self.schemas)?;
-        if envelope.checksum() != stored.checksum || envelope.computed_checksum()? != stored.checksum {
+        if envelope.checksum() != stored.checksum
+            || envelope.computed_checksum()? != stored.checksum
+        {
             return Err(Error::new("it does not match its checksum"));
         }
-        let checksum = hex::decode(&stored.checksum).map_err(|_| Error::new("its checksum is not hexadecimal"))?;
+        let checksum = hex::decode(&stored.checksum)
+            .map_err(|_| Error::new("its checksum is not hexadecimal"))?;
         let chain = sha256(&[&link.chain, &checksum]);
         if hex::encode(chain) != stored.chain {
             return Err(Error::new("its chain does not follow"));

@@ -132,7 +132,8 @@ fn python_repr(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, one)| format!("{}: {}", quoted(name), python_repr(one)));
+            let pairs =
+                fields.iter().map(|(name, one)| format!("{}: {}", quoted(name), python_repr(one)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
     }
@@ -148,7 +149,9 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             _ if one == quote => out.extend(['\\', one]),
-            _ if (one as u32) < 0x20 || one as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", one as u32)),
+            _ if (one as u32) < 0x20 || one as u32 == 0x7f => {
+                out.push_str(&format!("\\x{:02x}", one as u32))
+            }
             _ => out.push(one),
         }
     }
@@ -163,9 +166,17 @@ mod tests {
     #[test]
     fn floats_are_written_as_orjson_writes_them() {
         let pairs = [
-            (1e16, "1e+16"), (1.5e-7, "1.5e-7"), (1e15, "1000000000000000.0"), (1e-5, "0.00001"),
-            (9.5e-6, "9.5e-6"), (0.1, "0.1"), (-0.0, "-0.0"), (100.0, "100.0"), (5e-324, "5e-324"),
-            (1.7976931348623157e308, "1.7976931348623157e+308"), (12345678901234567.0, "1.2345678901234568e+16"),
+            (1e16, "1e+16"),
+            (1.5e-7, "1.5e-7"),
+            (1e15, "1000000000000000.0"),
+            (1e-5, "0.00001"),
+            (9.5e-6, "9.5e-6"),
+            (0.1, "0.1"),
+            (-0.0, "-0.0"),
+            (100.0, "100.0"),
+            (5e-324, "5e-324"),
+            (1.7976931348623157e308, "1.7976931348623157e+308"),
+            (12345678901234567.0, "1.2345678901234568e+16"),
         ];
         for (value, text) in pairs {
             assert_eq!(float_text(value), text);
@@ -174,7 +185,8 @@ mod tests {
 
     #[test]
     fn floats_are_written_as_python_writes_them() {
-        let pairs = [(1e16, "1e+16"), (1e-5, "1e-05"), (0.0001, "0.0001"), (3.0, "3.0"), (1e22, "1e+22")];
+        let pairs =
+            [(1e16, "1e+16"), (1e-5, "1e-05"), (0.0001, "0.0001"), (3.0, "3.0"), (1e22, "1e+22")];
         for (value, text) in pairs {
             assert_eq!(python_float(value), text);
         }

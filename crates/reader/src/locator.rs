@@ -7,7 +7,9 @@ const SCHEME: &str = "noetl://";
 /// The name under which a result can be requested.
 pub fn result_uri(execution_id: i64, step: &str, task: &str, result_id: i64) -> Result<String> {
     if execution_id <= 0 {
-        return Err(Error(format!("bad locator: execution {execution_id} is not a positive 63-bit number")));
+        return Err(Error(format!(
+            "bad locator: execution {execution_id} is not a positive 63-bit number"
+        )));
     }
     let (step, task) = (segment(step)?, segment(task)?);
     Ok(format!("{SCHEME}execution/{execution_id}/step/{step}/task/{task}/{result_id}"))
@@ -28,18 +30,27 @@ pub fn payload_key(uri: &str, sha256: &str) -> Result<String> {
 /// The locator of the payload whose object has this key.
 pub fn payload_uri(key: &str) -> Result<String> {
     match key.split('/').collect::<Vec<_>>()[..] {
-        [tenant, org, "sha256", digest] => Ok(format!("{SCHEME}tenant/{tenant}/org/{org}/payloads/sha256/{digest}")),
+        [tenant, org, "sha256", digest] => {
+            Ok(format!("{SCHEME}tenant/{tenant}/org/{org}/payloads/sha256/{digest}"))
+        }
         _ => Err(Error(format!("{key} is not the key of a payload"))),
     }
 }
 
 fn segment(value: &str) -> Result<String> {
-    let is_wrong = value.is_empty() || value == "." || value == ".." || value.chars().any(char::is_control);
+    let is_wrong =
+        value.is_empty() || value == "." || value == ".." || value.chars().any(char::is_control);
     if is_wrong {
         return Err(Error(format!("bad locator: {value:?} is not a valid segment")));
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    let encoded = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let encoded = |byte: u8| {
+        if is_plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
     Ok(value.bytes().map(encoded).collect())
 }
 

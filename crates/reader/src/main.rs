@@ -109,7 +109,9 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Shm(Shm::Read { region }) => read_region(&region),
-        Command::Shm(Shm::Write { region, rows, valid_seconds }) => write_region(&region, &rows, valid_seconds),
+        Command::Shm(Shm::Write { region, rows, valid_seconds }) => {
+            write_region(&region, &rows, valid_seconds)
+        }
         Command::Types => {
             print(&types());
             Ok(())
@@ -161,11 +163,14 @@ fn read_region(region: &str) -> Result<()> {
 }
 
 fn write_region(region: &str, rows: &std::path::Path, valid_seconds: u64) -> Result<()> {
-    let text = std::fs::read_to_string(rows).map_err(|why| Error(format!("{}: {why}", rows.display())))?;
+    let text =
+        std::fs::read_to_string(rows).map_err(|why| Error(format!("{}: {why}", rows.display())))?;
     let payload = shm::rows::encode(&json::parse(&text)?).map_err(|why| why.of(rows.display()))?;
     let path = shm::region::path_of(region);
     let header = shm::region::write(&path, &payload, Duration::from_secs(valid_seconds))?;
-    print(&json!({"path": path, "payload_bytes": header.length, "sha256": hex::encode(header.sha256)}));
+    print(
+        &json!({"path": path, "payload_bytes": header.length, "sha256": hex::encode(header.sha256)}),
+    );
     Ok(())
 }
 

@@ -26,8 +26,10 @@ pub fn parse(text: &str) -> Result<i64> {
 fn read(text: &str) -> Option<i64> {
     let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
-    let date: Vec<i64> = date.split('-').map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
-    let clock: Vec<i64> = clock.split(':').map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
+    let date: Vec<i64> =
+        date.split('-').map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
+    let clock: Vec<i64> =
+        clock.split(':').map(str::parse).collect::<std::result::Result<_, _>>().ok()?;
     let ([year, month, day], [hour, minute, second]) = (&date[..], &clock[..]) else { return None };
     if fraction.len() > 6 {
         return None;
@@ -40,7 +42,12 @@ fn read(text: &str) -> Option<i64> {
 fn second_text(second: i64) -> String {
     let (year, month, day) = civil(second.div_euclid(86_400));
     let rest = second.rem_euclid(86_400);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
 }
 
 /// Days since 1970 of a date of the Gregorian calendar.
@@ -71,7 +78,9 @@ mod tests {
 
     #[test]
     fn a_time_and_its_text_agree() {
-        for text in ["1970-01-01T00:00:00Z", "2024-02-29T23:59:59.000001Z", "2026-05-16T12:34:56.789000Z"] {
+        for text in
+            ["1970-01-01T00:00:00Z", "2024-02-29T23:59:59.000001Z", "2026-05-16T12:34:56.789000Z"]
+        {
             assert_eq!(row_text(parse(text).unwrap()), text);
         }
         assert_eq!(envelope_text(1_778_934_896_789), "2026-05-16T12:34:56.789Z");

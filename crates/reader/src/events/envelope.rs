@@ -22,7 +22,9 @@ pub struct Envelope {
 impl Envelope {
     pub fn decode(data: &[u8], schemas: &Schemas) -> Result<Self> {
         let [0, a, b, c, d, body @ ..] = data else {
-            return Err(Error::new("no Confluent wire format: expected a zero byte and a schema id"));
+            return Err(Error::new(
+                "no Confluent wire format: expected a zero byte and a schema id",
+            ));
         };
         let id = u32::from_be_bytes([*a, *b, *c, *d]);
         let writer = schemas.writer(id)?;

@@ -46,14 +46,16 @@ impl Event {
     }
 
     fn unreadable(&self, name: &str) -> Error {
-        Error(format!("{}: its routing value {name} is missing or of another type", self.event_type))
+        Error(format!(
+            "{}: its routing value {name} is missing or of another type",
+            self.event_type
+        ))
     }
 }
 
 pub fn object_in(value: &Value, name: &str) -> Option<Object> {
     value.get(name).and_then(Value::as_object).cloned()
 }
-
 
 pub fn text_in(value: &Value, name: &str) -> Option<String> {
     value.get(name).and_then(Value::as_str).map(str::to_owned)

@@ -31,7 +31,8 @@ impl Schemas {
             return Ok(found.clone());
         }
         let file = self.files.get(&id);
-        let file = file.ok_or_else(|| Error(format!("schema id {id} is not in avro_schemas/ids.yaml")))?;
+        let file =
+            file.ok_or_else(|| Error(format!("schema id {id} is not in avro_schemas/ids.yaml")))?;
         let schema = Rc::new(parsed(&text_of(&self.folder.join(file))?)?);
         self.parsed.borrow_mut().insert(id, schema.clone());
         Ok(schema)
@@ -65,7 +66,8 @@ mod tests {
 
     #[test]
     fn the_ledger_maps_ids_to_files() {
-        let found = pinned("# a comment\n7:\n  name: Event\n  file: released/Event.1.avsc\n").unwrap();
+        let found =
+            pinned("# a comment\n7:\n  name: Event\n  file: released/Event.1.avsc\n").unwrap();
         assert_eq!(found[&7], "released/Event.1.avsc");
     }
 }

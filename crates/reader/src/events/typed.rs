@@ -1,93 +1,14 @@
-//! Events as the fold reads them: one variant for each class that changes something (streams/events/types.py).
+//! Reading of an event as its class (streams/events/types.py).
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::events::model::{Event, PayloadRef};
+use crate::events::known::{
+    CommandChange, CommandEvent, FrameChange, FrameEvent, Known, ResultStored, StageOpened,
+};
+use crate::events::model::Event;
 use crate::events::reading::{object_in, text_in};
 use crate::events::types::find;
-use crate::json::Object;
-
-/// A typed event. `Other` changes only what was seen last.
-pub enum Known {
-    PlaybookInitialized { path: String, version: i64 },
-    PlaybookCompleted { status: String, result: Option<Object>, error: Option<String>, payload: Option<PayloadRef> },
-    PlaybookFailed { result: Option<Object>, error: String, payload: Option<PayloadRef> },
-    ExecutionCancelled { error: Option<String> },
-    ExecutionSuspended { reason: String },
-    ExecutionResumed,
-    RedriveRequested,
-    StepEnter { node: String, activation: i64 },
-    StepExit { node: String, activation: i64, status: String, error: Option<String>, then: Option<String> },
-    Command(CommandEvent),
-    StageOpened(Box<StageOpened>),
-    StageClosed { stage_id: i64, status: String },
-    Frame(Box<FrameEvent>),
-    LoopStarted { node: String, loop_id: i64, mode: String, collection_size: Option<i64>, collection_ref: Option<String> },
-    LoopDone { node: String },
-    LoopFanoutStarted { node: String, loop_id: i64, total_shards: i64 },
-    LoopFaninCompleted { node: String, status: String },
-    ResultStored(Box<ResultStored>),
-    ResultExpired { result_id: i64 },
-    Other,
-}
-
-pub struct CommandEvent {
-    pub command_id: i64,
-    pub node: String,
-    pub change: CommandChange,
-}
-
-pub enum CommandChange {
-    Issued { attempt: i64, pool: String, tool: String, activation: i64 },
-    Leased { worker: String, seconds: i64, is_claim: bool },
-    Completed { output: Option<PayloadRef> },
-    Failed { error: String, output: Option<PayloadRef> },
-    LeaseExpired { why: String },
-    Released,
-    Cancelled,
-    Started,
-}
-
-pub struct StageOpened {
-    pub node: String,
-    pub stage_id: i64,
-    pub loop_id: i64,
-    pub kind: String,
-    pub dsl_ref: String,
-    pub total_rows: Option<i64>,
-    pub activation: i64,
-    pub policy: Object,
-}
-
-pub struct FrameEvent {
-    pub frame_id: i64,
-    pub stage_id: i64,
-    pub node: String,
-    pub change: FrameChange,
-}
-
-pub enum FrameChange {
-    Dispatched { attempt: i64, ordinal: i64, shard_id: Option<String>, cursor: Object },
-    Claimed { worker: String, seconds: i64 },
-    Heartbeat { worker: String, seconds: i64, cursor: Option<Object>, rows: i64, failed_rows: i64 },
-    Committed { rows: i64, failed_rows: i64, continues: bool, cursor: Option<Object>, output: Option<PayloadRef> },
-    Failed { error: String },
-    LeaseExpired { why: String },
-    Released { cursor: Option<Object> },
-    Abandoned { error: Option<String> },
-}
-
-pub struct ResultStored {
-    pub node: String,
-    pub result_id: i64,
-    pub store: String,
-    pub scope: String,
-    pub task: Option<String>,
-    pub parent_result_id: Option<i64>,
-    pub expires_at: Option<String>,
-    pub result: Object,
-}
 
 /// Read an event as the class of its type; a type that the catalogue does not have is `Other`.
 pub fn typed(event: &Event) -> Result<Known> {
@@ -117,7 +38,9 @@ fn whole(event: &Event) -> Result<Known> {
             Known::PlaybookInitialized { path: event.text("path")?, version: event.id("version")? }
         }
         "playbook.completed" => Known::PlaybookCompleted { status, result, error, payload },
-        "playbook.failed" => Known::PlaybookFailed { result, error: error.unwrap_or_default(), payload },
+        "playbook.failed" => {
+            Known::PlaybookFailed { result, error: error.unwrap_or_default(), payload }
+        }
         "execution.cancelled" => Known::ExecutionCancelled { error },
         "execution.suspended" => Known::ExecutionSuspended { reason: event.text("reason")? },
         "execution.resumed" => Known::ExecutionResumed,
@@ -162,13 +85,20 @@ fn command(event: &Event, change: &str) -> Result<Known> {
         "cancelled" => CommandChange::Cancelled,
         _ => CommandChange::Started,
     };
-    Ok(Known::Command(CommandEvent { command_id: event.id("command_id")?, node: event.node(), change }))
+    Ok(Known::Command(CommandEvent {
+        command_id: event.id("command_id")?,
+        node: event.node(),
+        change,
+    }))
 }
 
 fn stage(event: &Event, change: &str) -> Result<Known> {
     let stage_id = event.id("stage_id")?;
     if change == "closed" {
-        return Ok(Known::StageClosed { stage_id, status: event.status.clone().unwrap_or_default() });
+        return Ok(Known::StageClosed {
+            stage_id,
+            status: event.status.clone().unwrap_or_default(),
+        });
     }
     let activation = event.context.get("activation").and_then(Value::as_i64);
     Ok(Known::StageOpened(Box::new(StageOpened {
@@ -192,7 +122,10 @@ fn frame(event: &Event, change: &str) -> Result<Known> {
             shard_id: event.maybe_text("shard_id"),
             cursor: cursor.unwrap_or_default(),
         },
-        "claimed" => FrameChange::Claimed { worker: event.text("worker")?, seconds: event.id("lease_seconds")? },
+        "claimed" => FrameChange::Claimed {
+            worker: event.text("worker")?,
+            seconds: event.id("lease_seconds")?,
+        },
         "heartbeat" => FrameChange::Heartbeat {
             worker: event.text("worker")?,
             seconds: event.id("lease_seconds")?,
@@ -228,8 +161,12 @@ fn loops(event: &Event, change: &str) -> Result<Known> {
             collection_ref: text_in(&event.context, "collection_ref"),
         },
         "done" => Known::LoopDone { node },
-        "fanout.started" => Known::LoopFanoutStarted { node, loop_id, total_shards: event.id("total_shards")? },
-        "fanin.completed" => Known::LoopFaninCompleted { node, status: event.status.clone().unwrap_or_default() },
+        "fanout.started" => {
+            Known::LoopFanoutStarted { node, loop_id, total_shards: event.id("total_shards")? }
+        }
+        "fanin.completed" => {
+            Known::LoopFaninCompleted { node, status: event.status.clone().unwrap_or_default() }
+        }
         _ => Known::Other,
     })
 }
@@ -265,4 +202,3 @@ fn checkpoint_rows(event: &Event) -> Result<i64> {
     let of_output = event.payload_ref.as_ref().and_then(|one| one.row_count);
     Ok(event.maybe_id("rows")?.or(of_output).unwrap_or(0))
 }
-

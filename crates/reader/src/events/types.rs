@@ -14,7 +14,12 @@ pub fn find(name: &str) -> Option<&'static EventType> {
     TYPES.iter().find(|one| one.name == name)
 }
 
-const fn of(name: &'static str, version: i32, has_node: bool, required_meta: &'static [&'static str]) -> EventType {
+const fn of(
+    name: &'static str,
+    version: i32,
+    has_node: bool,
+    required_meta: &'static [&'static str],
+) -> EventType {
     EventType { name, version, has_node, required_meta }
 }
 
@@ -40,11 +45,35 @@ pub const TYPES: &[EventType] = &[
     of("call.error", 1, true, &["call_id", "task", "attempt"]),
     of("stage.opened", 1, true, &["stage_id", "kind", "loop_id", "dsl_ref", "pool"]),
     of("stage.closed", 1, true, &["stage_id", "loop_id", "frames", "rows", "failed_rows"]),
-    of("frame.dispatched", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "ordinal", "pool"]),
+    of(
+        "frame.dispatched",
+        1,
+        true,
+        &["frame_id", "stage_id", "loop_id", "attempt", "ordinal", "pool"],
+    ),
     of("frame.claimed", 1, true, &["frame_id", "stage_id", "attempt", "worker", "lease_seconds"]),
     of("frame.heartbeat", 1, true, &["frame_id", "stage_id", "attempt", "worker", "lease_seconds"]),
-    of("frame.committed", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "worker", "rows", "failed_rows", "continues"]),
-    of("frame.failed", 1, true, &["frame_id", "stage_id", "loop_id", "attempt", "worker", "rows", "failed_rows"]),
+    of(
+        "frame.committed",
+        1,
+        true,
+        &[
+            "frame_id",
+            "stage_id",
+            "loop_id",
+            "attempt",
+            "worker",
+            "rows",
+            "failed_rows",
+            "continues",
+        ],
+    ),
+    of(
+        "frame.failed",
+        1,
+        true,
+        &["frame_id", "stage_id", "loop_id", "attempt", "worker", "rows", "failed_rows"],
+    ),
     of("frame.lease_expired", 1, true, &["frame_id", "stage_id", "attempt", "worker"]),
     of("frame.released", 1, true, &["frame_id", "stage_id", "attempt", "worker"]),
     of("frame.abandoned", 1, true, &["frame_id", "stage_id", "loop_id", "attempt"]),
@@ -75,7 +104,12 @@ pub const TYPES: &[EventType] = &[
     of("catalog.retired", 1, false, &["path", "version"]),
     of("subscription.paused", 1, false, &["path"]),
     of("subscription.resumed", 1, false, &["path"]),
-    of("subscription.replayed", 1, false, &["path", "replay", "topic", "topic_id", "partition", "from_offset", "until_offset"]),
+    of(
+        "subscription.replayed",
+        1,
+        false,
+        &["path", "replay", "topic", "topic_id", "partition", "from_offset", "until_offset"],
+    ),
     of("schedule.created", 1, false, &["name", "path", "rule", "timezone"]),
     of("schedule.changed", 1, false, &["name", "path", "rule", "timezone"]),
     of("schedule.fired", 1, false, &["fire_time", "started_execution_id"]),

@@ -1,8 +1,8 @@
 //! A command: one tool step outside a loop, run by one worker (streams/execution/command.py).
 
 use crate::error::{Error, Result};
+use crate::events::known::{CommandChange, CommandEvent};
 use crate::events::model::PayloadRef;
-use crate::events::typed::{CommandChange, CommandEvent};
 use crate::execution::lease::Lease;
 
 #[derive(Debug, Clone)]
@@ -76,7 +76,10 @@ pub fn absorb_command(known: Option<&Command>, event: &CommandEvent, at: i64) ->
 
 fn issued(event: &CommandEvent, at: i64) -> Result<Command> {
     let CommandChange::Issued { attempt, pool, tool, activation } = &event.change else {
-        return Err(Error(format!("command {}: an event comes before it was issued", event.command_id)));
+        return Err(Error(format!(
+            "command {}: an event comes before it was issued",
+            event.command_id
+        )));
     };
     Ok(Command {
         command_id: event.command_id,

@@ -3,8 +3,8 @@
 use indexmap::IndexMap;
 
 use crate::error::{Error, Result};
+use crate::events::known::Known;
 use crate::events::model::Event;
-use crate::events::typed::Known;
 use crate::events::types::find;
 use crate::execution::plan::Plan;
 use crate::execution::{fold_endings, fold_loops, fold_steps};
@@ -13,13 +13,19 @@ use crate::execution::{fold_endings, fold_loops, fold_steps};
 pub fn evolve(before: Option<&Plan>, event: &Event, known: &Known) -> Result<Plan> {
     let after_seq = before.map_or(0, |plan| plan.seq);
     if event.seq() != after_seq + 1 {
-        return Err(Error(format!("{}: has events up to {after_seq}, was given {}", event.root(), event.seq())));
+        return Err(Error(format!(
+            "{}: has events up to {after_seq}, was given {}",
+            event.root(),
+            event.seq()
+        )));
     }
     let Some(before) = before else { return begun(event, known) };
     let mut plan = before.clone();
     let at = event.at();
     match known {
-        Known::StepEnter { .. } | Known::StepExit { .. } | Known::Command(_) => fold_steps::apply(&mut plan, known, at)?,
+        Known::StepEnter { .. } | Known::StepExit { .. } | Known::Command(_) => {
+            fold_steps::apply(&mut plan, known, at)?
+        }
         Known::StageOpened(_)
         | Known::StageClosed { .. }
         | Known::Frame(_)

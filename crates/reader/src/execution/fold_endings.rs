@@ -1,7 +1,7 @@
 //! The fold of whole executions: suspended, resumed, ended, redriven (streams/execution/fold_endings.py).
 
+use crate::events::known::Known;
 use crate::events::model::PayloadRef;
-use crate::events::typed::Known;
 use crate::execution::plan::Plan;
 use crate::json::Object;
 
@@ -14,7 +14,9 @@ pub fn apply(plan: &mut Plan, known: &Known, at: i64) {
         Known::PlaybookFailed { result, error, payload } => {
             end(plan, "FAILED", at, result.clone(), payload.clone(), Some(error.clone()));
         }
-        Known::ExecutionCancelled { error } => end(plan, "CANCELLED", at, None, None, error.clone()),
+        Known::ExecutionCancelled { error } => {
+            end(plan, "CANCELLED", at, None, None, error.clone())
+        }
         Known::ExecutionSuspended { reason } => {
             plan.is_suspended = true;
             plan.suspension = Some(reason.clone());

@@ -3,7 +3,7 @@
 use serde_json::{json, Value};
 
 use crate::error::Result;
-use crate::events::typed::{FrameChange, FrameEvent, Known};
+use crate::events::known::{FrameChange, FrameEvent, Known};
 use crate::execution::plan::{key_of, Plan};
 use crate::execution::stage::{absorb_in_stage, close_stage, open_stage};
 use crate::json::Object;
@@ -12,7 +12,9 @@ pub fn apply(plan: &mut Plan, known: &Known, at: i64) -> Result<()> {
     match known {
         Known::StageOpened(event) => {
             let stage = open_stage(event, at);
-            if let Some(activation) = plan.activations.get_mut(&key_of(&stage.step, stage.activation)) {
+            if let Some(activation) =
+                plan.activations.get_mut(&key_of(&stage.step, stage.activation))
+            {
                 activation.stage_id = Some(stage.stage_id);
             }
             plan.stages.insert(stage.stage_id, stage);

@@ -1,7 +1,7 @@
 //! The fold of steps and their commands (streams/execution/fold_steps.py).
 
 use crate::error::Result;
-use crate::events::typed::{CommandChange, CommandEvent, Known};
+use crate::events::known::{CommandChange, CommandEvent, Known};
 use crate::execution::command::absorb_command;
 use crate::execution::plan::{key_of, Activation, Plan};
 
@@ -39,7 +39,9 @@ fn command(plan: &mut Plan, event: &CommandEvent, at: i64) -> Result<()> {
     }
     let command = absorb_command(known, event, at)?;
     if is_new {
-        if let Some(activation) = plan.activations.get_mut(&key_of(&command.step, command.activation)) {
+        if let Some(activation) =
+            plan.activations.get_mut(&key_of(&command.step, command.activation))
+        {
             match command.tool.as_str() {
                 "cursor.plan" => activation.planning_id = Some(event.command_id),
                 _ => activation.command_id = Some(event.command_id),

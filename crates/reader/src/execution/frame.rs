@@ -1,8 +1,8 @@
 //! A frame: a window of a stage's rows, and the progress of its attempt (streams/execution/frame.py).
 
 use crate::error::{Error, Result};
+use crate::events::known::{FrameChange, FrameEvent};
 use crate::events::model::PayloadRef;
-use crate::events::typed::{FrameChange, FrameEvent};
 use crate::execution::lease::Lease;
 use crate::json::Object;
 
@@ -99,7 +99,10 @@ pub fn absorb_frame(known: Option<&Frame>, event: &FrameEvent, at: i64) -> Resul
 
 fn dispatched(event: &FrameEvent, at: i64) -> Result<Frame> {
     let FrameChange::Dispatched { attempt, ordinal, shard_id, cursor } = &event.change else {
-        return Err(Error(format!("frame {}: an event comes before it was dispatched", event.frame_id)));
+        return Err(Error(format!(
+            "frame {}: an event comes before it was dispatched",
+            event.frame_id
+        )));
     };
     Ok(Frame {
         frame_id: event.frame_id,

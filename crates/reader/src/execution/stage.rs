@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::events::typed::{FrameEvent, StageOpened};
+use crate::events::known::{FrameEvent, StageOpened};
 use crate::execution::frame::{absorb_frame, Frame};
 use crate::json::{python_str, Object};
 
@@ -92,9 +92,11 @@ pub fn close_stage(stage: &mut Stage, status: &str, at: i64) {
 fn abandoned(stage: &mut Stage, frame: &Frame) {
     stage.shards_failed += 1;
     if stage.failure.is_none() {
-        let error = frame.error.as_deref().filter(|text| !text.is_empty()).unwrap_or("no error message");
+        let error =
+            frame.error.as_deref().filter(|text| !text.is_empty()).unwrap_or("no error message");
         let (ordinal, window, failures) = (frame.ordinal, window(frame), frame.failures);
-        stage.failure = Some(format!("frame {ordinal} ({window}) failed {failures} times: {error}"));
+        stage.failure =
+            Some(format!("frame {ordinal} ({window}) failed {failures} times: {error}"));
     }
 }
 
@@ -124,11 +126,18 @@ fn continued(frame: &Frame) -> Result<Option<i64>> {
         Some(Value::String(text)) => text.parse().ok(),
         Some(other) => other.as_i64(),
     };
-    found.map(Some).ok_or_else(|| Error(format!("frame {}: `continues` is not an id", frame.frame_id)))
+    found
+        .map(Some)
+        .ok_or_else(|| Error(format!("frame {}: `continues` is not an id", frame.frame_id)))
 }
 
 fn window(frame: &Frame) -> String {
     let shown = frame.cursor.iter().filter(|(name, _)| *name != "kind" && *name != "continues");
-    let parts: Vec<_> = shown.map(|(name, value)| format!("{name} {}", python_str(value))).collect();
-    if parts.is_empty() { "claimed rows".to_owned() } else { parts.join(", ") }
+    let parts: Vec<_> =
+        shown.map(|(name, value)| format!("{name} {}", python_str(value))).collect();
+    if parts.is_empty() {
+        "claimed rows".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }

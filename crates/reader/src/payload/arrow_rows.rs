@@ -40,7 +40,8 @@ pub fn read_rows(data: &[u8]) -> Result<Rows> {
 fn rows_of(batch: &RecordBatch) -> Result<Vec<Value>> {
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns());
-    let columns = columns.map(|(field, column)| cells(field, column)).collect::<Result<Vec<_>>>()?;
+    let columns =
+        columns.map(|(field, column)| cells(field, column)).collect::<Result<Vec<_>>>()?;
     if schema.metadata().get("noetl.rows").is_some_and(|shape| shape == "values") {
         let values = columns.into_iter().next().unwrap_or_default();
         return Ok(values.into_iter().map(Option::unwrap_or_default).collect());
@@ -84,7 +85,11 @@ fn cells(field: &Field, column: &dyn Array) -> Result<Vec<Cell>> {
 
 /// A number of a column that has integers and fractions.
 fn whole(number: f64) -> Value {
-    if number.is_finite() && number.fract() == 0.0 { (number as i64).into() } else { number.into() }
+    if number.is_finite() && number.fract() == 0.0 {
+        (number as i64).into()
+    } else {
+        number.into()
+    }
 }
 
 fn value(column: &dyn Array, index: usize) -> Result<Value> {
@@ -107,7 +112,9 @@ fn value(column: &dyn Array, index: usize) -> Result<Value> {
             joined(&names, inner, 1).remove(0)
         }
         DataType::Map(_, _) => map(column, index)?,
-        other => return Err(Error(format!("a column of {other} is not read; write plain columns"))),
+        other => {
+            return Err(Error(format!("a column of {other} is not read; write plain columns")))
+        }
     })
 }
 
@@ -119,6 +126,9 @@ fn map(column: &dyn Array, index: usize) -> Result<Value> {
     let entries = column.as_map().value(index);
     let (keys, items) = (entries.column(0).as_string::<i32>(), entries.column(1));
     let items = cells(&entries.fields()[1], items)?;
-    let pairs = keys.iter().zip(items).map(|(key, item)| (key.unwrap_or("").to_owned(), item.unwrap_or_default()));
+    let pairs = keys
+        .iter()
+        .zip(items)
+        .map(|(key, item)| (key.unwrap_or("").to_owned(), item.unwrap_or_default()));
     Ok(Value::Object(pairs.collect()))
 }

@@ -8,7 +8,8 @@ use crate::hash::sha256_hex;
 use crate::json::canonical;
 
 pub fn schema_digest(schema: &Schema) -> Result<String> {
-    let fields = schema.fields().iter().map(|field| described(field)).collect::<Result<Vec<_>>>()?;
+    let fields =
+        schema.fields().iter().map(|field| described(field)).collect::<Result<Vec<_>>>()?;
     let shape = schema.metadata().get("noetl.rows");
     let shape = shape.ok_or_else(|| Error::new("the schema does not say the shape of its rows"))?;
     Ok(sha256_hex(&canonical(&json!([fields, shape]))))
@@ -17,7 +18,8 @@ pub fn schema_digest(schema: &Schema) -> Result<String> {
 fn described(field: &Field) -> Result<Value> {
     let mut marks: Vec<_> = field.metadata().iter().collect();
     marks.sort();
-    let mut described = vec![json!(field.name()), json!(type_text(field.data_type())?), json!(marks)];
+    let mut described =
+        vec![json!(field.name()), json!(type_text(field.data_type())?), json!(marks)];
     let inner = children(field.data_type());
     if !inner.is_empty() {
         let inner = inner.into_iter().map(described_child).collect::<Result<Vec<_>>>()?;
@@ -33,7 +35,9 @@ fn described_child(field: &Field) -> Result<Value> {
 fn children(kind: &DataType) -> Vec<&Field> {
     match kind {
         DataType::Struct(fields) => fields.iter().map(|field| field.as_ref()).collect(),
-        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => vec![field.as_ref()],
+        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+            vec![field.as_ref()]
+        }
         _ => vec![],
     }
 }
@@ -51,7 +55,9 @@ fn type_text(kind: &DataType) -> Result<String> {
         DataType::Utf8 => "string".into(),
         DataType::LargeUtf8 => "large_string".into(),
         DataType::Date32 => "date32[day]".into(),
-        DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) => format!("timestamp[us, tz={zone}]"),
+        DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) => {
+            format!("timestamp[us, tz={zone}]")
+        }
         DataType::Decimal128(precision, scale) => format!("decimal128({precision}, {scale})"),
         DataType::Struct(fields) => {
             let inner = fields.iter().map(|field| child_text(field)).collect::<Result<Vec<_>>>()?;
@@ -60,7 +66,9 @@ fn type_text(kind: &DataType) -> Result<String> {
         DataType::List(field) => format!("list<{}>", child_text(field)?),
         DataType::LargeList(field) => format!("large_list<{}>", child_text(field)?),
         DataType::Map(entries, _) => map_text(entries)?,
-        other => return Err(Error(format!("a column of {other} is not read; write plain columns"))),
+        other => {
+            return Err(Error(format!("a column of {other} is not read; write plain columns")))
+        }
     })
 }
 

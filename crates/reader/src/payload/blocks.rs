@@ -26,11 +26,16 @@ pub fn unpack(stored: &[u8]) -> Result<Vec<u8>> {
             return Err(Error(format!("the stored object is sealed by cipher {cipher}")));
         }
         if plain_bytes > LARGEST_BLOCK_BYTES || rest.len() < MARK_BYTES + stored_bytes {
-            return Err(Error::new("the stored object has a block that is too large, or ends within one"));
+            return Err(Error::new(
+                "the stored object has a block that is too large, or ends within one",
+            ));
         }
         let block = opened(&rest[MARK_BYTES..MARK_BYTES + stored_bytes], codec, plain_bytes)?;
         if block.len() != plain_bytes {
-            return Err(Error(format!("a block has {} bytes, not {plain_bytes} as its mark says", block.len())));
+            return Err(Error(format!(
+                "a block has {} bytes, not {plain_bytes} as its mark says",
+                block.len()
+            )));
         }
         plain.extend_from_slice(&block);
         rest = &rest[MARK_BYTES + stored_bytes..];
@@ -70,7 +75,8 @@ mod tests {
 
     #[test]
     fn blocks_are_joined_and_other_bytes_are_the_payload() {
-        let mark = |length: u8| [LEAD.as_slice(), &[0, 0, length, 0, 0, 0, length, 0, 0, 0]].concat();
+        let mark =
+            |length: u8| [LEAD.as_slice(), &[0, 0, length, 0, 0, 0, length, 0, 0, 0]].concat();
         let stored = [mark(2), b"ab".to_vec(), mark(1), b"c".to_vec()].concat();
         assert_eq!(unpack(&stored).unwrap(), b"abc");
         assert_eq!(unpack(b"plain").unwrap(), b"plain");

@@ -28,10 +28,15 @@ impl Objects {
 
     fn verified(&self, reference: &PayloadRef) -> Result<Option<Rows>> {
         let key = payload_key(&reference.uri, &reference.sha256)?;
-        let stored = fs::read(self.folder.join(&key)).map_err(|why| Error(format!("the payload is missing: {why}")))?;
+        let stored = fs::read(self.folder.join(&key))
+            .map_err(|why| Error(format!("the payload is missing: {why}")))?;
         let data = unpack(&stored)?;
         if data.len() as i64 != reference.byte_length {
-            return Err(Error(format!("the stored payload has {} bytes, not {}", data.len(), reference.byte_length)));
+            return Err(Error(format!(
+                "the stored payload has {} bytes, not {}",
+                data.len(),
+                reference.byte_length
+            )));
         }
         let digest = sha256_hex(&data);
         if digest != reference.sha256 {
@@ -42,10 +47,16 @@ impl Objects {
         }
         let rows = read_rows(&data)?;
         if reference.row_count.is_some_and(|count| count != rows.count) {
-            return Err(Error(format!("the stream has {} rows, its reference says {:?}", rows.count, reference.row_count)));
+            return Err(Error(format!(
+                "the stream has {} rows, its reference says {:?}",
+                rows.count, reference.row_count
+            )));
         }
         if reference.schema_digest.as_ref().is_some_and(|digest| *digest != rows.schema_digest) {
-            return Err(Error(format!("the schema of the stream has the digest {}", rows.schema_digest)));
+            return Err(Error(format!(
+                "the schema of the stream has the digest {}",
+                rows.schema_digest
+            )));
         }
         Ok(Some(rows))
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
+use crate::events::known::{FrameEvent, Known};
 use crate::events::model::Event;
-use crate::events::typed::{typed, FrameEvent, Known};
+use crate::events::typed::typed;
 use crate::execution::evolve::evolve;
 use crate::execution::frame::absorb_frame;
 use crate::execution::plan::Plan;
@@ -50,7 +51,11 @@ impl View {
 
     pub fn checksums(&self) -> Result<Checksums> {
         let plan = self.plan.as_ref().ok_or_else(|| Error::new("no event was absorbed"))?;
-        Ok(state_checksums(&execution_row(plan, self.updated_at), &self.ended, &self.open_rows(plan)))
+        Ok(state_checksums(
+            &execution_row(plan, self.updated_at),
+            &self.ended,
+            &self.open_rows(plan),
+        ))
     }
 
     /// The last rows of what an event ended.
@@ -69,7 +74,9 @@ impl View {
             Known::ResultStored(stored) => vec![stored_row(event, stored)?],
             Known::ResultExpired { result_id } => vec![expired_row(event, *result_id)],
             Known::StageClosed { stage_id, .. } => match plan.stages.get(stage_id) {
-                Some(stage) => vec![stage_row(plan, stage, self.parent(*stage_id), event.seq(), None)],
+                Some(stage) => {
+                    vec![stage_row(plan, stage, self.parent(*stage_id), event.seq(), None)]
+                }
                 None => vec![],
             },
             _ => vec![],
@@ -85,7 +92,9 @@ impl View {
         ending: Option<Ending>,
     ) -> Result<Vec<Row>> {
         let earlier = self.plan.as_ref().and_then(|before| before.stages.get(&frame.stage_id));
-        let (Some(stage), Some(earlier)) = (plan.stages.get(&frame.stage_id), earlier) else { return Ok(vec![]) };
+        let (Some(stage), Some(earlier)) = (plan.stages.get(&frame.stage_id), earlier) else {
+            return Ok(vec![]);
+        };
         if stage.frames.contains_key(&frame.frame_id) {
             return Ok(vec![]);
         }

@@ -79,7 +79,8 @@ pub fn state_checksums(execution: &Row, ended: &EndedRows, still_open: &[Row]) -
 fn part(chain: &RowChain, kind: Kind, still_open: &[Row]) -> String {
     let mut rows: Vec<_> = still_open.iter().filter(|row| row.kind == kind).collect();
     rows.sort_by_key(|row| row.key);
-    let mut text = format!("[{PROJECTION_VERSION},[{},\"{}\"],[", chain.length, chain.digest).into_bytes();
+    let mut text =
+        format!("[{PROJECTION_VERSION},[{},\"{}\"],[", chain.length, chain.digest).into_bytes();
     for (index, row) in rows.into_iter().enumerate() {
         if index > 0 {
             text.push(b',');

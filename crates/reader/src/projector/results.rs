@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::events::known::ResultStored;
 use crate::events::model::Event;
-use crate::events::typed::ResultStored;
 use crate::json::python_str;
 use crate::locator::result_uri;
 use crate::projector::rows::{Fields, Kind, Row};

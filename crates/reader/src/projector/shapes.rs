@@ -20,7 +20,8 @@ pub fn execution_row(plan: &Plan, updated_at: i64) -> Row {
     let failure = plan.failure.clone().flatten();
     let reasons = [&plan.error, &failure, &plan.suspension];
     // The last one counts even if it is empty.
-    let error = reasons.into_iter().flatten().find(|text| !text.is_empty()).or(plan.suspension.as_ref());
+    let error =
+        reasons.into_iter().flatten().find(|text| !text.is_empty()).or(plan.suspension.as_ref());
     Fields::new()
         .number("execution_id", plan.execution_id)
         .text("tenant_id", &plan.tenant_id)
@@ -48,7 +49,9 @@ pub fn execution_row(plan: &Plan, updated_at: i64) -> Row {
 }
 
 fn state(plan: &Plan) -> Object {
-    let parts = [("loop", &plan.loops), ("fanout", &plan.fanouts)].into_iter().filter(|(_, steps)| !steps.is_empty());
+    let parts = [("loop", &plan.loops), ("fanout", &plan.fanouts)]
+        .into_iter()
+        .filter(|(_, steps)| !steps.is_empty());
     parts
         .map(|(part, steps)| {
             let steps = steps.iter().map(|(step, one)| (step.clone(), one.clone().into()));
@@ -57,7 +60,13 @@ fn state(plan: &Plan) -> Object {
         .collect()
 }
 
-pub fn stage_row(plan: &Plan, stage: &Stage, parent: Option<i64>, seq: i64, cancelled_at: Option<i64>) -> Row {
+pub fn stage_row(
+    plan: &Plan,
+    stage: &Stage,
+    parent: Option<i64>,
+    seq: i64,
+    cancelled_at: Option<i64>,
+) -> Row {
     Fields::new()
         .number("stage_id", stage.stage_id)
         .number("execution_id", plan.execution_id)

@@ -15,17 +15,27 @@ const FOLDER: &str = "/dev/shm";
 /// The file of a region's name such as `/noetl-…`; anything else is a path.
 pub fn path_of(name: &str) -> PathBuf {
     let is_name = name.strip_prefix("/noetl-").is_some_and(|rest| !rest.contains('/'));
-    if is_name { PathBuf::from(format!("{FOLDER}{name}")) } else { PathBuf::from(name) }
+    if is_name {
+        PathBuf::from(format!("{FOLDER}{name}"))
+    } else {
+        PathBuf::from(name)
+    }
 }
 
 /// Read a region. Unlike a worker, which compares digests only, this hashes the payload.
 pub fn read(path: &Path) -> Result<(Header, Vec<u8>)> {
     let mut data = Vec::new();
-    File::open(path).and_then(|mut file| file.read_to_end(&mut data)).map_err(|why| of(path, why))?;
-    let header = Header::unpack(data.get(..SIZE).unwrap_or(&data)).map_err(|why| why.of(path.display()))?;
+    File::open(path)
+        .and_then(|mut file| file.read_to_end(&mut data))
+        .map_err(|why| of(path, why))?;
+    let header =
+        Header::unpack(data.get(..SIZE).unwrap_or(&data)).map_err(|why| why.of(path.display()))?;
     let payload = data.split_off(SIZE);
     if payload.len() as u64 != header.length {
-        return Err(of(path, format!("{} bytes of payload, the header says {}", payload.len(), header.length)));
+        return Err(of(
+            path,
+            format!("{} bytes of payload, the header says {}", payload.len(), header.length),
+        ));
     }
     if sha256(&[&payload]) != header.sha256 {
         return Err(of(path, "the payload does not match the digest in the header"));
@@ -37,7 +47,8 @@ pub fn read(path: &Path) -> Result<(Header, Vec<u8>)> {
 pub fn write(path: &Path, payload: &[u8], valid_for: Duration) -> Result<Header> {
     let header = Header { length: payload.len() as u64, sha256: sha256(&[payload]) };
     let passing = PathBuf::from(format!("{}.new-{}", path.display(), std::process::id()));
-    let outcome = fill(&passing, &header, payload, SystemTime::now() + valid_for).and_then(|()| rename(&passing, path));
+    let outcome = fill(&passing, &header, payload, SystemTime::now() + valid_for)
+        .and_then(|()| rename(&passing, path));
     if let Err(why) = outcome {
         remove_file(&passing).ok();
         return Err(of(path, why));

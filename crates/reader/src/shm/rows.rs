@@ -28,7 +28,8 @@ pub fn encode(rows: &Value) -> Result<Vec<u8>> {
         arrays.push(array);
     }
     let shape = HashMap::from([("noetl.rows".to_owned(), "objects".to_owned())]);
-    written(Schema::new_with_metadata(fields, shape), arrays).map_err(|why| Error(format!("Arrow: {why}")))
+    written(Schema::new_with_metadata(fields, shape), arrays)
+        .map_err(|why| Error(format!("Arrow: {why}")))
 }
 
 fn written(schema: Schema, arrays: Vec<ArrayRef>) -> std::result::Result<Vec<u8>, ArrowError> {
@@ -56,7 +57,9 @@ fn column(values: &[&Value]) -> Result<(ArrayRef, HashMap<String, String>)> {
         }
         Arc::new(Float64Array::from_iter(values.iter().map(|one| one.as_f64())))
     } else {
-        return Err(Error::new("a column has values of one kind: integers, numbers, texts or truths"));
+        return Err(Error::new(
+            "a column has values of one kind: integers, numbers, texts or truths",
+        ));
     };
     Ok((array, marks))
 }
@@ -71,7 +74,8 @@ mod tests {
 
     #[test]
     fn rows_are_read_as_they_were_written() {
-        let data = encode(&json!([{"n": 1, "f": 1.5, "t": "a"}, {"n": null, "f": 2, "t": "b"}])).unwrap();
+        let data =
+            encode(&json!([{"n": 1, "f": 1.5, "t": "a"}, {"n": null, "f": 2, "t": "b"}])).unwrap();
         let found = read_rows(&data).unwrap();
         let text = "{\"f\":1.5,\"n\":1,\"t\":\"a\"}\n{\"f\":2,\"n\":null,\"t\":\"b\"}\n";
         assert_eq!((found.count, found.digest), (2, blake3_hex(text.as_bytes())));
@@ -79,7 +83,13 @@ mod tests {
 
     #[test]
     fn rows_of_other_shapes_are_refused() {
-        for rows in [json!({}), json!([]), json!([1]), json!([{"a": 1}, {"b": 1}]), json!([{"a": 1}, {"a": "x"}])] {
+        for rows in [
+            json!({}),
+            json!([]),
+            json!([1]),
+            json!([{"a": 1}, {"b": 1}]),
+            json!([{"a": 1}, {"a": "x"}]),
+        ] {
             assert!(encode(&rows).is_err());
         }
     }
