@@ -47,3 +47,63 @@ fn upcast_to(mut event: Event, target: i32, steps: &[Upcaster]) -> Result<Event>
     }
     Ok(event)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::model::Assigned;
+
+    const STEPS: &[Upcaster] = &[
+        Upcaster { schema_name: "noetl.x", from_version: 1, to_version: 2, change: with_two },
+        Upcaster { schema_name: "noetl.x", from_version: 2, to_version: 3, change: with_three },
+    ];
+
+    fn with_two(mut body: Body) -> Body {
+        body.meta.insert("two".into(), 2.into());
+        body
+    }
+
+    fn with_three(mut body: Body) -> Body {
+        let two = body.meta["two"].clone();
+        body.meta.insert("three".into(), two);
+        body
+    }
+
+    fn event(schema_version: i32) -> Event {
+        Event {
+            event_id: 1,
+            root_type: "execution".into(),
+            root_id: 1,
+            tenant_id: "t".into(),
+            organization_id: "o".into(),
+            event_type: "x".into(),
+            schema_name: "noetl.x".into(),
+            schema_version,
+            causation_id: None,
+            parent_execution_id: None,
+            catalog_id: None,
+            node_name: None,
+            status: None,
+            error: None,
+            current_item: Value::Null,
+            meta: Object::new(),
+            context: Value::Null,
+            result: Value::Null,
+            payload_ref: None,
+            assigned: Assigned { seq: 1, position: 1, stream_version: 1, ingest_time: 0 },
+        }
+    }
+
+    #[test]
+    fn steps_are_applied_in_the_order_of_their_versions() {
+        let found = upcast_to(event(1), 3, STEPS).unwrap();
+        assert_eq!((found.schema_version, &found.meta["three"]), (3, &2.into()));
+    }
+
+    #[test]
+    fn a_missing_step_is_an_error() {
+        assert!(upcast_to(event(1), 3, &STEPS[..1]).is_err());
+        assert!(upcast_to(event(4), 3, STEPS).is_err());
+        assert_eq!(upcast_to(event(3), 3, &[]).unwrap().schema_version, 3);
+    }
+}
