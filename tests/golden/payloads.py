@@ -7,15 +7,14 @@ description, and the events are given the digest and length of that content inst
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import orjson
 from blake3 import blake3
 
-from streams.events.model import Json
-from streams.payload.arrow.rows import decode_rows, encode_rows
+from streams.events.model import Json, PayloadRef
+from streams.payload.arrow.rows import EncodedRows, decode_rows, encode_rows
 from streams.payload.content import describe, key_of
 from streams.payload.objects.blocks import NoCipher, pack
 from streams.payload.port import ARROW, JSON, Compression, Scope
@@ -67,49 +66,34 @@ class Payloads:
         variant = int(digest[:8], 16)
         data, rows = _content(wanted, variant)
         codec = _COMPRESSIONS[variant % 4] if len(data) >= PACKED_FROM_BYTES else "none"
-        schema = None if rows is None else rows
         ref = describe(
             scope,
             data,
             media_type=wanted.media_type,
-            row_count=None if schema is None else schema[0],
-            schema_digest=None if schema is None else schema[1],
+            row_count=None if rows is None else rows.row_count,
+            schema_digest=None if rows is None else rows.schema_digest,
             compression=codec,
         )
-        self._store(scope, key_of(ref), data, codec, wanted, ref.schema_digest)
-        new: Fields = {
-            "sha256": ref.sha256,
-            "uri": ref.uri,
-            "bytes": ref.byte_length,
-            "byte_length": ref.byte_length,
-            "schema_digest": ref.schema_digest,
-            "row_count": ref.row_count,
-            "compression": ref.compression,
-        }
-        changed = {**reference, **{name: new[name] for name in new if name in reference}}
+        self.objects[key_of(ref)] = pack(scope, data, codec, NoCipher())
+        self.described[key_of(ref)] = _described(ref, data)
+        new: Fields = {**asdict(ref), "bytes": ref.byte_length}
+        changed = {name: new.get(name, one) for name, one in reference.items()}
         if reference.get("ipc") is not None:
             changed["ipc"] = {**reference["ipc"], "schema_digest": ref.schema_digest or "0" * 64}
         return changed
 
-    def _store(
-        self,
-        scope: Scope,
-        key: str,
-        data: bytes,
-        codec: Compression,
-        wanted: Wanted,
-        schema_digest: str | None,
-    ) -> None:
-        self.objects[key] = pack(scope, data, codec, NoCipher())
-        rows = decode_rows(data) if wanted.media_type == ARROW else None
-        self.described[key] = {
-            "sha256": sha256(data).hexdigest(),
-            "byte_length": len(data),
-            "media_type": wanted.media_type,
-            "row_count": None if rows is None else len(rows),
-            "schema_digest": schema_digest,
-            "rows": None if rows is None else rows_digest(rows),
-        }
+
+def _described(ref: PayloadRef, data: bytes) -> Fields:
+    """Return what is expected of a payload."""
+    rows = decode_rows(data) if ref.media_type == ARROW else None
+    return {
+        "sha256": ref.sha256,
+        "byte_length": ref.byte_length,
+        "media_type": ref.media_type,
+        "row_count": ref.row_count,
+        "schema_digest": ref.schema_digest,
+        "rows": None if rows is None else rows_digest(rows),
+    }
 
 
 def rows_digest(rows: Iterable[Json]) -> str:
@@ -134,11 +118,11 @@ def _wanted(records: Iterable[Fields]) -> dict[str, Wanted]:
     return {**inner, **found}
 
 
-def _content(wanted: Wanted, variant: int) -> tuple[bytes, tuple[int, str] | None]:
-    """Return the bytes of a payload; of rows, how many and the digest of their schema."""
+def _content(wanted: Wanted, variant: int) -> tuple[bytes, EncodedRows | None]:
+    """Return the bytes of a payload, and of rows how they were encoded."""
     if wanted.media_type == ARROW:
         made = encode_rows(_rows(1 if wanted.row_count is None else wanted.row_count, variant))
-        return made.data, (made.row_count, made.schema_digest)
+        return made.data, made
     text = f"text {variant % 7} — Zoë ".encode() * (1 + 400 * (variant >> 4 & 1))
     values: dict[str, Json] = {name: text.decode() for name in wanted.names or ("data",)}
     return orjson.dumps({**values, "variant": variant % 7}), None
