@@ -8,8 +8,9 @@ from streams.api.errors import BadRequest, NotAllowed
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response
 from streams.payload.port import Scope
+from streams.replay.business_json import business_json
 from streams.replay.cutoff import Cutoff, KafkaOffset, time_of
-from streams.replay.state import known_projection
+from streams.replay.state import BUSINESS, known_projection
 from streams.replay.state_json import state_json
 
 CUTOFFS = ("as_of_event_id", "as_of_position", "as_of_time", "as_of_offset")
@@ -25,6 +26,9 @@ async def show_state(runtime: ApiRuntime, request: web.Request) -> web.Response:
     if execution_id is None:
         raise BadRequest(("execution_id: is missing",))
     projection = request.query.get("projection", "all")
+    if projection == BUSINESS:
+        business = await runtime.business_replay.state(execution_id, scope, _cutoff(request))
+        return json_response(business_json(business))
     known_projection(projection)
     found = await runtime.replay.state(execution_id, scope, _cutoff(request))
     return json_response(state_json(found, projection))

@@ -20,6 +20,8 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
+from streams.projector.business.reading import BusinessQueries
+from streams.replay.business import BusinessReplay
 from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
 from streams.trigger.subscriptions.webhook import WebhookReceiver
@@ -37,6 +39,8 @@ class ApiRuntime:
     catalog: Catalog
     payloads: PayloadStore
     replay: Replay
+    business_replay: BusinessReplay
+    business: BusinessQueries
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope

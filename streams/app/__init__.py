@@ -18,7 +18,14 @@ from streams.app.log import (
     trigger_ledger_of,
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
-from streams.app.replay import open_replay, replay_of
+from streams.app.replay import (
+    business_queries_of,
+    business_replay_of,
+    open_business_queries,
+    open_business_replay,
+    open_replay,
+    replay_of,
+)
 from streams.app.roles import NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
 
@@ -26,9 +33,13 @@ __all__ = [
     "NODE_ROLES",
     "ROLES",
     "Log",
+    "business_queries_of",
+    "business_replay_of",
     "catalog_of",
     "credentials_of",
     "keys_of",
+    "open_business_queries",
+    "open_business_replay",
     "open_collector",
     "open_copies",
     "open_log",

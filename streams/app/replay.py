@@ -8,8 +8,17 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from streams.app.log import open_pool, open_registry
+from streams.app.payloads import open_tiers
+from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.events.codec import Codec
+from streams.log.postgres import PostgresEventStore
+from streams.payload.tiers.tiered_store import TieredPayloads
+from streams.projector.business.declared import Declared
+from streams.projector.business.plugins import installed
+from streams.projector.business.postgres import PostgresBusiness
+from streams.projector.business.reading import BusinessQueries
+from streams.replay.business import BusinessReplay
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.postgres import PostgresStoredLog
 from streams.replay.state import Replay
@@ -24,6 +33,47 @@ def replay_of(pool: asyncpg.Pool, codec: Codec, settings: Settings) -> Replay:
     return Replay(log, VerifiedLog(log, codec), SystemClock(), offsets)
 
 
+def business_replay_of(
+    pool: asyncpg.Pool, codec: Codec, settings: Settings, payloads: TieredPayloads
+) -> BusinessReplay:
+    """Return replay of business projections, which reads payloads too."""
+    texts = RegisteredTexts(PostgresEventStore(None, pool, codec), payloads)
+    events = VerifiedLog(PostgresStoredLog(pool), codec)
+    declared = Declared(texts, installed())
+    return BusinessReplay(replay_of(pool, codec, settings), events, declared, payloads)
+
+
+def business_queries_of(pool: asyncpg.Pool) -> BusinessQueries:
+    """Return the queries of business projections."""
+    return BusinessQueries(PostgresBusiness(pool), installed())
+
+
+@asynccontextmanager
+async def open_business_replay(settings: Settings) -> AsyncIterator[BusinessReplay]:
+    """Open replay of business projections for reading.
+
+    Raises:
+        Unavailable: Postgres or the payload store cannot be reached.
+    """
+    async with (
+        _open_reading(settings) as (pool, codec),
+        open_tiers(settings, consumer="replay") as payloads,
+    ):
+        yield business_replay_of(pool, codec, settings, payloads)
+
+
+@asynccontextmanager
+async def open_business_queries(settings: Settings) -> AsyncIterator[BusinessQueries]:
+    """Open the queries of business projections.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+    """
+    dsn = settings.event_store.canonical_connection.dsn("read")
+    async with open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool:
+        yield business_queries_of(pool)
+
+
 @asynccontextmanager
 async def open_replay(settings: Settings) -> AsyncIterator[Replay]:
     """Open replay for reading.
@@ -31,7 +81,13 @@ async def open_replay(settings: Settings) -> AsyncIterator[Replay]:
     Raises:
         LogUnavailable: Postgres cannot be reached.
     """
+    async with _open_reading(settings) as (pool, codec):
+        yield replay_of(pool, codec, settings)
+
+
+@asynccontextmanager
+async def _open_reading(settings: Settings) -> AsyncIterator[tuple[asyncpg.Pool, Codec]]:
     dsn = settings.event_store.canonical_connection.dsn("read")
     limit_s = settings.runtime.call_limit_s
     async with open_registry(settings) as registry, open_pool(dsn, limit_s=limit_s) as pool:
-        yield replay_of(pool, await Codec.open(registry), settings)
+        yield pool, await Codec.open(registry)

@@ -24,6 +24,7 @@ COMMANDS = {
     "mirror": "streams.cli.mirror",
     "payloads": "streams.cli.payloads",
     "playbook": "streams.cli.playbook",
+    "projections": "streams.cli.projections",
     "prove": "streams.cli.prove",
     "rebuild": "streams.cli.rebuild",
     "replay": "streams.cli.replay",

@@ -10,6 +10,7 @@ from streams.errors import PoisonRecord
 from streams.events.model import Event, Json, PayloadRef
 from streams.events.types import FrameCommitted, FrameHeartbeat, typed
 from streams.payload.content import reference_json
+from streams.payload.port import ARROW
 from streams.playbook.declarations import event_columns
 from streams.projector.business.core import EventDeltas, fold_rows, problem
 from streams.projector.business.port import KeyedFold, SourceRow
@@ -25,7 +26,13 @@ FRAME_OUTPUTS = (FrameHeartbeat.TYPE, FrameCommitted.TYPE)
 def reads_rows_of(fold: KeyedFold, event: Event) -> bool:
     """Return whether the projection counts the rows behind an event's payload."""
     source = fold.source
-    return source.kind == "step" and event.type in FRAME_OUTPUTS and event.node_name == source.name
+    return (
+        source.kind == "step"
+        and event.type in FRAME_OUTPUTS
+        and event.node_name == source.name
+        and event.payload_ref is not None
+        and event.payload_ref.media_type == ARROW
+    )
 
 
 def fold_event(fold: KeyedFold, event: Event) -> EventDeltas | None:

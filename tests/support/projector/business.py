@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from streams.clock import SystemClock
 from streams.events.model import Event, Json, NewEvent, PayloadRef
 from streams.log.memory import MemoryEventStore
 from streams.payload.arrow.rows import encode_rows, read_table
@@ -21,6 +22,11 @@ from streams.projector.business.rows import BusinessProgressRow, BusinessStateRo
 from streams.projector.memory import MemoryProjections
 from streams.projector.outputs import Outputs
 from streams.projector.views import Views, by_root
+from streams.replay.business import BusinessReplay
+from streams.replay.memory import MemoryStoredLog
+from streams.replay.state import Replay
+from streams.replay.verified import VerifiedLog
+from tests.support.events.examples import codec
 from tests.support.projector.executions import Story, memory_log, stored_events
 
 CARE = Scope("acme", "care")
@@ -69,7 +75,8 @@ class BusinessBench:
     """A log, payloads, and what a projector of business projections needs."""
 
     def __init__(self, text: str = PLAYBOOK, plugins: Sequence[PluginFold] = ()) -> None:
-        self.log: MemoryEventStore = memory_log()
+        self.stored = MemoryStoredLog()
+        self.log: MemoryEventStore = memory_log(self.stored.mirror)
         self.payloads = MemoryPayloadStore()
         self.tables = StoredTables(self.payloads)
         self.declared = Declared(MemoryTexts({(CATALOG_ID, 1): text}), plugins)
@@ -79,6 +86,12 @@ class BusinessBench:
         """Return the live fold over a store."""
         states = MemoryBusiness(store or self.store)
         return BusinessFolds(self.log, Outputs(self.tables), self.declared, states)
+
+    def replay(self) -> BusinessReplay:
+        """Return the replay of the log."""
+        events = VerifiedLog(self.stored, codec())
+        replay = Replay(self.stored, events, SystemClock())
+        return BusinessReplay(replay, events, self.declared, self.tables)
 
     async def put(self, rows: Sequence[Json]) -> PayloadRef:
         """Store the rows of a frame."""

@@ -101,6 +101,8 @@ class WebhookShop(Shop):
             catalog=self.catalog,
             payloads=ports.payloads,
             replay=none,
+            business_replay=none,
+            business=none,
             next_id=none,
             clock=ports.clock,
             scope=SCOPE,

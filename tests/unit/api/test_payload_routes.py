@@ -46,6 +46,8 @@ class Stand:
             catalog=none,
             payloads=self.payloads,
             replay=none,
+            business_replay=none,
+            business=none,
             next_id=none,
             clock=self.world.clock,
             scope=ACME,
