@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from streams.errors import Refused
 from streams.events.model import Event, Json
 from streams.playbook.declarations import Source
 from streams.projector.business.memory import MemoryBusiness
-from streams.projector.business.plugins import plugin_fold
+from streams.projector.business.plugins import GROUP, BadProjection, installed, plugin_fold
 from streams.projector.business.reading import (
     AmbiguousProjection,
     BadFilter,
@@ -207,6 +208,13 @@ class Longest:
         return {"name": max(map(str, found), key=lambda name: (len(name), name))}
 
 
+class NoKey(Longest):
+    key = ()  # type: ignore[assignment]
+
+
+LONGEST = Longest()
+
+
 async def test_a_package_brings_a_projection_of_its_own() -> None:
     fold = plugin_fold(Longest())
     bench = BusinessBench(PLAYBOOK, [fold])
@@ -225,6 +233,22 @@ async def test_a_package_brings_a_projection_of_its_own() -> None:
         "evolve of longest failed: KeyError: 'name'"
     ]
     assert fold.source == Source("step", "load")
+
+
+def test_packages_are_found_by_their_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "longest-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: longest\nVersion: 1\n")
+    entry = f"[{GROUP}]\nlongest = {__name__}:LONGEST\n"
+    (info / "entry_points.txt").write_text(entry)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = installed.__wrapped__()
+
+    assert [(one.name, one.version, one.key) for one in found] == [("longest", 2, ("facility",))]
+    with pytest.raises(BadProjection, match="needs a name, a version from 1, a key"):
+        plugin_fold(NoKey())
 
 
 async def test_pages_follow_the_order_of_the_keys_and_filters_their_columns() -> None:
