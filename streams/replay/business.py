@@ -14,8 +14,9 @@ from streams.events.model import Event, PayloadRef, Root
 from streams.payload.port import Scope
 from streams.projector.business.core import EventDeltas, ExecutionFold, blank, checksum_of
 from streams.projector.business.declared import Declared
-from streams.projector.business.source import fold_event, fold_table, reads_rows_of
+from streams.projector.business.source import fold_event, fold_table, lost_rows, reads_rows_of
 from streams.projector.digests import RowChain
+from streams.projector.outputs import LARGEST_BYTES, OutputTooLarge
 from streams.projector.port import OutputTables
 from streams.replay.cutoff import Cutoff
 from streams.replay.errors import MissingObject
@@ -117,6 +118,9 @@ class BusinessReplay:
         ref = _ref(folds, event)
         if ref is None:
             return [fold_event(one.fold, event) for one in folds]
+        if ref.byte_length > LARGEST_BYTES:  # as live: such rows are not counted
+            large = OutputTooLarge(f"{ref.uri}: {ref.byte_length} bytes are too large to read")
+            return [_lost(one, event, large) for one in folds]
         try:
             table = await self._tables.table(ref)
         except PoisonRecord as error:
@@ -127,6 +131,11 @@ class BusinessReplay:
             else fold_event(one.fold, event)
             for one in folds
         ]
+
+
+def _lost(one: ExecutionFold, event: Event, error: PoisonRecord) -> EventDeltas | None:
+    is_read = reads_rows_of(one.fold, event)
+    return lost_rows(event, error) if is_read else fold_event(one.fold, event)
 
 
 def _ref(folds: Sequence[ExecutionFold], event: Event) -> PayloadRef | None:

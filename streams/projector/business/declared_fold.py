@@ -9,7 +9,7 @@ from typing import Any
 from streams.events.model import Json
 from streams.playbook.declarations import ROWS, Aggregate, Declaration, Source
 from streams.projector.business.aggregates import OF, Located
-from streams.projector.business.port import SourceRow
+from streams.projector.business.port import KeyedFold, SourceRow
 from streams.projector.business.values import identity
 
 
@@ -86,6 +86,14 @@ class DeclaredFold:
             one.name: OF[one.function].result(states[one.name])
             for one in self.declaration.aggregates
         }
+
+
+def skipped_values(fold: KeyedFold, state: Json) -> dict[str, int]:
+    """Return how many values each aggregate left out, as they were of the wrong kind."""
+    if not isinstance(fold, DeclaredFold):
+        return {}
+    parts = _fields(state).items()
+    return {name: part["skipped"] for name, part in parts if part.get("skipped")}
 
 
 def _values(aggregate: Aggregate, rows: Sequence[SourceRow]) -> list[Located]:

@@ -15,6 +15,7 @@ from streams.projector.business.core import EventDeltas, ExecutionFold, blank
 from streams.projector.business.declared import Declared
 from streams.projector.business.port import BusinessStates, KeyedFold, StateId
 from streams.projector.business.source import fold_event, fold_table, lost_rows, reads_rows_of
+from streams.projector.core import View
 from streams.projector.outputs import Outputs
 from streams.projector.rows import Row
 from streams.projector.views import State, by_root
@@ -62,8 +63,8 @@ class BusinessFolds:
     ) -> dict[Root, list[ExecutionFold]]:
         wanted: dict[Root, tuple[KeyedFold, ...]] = {}
         for root in roots:
-            plan = getattr(views.get(root), "plan", None)
-            if plan is not None:
+            view = views.get(root)
+            if isinstance(view, View) and (plan := view.plan) is not None:
                 folds = await self._declared.folds(plan.catalog_id or 0, plan.catalog_version or 0)
                 if folds:
                     wanted[root] = folds
@@ -86,6 +87,7 @@ class BusinessFolds:
         """Fold a batch of one execution, and what is missing before it."""
         rows: list[Row] = []
         own = {event.seq: event for event in batch}
+        stored = [one.progress for one in folds]
         async for events in self._in_order(min(one.progress.last_seq for one in folds), own):
             earlier = [event for event in events if event.seq not in own]
             rows += await self._outputs.rows(earlier, read.take)
@@ -94,9 +96,9 @@ class BusinessFolds:
                 for one in folds:
                     one.absorb(event, read.added(one, event))
                 read.drop(event)
-        for one in folds:
-            rows += (one.states[digest] for digest in sorted(one.changed))
-            if one.changed or one.progress.last_seq >= max(own):
+        for one, before in zip(folds, stored, strict=True):
+            if one.progress is not before:
+                rows += (one.states[digest] for digest in sorted(one.changed))
                 rows.append(one.progress)
         return rows
 

@@ -12,7 +12,7 @@ from streams.errors import Refused
 from streams.events.model import Json
 from streams.payload.port import Scope
 from streams.playbook.projections import declaration_from
-from streams.projector.business.declared_fold import DeclaredFold
+from streams.projector.business.declared_fold import DeclaredFold, skipped_values
 from streams.projector.business.plugins import PluginFold
 from streams.projector.business.port import BusinessReader, KeyedFold, ListedProjection
 from streams.projector.business.rows import BusinessStateRow
@@ -43,6 +43,8 @@ class MergedRow:
 
     key: Mapping[str, Json]
     values: Mapping[str, Json]
+    skipped: Mapping[str, int]
+    """Values that an aggregate left out, as they were of the wrong kind."""
     row_count: int
     executions: int
     first_position: int
@@ -144,6 +146,7 @@ def _merged(fold: KeyedFold, states: Sequence[BusinessStateRow]) -> MergedRow:
     return MergedRow(
         key=dict(zip(fold.key, states[0].key_values, strict=True)),
         values=fold.result(state),
+        skipped=skipped_values(fold, state),
         row_count=sum(one.row_count for one in states),
         executions=len({one.execution_id for one in states}),
         first_position=min(one.first_position for one in states),

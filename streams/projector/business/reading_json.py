@@ -27,6 +27,7 @@ def page_json(page: MergedPage) -> dict[str, object]:
             {
                 "key": row.key,
                 "values": row.values,
+                "skipped": row.skipped,
                 "row_count": row.row_count,
                 "executions": row.executions,
                 "first_position": row.first_position,
