@@ -82,10 +82,8 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog = catalog_of(log, payloads)
-        ledger, scope = (
-            trigger_ledger_of(log, settings, "api"),
-            Scope(runtime.tenant_id, runtime.organization_id),
-        )
+        ledger = trigger_ledger_of(log, settings, "api")
+        scope = Scope(runtime.tenant_id, runtime.organization_id)
         yield ApiRuntime(
             log=log.store,
             projections=PostgresProjectionReader(pool),

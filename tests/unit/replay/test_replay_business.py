@@ -7,7 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
+from streams.projector import outputs
 from streams.projector.memory import MemoryProjections
+from streams.replay import business
 from streams.replay.business_json import business_json
 from streams.replay.cutoff import Cutoff
 from streams.replay.errors import MissingObject, TamperedLog
@@ -71,3 +73,21 @@ async def test_a_tampered_event_is_reported_before_anything_is_folded() -> None:
 
     with pytest.raises(TamperedLog, match="seq 5"):
         await bench.replay().state(ID, CARE)
+
+
+async def test_a_payload_too_large_to_read_is_left_out_live_and_replayed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = BusinessBench()
+    events = await bench.run(ID, rows(1), rows(2, 4, 6, 8, 10))
+    sizes = [event.payload_ref.byte_length for event in events if event.payload_ref is not None]
+    for module in (outputs, business):
+        monkeypatch.setattr(module, "LARGEST_BYTES", min(sizes))
+
+    await bench.project([events])
+    state = await bench.replay().state(ID, CARE)
+
+    found = {(ID, one.fold.fold.name, 1): one.checksum for one in state.projections}
+    assert found == checksums_in(bench.store)
+    (problem,) = state.projections[0].fold.progress.problems
+    assert "(OutputTooLarge)" in str(problem["what"])
