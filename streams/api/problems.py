@@ -17,7 +17,8 @@ from streams.events.errors import BadEvent
 from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
-from streams.replay.errors import NoSuchExecution, TamperedLog
+from streams.projector.business.reading import AmbiguousProjection, NoSuchProjection
+from streams.replay.errors import MissingObject, NoSuchExecution, TamperedLog
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 from streams.trigger.subscriptions.webhook_errors import (
     LimitReached,
@@ -57,6 +58,9 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (WebhookPaused, 503),
     (NoSuchExecution, 404),
     (TamperedLog, 409),
+    (MissingObject, 409),
+    (NoSuchProjection, 404),
+    (AmbiguousProjection, 409),
     (BadRequest, 422),
     (BadEvent, 422),
     (PoisonRecord, 422),

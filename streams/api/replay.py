@@ -9,9 +9,10 @@ from streams.api.errors import BadRequest, NotAllowed
 from streams.api.runtime import ApiRuntime
 from streams.api.serializers import json_response
 from streams.payload.port import Scope
+from streams.replay.business_json import business_json
 from streams.replay.cutoff import Cutoff, KafkaOffset, time_of
 from streams.replay.organization import PAGE
-from streams.replay.state import known_projection
+from streams.replay.state import BUSINESS, known_projection
 from streams.replay.state_json import organization_json, state_json
 
 CUTOFFS = ("as_of_event_id", "as_of_position", "as_of_time", "as_of_offset")
@@ -29,11 +30,17 @@ async def show_state(runtime: ApiRuntime, request: web.Request) -> web.Response:
     scope = _scope(runtime, request)
     execution_id = _id(request, "execution_id")
     projection = request.query.get("projection", "all")
-    known_projection(projection)
+    if projection != BUSINESS:
+        known_projection(projection)
     if execution_id is None:
+        if projection != "all":
+            raise BadRequest(("projection: is for one execution; give execution_id, too",))
         return await _show_organization(runtime, request, scope)
     if page := [name for name in _PAGING if name in request.query]:
         raise BadRequest(tuple(f"{name}: is for a whole organization" for name in page))
+    if projection == BUSINESS:
+        business = await runtime.business_replay.state(execution_id, scope, _cutoff(request))
+        return json_response(business_json(business))
     found = await runtime.replay.state(execution_id, scope, _cutoff(request))
     return json_response(state_json(found, projection))
 

@@ -12,6 +12,7 @@ from streams.api import (
     executions,
     frames,
     payloads,
+    projections,
     replay,
     results,
     start_execution,
@@ -80,7 +81,8 @@ ROUTES = (
             "as_of_position": "up to the execution's Nth event; of an organization, the log's",
             "as_of_time": "up to this time, in ISO 8601",
             "as_of_offset": "up to a record of its topic, TOPIC:PARTITION:OFFSET",
-            "projection": "execution, loop, stage, frame, command, result_ref or all",
+            "projection": "execution, loop, stage, frame, command, result_ref, all or "
+            "business_object",
             "after": "executions above this id, of an organization",
             "limit": "executions on a page of an organization, at most 1000",
         },
@@ -90,6 +92,25 @@ ROUTES = (
             404: "not found",
             422: "no such moment",
         },
+    ),
+    Route(
+        method="GET",
+        path="/api/projections",
+        handle=projections.list_all,
+        summary="List the business projections",
+    ),
+    Route(
+        method="GET",
+        path="/api/projections/{name}",
+        handle=projections.show,
+        summary="Return rows of a business projection by key, merged over all executions",
+        query={
+            "version": "default: the newest",
+            "after": "only after this key; `next` of the previous page, as JSON",
+            "limit": "page size, at most 1000",
+            "COLUMN": "only this value of a column of the key",
+        },
+        answers={200: "rows", 404: "no such projection", 422: "not a column of the key"},
     ),
     Route(
         method="GET",

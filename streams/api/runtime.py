@@ -20,6 +20,8 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
+from streams.projector.business.reading import BusinessQueries
+from streams.replay.business import BusinessReplay
 from streams.replay.organization import OrganizationReplay
 from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
@@ -39,6 +41,8 @@ class ApiRuntime:
     payloads: PayloadStore
     replay: Replay
     organizations: OrganizationReplay
+    business_replay: BusinessReplay
+    business: BusinessQueries
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope

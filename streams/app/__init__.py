@@ -21,6 +21,10 @@ from streams.app.log import (
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
 from streams.app.replay import (
+    business_queries_of,
+    business_replay_of,
+    open_business_queries,
+    open_business_replay,
     open_organization_replay,
     open_replay,
     open_snapshot_store,
@@ -34,11 +38,15 @@ __all__ = [
     "NODE_ROLES",
     "ROLES",
     "Log",
+    "business_queries_of",
+    "business_replay_of",
     "catalog_of",
     "credentials_of",
     "keys_of",
     "open_audits",
     "open_bundle_sources",
+    "open_business_queries",
+    "open_business_replay",
     "open_collector",
     "open_copies",
     "open_log",

@@ -8,10 +8,19 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from streams.app.log import open_pool, open_registry
+from streams.app.payloads import open_tiers
+from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.events.codec import Codec
+from streams.log.postgres import PostgresEventStore
+from streams.payload.tiers.tiered_store import TieredPayloads
+from streams.projector.business.declared import Declared
+from streams.projector.business.plugins import installed
+from streams.projector.business.postgres import PostgresBusiness
+from streams.projector.business.reading import BusinessQueries
 from streams.projector.port import ProjectionStore
 from streams.projector.postgres import PostgresProjections
+from streams.replay.business import BusinessReplay
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.organization import OrganizationReplay
 from streams.replay.postgres import PostgresStoredLog
@@ -44,6 +53,47 @@ async def open_organization_replay(settings: Settings) -> AsyncIterator[Organiza
     """
     async with _open(settings) as (pool, codec):
         yield organization_replay_of(pool, codec, settings)
+
+
+def business_replay_of(
+    pool: asyncpg.Pool, codec: Codec, settings: Settings, payloads: TieredPayloads
+) -> BusinessReplay:
+    """Return replay of business projections, which reads payloads too."""
+    texts = RegisteredTexts(PostgresEventStore(None, pool, codec), payloads)
+    events = VerifiedLog(PostgresStoredLog(pool), codec)
+    declared = Declared(texts, installed())
+    return BusinessReplay(replay_of(pool, codec, settings), events, declared, payloads)
+
+
+def business_queries_of(pool: asyncpg.Pool) -> BusinessQueries:
+    """Return the queries of business projections."""
+    return BusinessQueries(PostgresBusiness(pool), installed())
+
+
+@asynccontextmanager
+async def open_business_replay(settings: Settings) -> AsyncIterator[BusinessReplay]:
+    """Open replay of business projections for reading.
+
+    Raises:
+        Unavailable: Postgres or the payload store cannot be reached.
+    """
+    async with (
+        _open(settings) as (pool, codec),
+        open_tiers(settings, consumer="replay") as payloads,
+    ):
+        yield business_replay_of(pool, codec, settings, payloads)
+
+
+@asynccontextmanager
+async def open_business_queries(settings: Settings) -> AsyncIterator[BusinessQueries]:
+    """Open the queries of business projections.
+
+    Raises:
+        LogUnavailable: Postgres cannot be reached.
+    """
+    dsn = settings.event_store.canonical_connection.dsn("read")
+    async with open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool:
+        yield business_queries_of(pool)
 
 
 @asynccontextmanager

@@ -15,12 +15,12 @@ from streams.catalog.core import (
     newest_of_each,
     of_kind,
 )
-from streams.catalog.errors import OtherKind, TakenWebhook, TooLong, UnknownPath, UnknownVersion
+from streams.catalog.errors import OtherKind, TakenWebhook, TooLong, UnknownPath
 from streams.catalog.port import CatalogEntry, CatalogEvents, Registered
+from streams.catalog.texts import RegisteredTexts
 from streams.clock import Clock
-from streams.errors import Inconsistent
 from streams.events.model import NewEvent, PayloadRef, Root
-from streams.events.types import CatalogRegistered, typed
+from streams.events.types import CatalogRegistered
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.playbook.model import Playbook
@@ -47,6 +47,7 @@ class Catalog:
         payloads: PayloadStore | None = None,
     ) -> None:
         self._store, self._events, self._payloads = store, events, payloads
+        self._texts = RegisteredTexts(store, payloads)
         self._next_id, self._clock = next_id, clock
         self._compiled: LRUCache[tuple[int, int], Playbook] = LRUCache(_MOST_COMPILED)
 
@@ -176,24 +177,7 @@ class Catalog:
             UnknownVersion: there is none.
             Unavailable: the log or the payload store cannot be reached.
         """
-        versions: list[int] = []
-        async for event in self._store.read_root(Root("catalog", catalog_id)):
-            known = typed(event)
-            if isinstance(known, CatalogRegistered):
-                versions.append(known.version)
-                if known.version == version:
-                    return await self._text(catalog_id, known)
-        raise UnknownVersion(f"catalog {catalog_id}", version, versions)
-
-    async def _text(self, catalog_id: int, event: CatalogRegistered) -> str:
-        if event.content is not None:
-            return event.content
-        if event.payload_ref is None or self._payloads is None:
-            raise Inconsistent(
-                f"{Root('catalog', catalog_id)}: version {event.version} has its content outside "
-                "the log, and no payload store is open; open the one it was registered with"
-            )
-        return (await self._payloads.get(event.payload_ref)).decode()
+        return await self._texts.content(catalog_id, version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ COMMANDS = {
     "parity": "streams.cli.parity",
     "payloads": "streams.cli.payloads",
     "playbook": "streams.cli.playbook",
+    "projections": "streams.cli.projections",
     "prove": "streams.cli.prove",
     "rebuild": "streams.cli.rebuild",
     "replay": "streams.cli.replay",

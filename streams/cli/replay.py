@@ -13,6 +13,7 @@ import click
 from streams.cli.options import options, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
+from streams.cli.replay_business import show_business
 from streams.cli.replay_output import (
     EventProgress,
     PastOrganization,
@@ -72,19 +73,22 @@ def state(
     """Show an execution as it was at a moment; by default at its newest event.
 
     Every event is verified before it is folded. A projection is execution, loop, stage, frame,
-    command, result_ref or all.
+    command, result_ref, all, or business_object: the projections that its playbook declares.
 
     \b
     Examples:
       streams replay state 334285732872290304 --as-of-position 120
       streams replay state 334285732872290304 --as-of-offset noetl.events.execution:3:1200 --json
     """
-    from streams.replay.state import known_projection
+    from streams.replay.state import BUSINESS, known_projection
     from streams.replay.state_json import state_json
 
-    known_projection(projection)
     settings = settings_of(file, data)
     cutoff = _cutoff(as_of_event, as_of_position, as_of_time, as_of_offset)
+    if projection == BUSINESS:
+        show_business(settings, execution_id, cutoff, as_json=as_json)
+        return
+    known_projection(projection)
     found = asyncio.run(patiently(lambda: _state(settings, execution_id, cutoff)))
     if as_json:
         print_json(state_json(found, projection))

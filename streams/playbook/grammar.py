@@ -6,6 +6,7 @@ import json
 
 from streams.events.model import Json
 from streams.playbook.model import Do, Mode
+from streams.playbook.projections import PROJECTIONS
 from streams.playbook.rate import RATE
 from streams.playbook.result_policy import AUTO, CODECS, SCOPES, STORES
 from streams.playbook.shape import (
@@ -256,6 +257,7 @@ PLAYBOOK = Fields(
             (Items(Either((Text(), _credential))), Fields("aliases", {}, rest=Text()))
         ),
         "workflow": Items(_step),
+        "projections": PROJECTIONS,
         "return": Anything("The execution's result."),
         "sink": SINK,
     },

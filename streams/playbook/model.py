@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from streams.events.model import Json
+from streams.playbook.declarations import Declaration
 from streams.playbook.rate import RatePolicy
 from streams.playbook.result_policy import ResultPolicy
 from streams.playbook.spelling import Spelling
@@ -237,3 +238,5 @@ class Playbook:
     """The step of the playbook's own sink, which runs after all others."""
     spelling: Spelling = Spelling.SPEC
     pool: str = "default"
+    projections: tuple[Declaration, ...] = ()
+    """Tables that projectors maintain from its executions."""

@@ -12,6 +12,7 @@ from streams.playbook.model import Playbook
 from streams.playbook.noetl.parse import noetl_playbook
 from streams.playbook.pools import check_pool
 from streams.playbook.problem import Problem, Severity
+from streams.playbook.projections import projections_of
 from streams.playbook.shape import check_shape
 from streams.playbook.sinks.sink_steps import with_sinks
 from streams.playbook.spelling import Spelling
@@ -107,6 +108,7 @@ def _playbook(document: Document, top: Authored, clients: bool) -> Playbook:
         credentials=credentials,
         pool=source.pool,
         last=last,
+        projections=projections_of(document, top),
     )
 
 

@@ -174,7 +174,7 @@ class ChangedRows:
         for kind, entity_id, stage_id in touched.still_open:
             self._still_open[kind, entity_id] = (stage_id, seq)
         for row in touched.ended:
-            self._still_open.pop((type(row), row.key[0]), None)
+            self._still_open.pop((type(row), int(row.key[0])), None)
             self._ended.append(row)
 
     def rows(self, view: View) -> Iterator[Row]:

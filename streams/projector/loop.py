@@ -13,6 +13,7 @@ from streams.kafka.names import event_topic
 from streams.kafka.records import event_of_record
 from streams.kafka.tables.port import PartitionLost
 from streams.log.port import EventStore
+from streams.projector.business.fold import BusinessFolds
 from streams.projector.outputs import Outputs
 from streams.projector.port import Checkpoint, ProjectionStore
 from streams.projector.served import ServedExecutions
@@ -38,14 +39,19 @@ class Projector:
         topic_ids: Mapping[str, str],
         set_aside: SetAside | None = None,
         outputs: Outputs | None = None,
+        business: BusinessFolds | None = None,
         served: ServedExecutions | None = None,
         snapshot_interval: int | None = None,
     ) -> None:
-        """`snapshot_interval`: events between two snapshots of an execution; None: none."""
+        """`business` reads the outputs of frames itself; without it, `outputs` does.
+
+        `snapshot_interval`: events between two snapshots of an execution; None: none.
+        """
         self._feed, self._store, self._codec = feed, store, codec
         self._views = Views(log, snapshot_interval=snapshot_interval)
         self._shard_id, self._topic_ids = shard_id, topic_ids
         self._set_aside, self._outputs, self._served = set_aside, outputs, served
+        self._business = business
 
     async def handle(self, batch: Mapping[TopicPartition, list[Record]]) -> None:
         """Project one batch: decode, fold, save, remember, acknowledge, in that order.
@@ -62,7 +68,9 @@ class Projector:
             checkpoints.append(self._checkpoint(partition, records[-1].offset + 1, position))
             events += found
         folded = await self._views.fold(by_root(events))
-        if self._outputs is not None:
+        if self._business is not None:
+            folded.changes.add(await self._business.rows(events, folded.states))
+        elif self._outputs is not None:
             folded.changes.add(await self._outputs.rows(events))
         await self._store.save(folded.changes, checkpoints)
         if self._served is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
 from streams.projector.port import Checkpoint
 from streams.projector.rows import (
     CatalogRow,
@@ -12,6 +13,7 @@ from streams.projector.rows import (
     ExecutionRow,
     FrameRow,
     OutputRow,
+    PrimaryKey,
     ResultEndRow,
     ResultRefRow,
     Row,
@@ -29,6 +31,8 @@ KINDS: tuple[type[Row], ...] = (
     ResultRefRow,
     ResultEndRow,
     SnapshotRow,
+    BusinessStateRow,
+    BusinessProgressRow,
 )
 
 
@@ -36,7 +40,7 @@ class MemoryProjections:
     """Stores rows in dictionaries, under the same rule: a newer row is not replaced."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[type[Row], tuple[int, ...]], Row] = {}
+        self.rows: dict[tuple[type[Row], PrimaryKey], Row] = {}
         self.checkpoints: dict[tuple[str, str, str, int], Checkpoint] = {}
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
@@ -62,6 +66,6 @@ class MemoryProjections:
         return [row for (one, _), row in sorted(self.rows.items(), key=_by_key) if one is kind]
 
 
-def _by_key(item: tuple[tuple[type[Row], tuple[int, ...]], Row]) -> tuple[str, tuple[int, ...]]:
+def _by_key(item: tuple[tuple[type[Row], PrimaryKey], Row]) -> tuple[str, PrimaryKey]:
     (kind, key), _ = item
     return kind.__name__, key

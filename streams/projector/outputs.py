@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from streams.errors import PoisonRecord
 from streams.events.model import Event, PayloadRef
@@ -19,6 +22,10 @@ LARGEST_BYTES = 256 * 1024 * 1024
 _WITH_OUTPUT = (FrameHeartbeat.TYPE, FrameCommitted.TYPE)
 
 
+OnOutput: TypeAlias = Callable[[Event, pa.Table | PoisonRecord], Awaitable[None]]
+"""Called with the rows behind an event's payload, or why they cannot be read."""
+
+
 class OutputTooLarge(PoisonRecord):
     """An output is too large to read for its statistics."""
 
@@ -29,10 +36,13 @@ class Outputs:
     def __init__(self, tables: OutputTables) -> None:
         self._tables, self._places = tables, asyncio.Semaphore(AT_ONCE)
 
-    async def rows(self, events: Iterable[Event]) -> list[OutputRow]:
+    async def rows(
+        self, events: Iterable[Event], on_output: OnOutput | None = None
+    ) -> list[OutputRow]:
         """Return one row for each commit or checkpoint of a frame that has rows.
 
-        A lost or damaged output gets a row with the reason, so that it blocks nothing.
+        A lost or damaged output gets a row with the reason, so that it blocks nothing. What is
+        read is given to `on_output`.
 
         Raises:
             Unavailable: the store is down; retrying is safe.
@@ -45,10 +55,14 @@ class Outputs:
             and (ref := frame.payload_ref) is not None
             and ref.media_type == ARROW
         ]
-        return list(await asyncio.gather(*(self._row(*output) for output in outputs)))
+        return list(await asyncio.gather(*(self._row(*output, on_output) for output in outputs)))
 
     async def _row(
-        self, event: Event, frame: FrameCommitted | FrameHeartbeat, ref: PayloadRef
+        self,
+        event: Event,
+        frame: FrameCommitted | FrameHeartbeat,
+        ref: PayloadRef,
+        on_output: OnOutput | None,
     ) -> OutputRow:
         columns = nulls = problem = None
         rows, size = ref.row_count or 0, ref.byte_length
@@ -57,8 +71,12 @@ class Outputs:
                 raise OutputTooLarge(f"{ref.uri}: {size} bytes are too large to read")
             async with self._places:
                 table = await self._tables.table(ref)
+                if on_output is not None:
+                    await on_output(event, table)
         except PoisonRecord as error:
             problem = str(error)
+            if on_output is not None:
+                await on_output(event, error)
         else:
             rows, columns = table.num_rows, table.num_columns
             nulls = sum(column.null_count for column in table.columns)

@@ -11,6 +11,7 @@ from blake3 import blake3
 
 from streams.payload.content import key_of_uri
 from streams.postgres import queries, translated
+from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
 from streams.projector.digests import row_bytes
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
 from streams.projector.rows import (
@@ -40,6 +41,8 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (ResultEndRow, "save_result_end"),
     (ResultEndRow, "drop_result_data"),
     (SnapshotRow, "save_snapshot"),
+    (BusinessStateRow, "save_business_state"),
+    (BusinessProgressRow, "save_business_progress"),
 )
 
 

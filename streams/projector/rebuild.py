@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from streams.log.port import EventStore, Frontier
+from streams.projector.business.fold import BusinessFolds
 from streams.projector.outputs import Outputs
 from streams.projector.port import ProjectionStore
 from streams.projector.views import Views, by_root
 
 
-async def rebuild(log: EventStore, store: ProjectionStore, outputs: Outputs | None = None) -> int:
+async def rebuild(
+    log: EventStore,
+    store: ProjectionStore,
+    outputs: Outputs | None = None,
+    business: BusinessFolds | None = None,
+) -> int:
     """Delete every row and fold the log again; return how many events were read.
 
-    Frame outputs are read again if `outputs` is given.
+    Frame outputs are read again if `outputs` or `business` is given.
 
     A live projector may run meanwhile: the newer version of a row wins.
 
@@ -25,7 +31,9 @@ async def rebuild(log: EventStore, store: ProjectionStore, outputs: Outputs | No
         if not events:
             return count
         folded = await views.fold(by_root(events))
-        if outputs is not None:
+        if business is not None:
+            folded.changes.add(await business.rows(events, folded.states))
+        elif outputs is not None:
             folded.changes.add(await outputs.rows(events))
         await store.save(folded.changes, ())
         views.remember(folded)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from streams.events.model import PayloadRef
+from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
 
 PROJECTION_VERSION = 1
 """Version of the fold; raised when the same events give other rows, which needs a rebuild."""
@@ -274,14 +275,27 @@ Row: TypeAlias = (
     | ResultRefRow
     | ResultEndRow
     | SnapshotRow
+    | BusinessStateRow
+    | BusinessProgressRow
 )
+
+
+PrimaryKey: TypeAlias = tuple[int | str, ...]
+"""A primary key."""
+
+
+def row_id(row: Row) -> int:
+    """Return the id of an entity's row: the first part of its key."""
+    found = row.key[0]
+    assert isinstance(found, int), f"{type(row).__name__} has no id"
+    return found
 
 
 class Changes:
     """The newest value of every row that a batch of events changed."""
 
     def __init__(self) -> None:
-        self._rows: dict[type[Row], dict[tuple[int, ...], Row]] = {}
+        self._rows: dict[type[Row], dict[PrimaryKey, Row]] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Add rows in order; a later value replaces an earlier one."""

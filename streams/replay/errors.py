@@ -5,6 +5,7 @@ Refused
 ├── BadCutoff          the moment asked for cannot be one of this execution
 └── UnknownProjection  there is no such projection
 Inconsistent
+├── MissingObject      a payload is missing or damaged
 └── TamperedLog        an event is not what was appended, or events are missing
 """
 
@@ -35,6 +36,17 @@ class UnknownProjection(Refused):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"projection {name!r} does not exist; use one of {', '.join(known)}")
+
+
+class MissingObject(Inconsistent):
+    """A payload that the state depends on is missing or damaged."""
+
+    def __init__(self, root: Root, seq: int, uri: str, why: str) -> None:
+        super().__init__(
+            f"{root} seq {seq}: the rows in {uri} cannot be read: {why}; restore the object from "
+            "a backup or a bundle, or replay to a moment before"
+        )
+        self.root, self.seq, self.uri = root, seq, uri
 
 
 class TamperedLog(Inconsistent):

@@ -20,6 +20,8 @@ from streams.replay.port import LogHead, StoredLog
 from streams.replay.verified import BEGIN, ChainLink, VerifiedLog
 
 PROJECTIONS = ("execution", "loop", "stage", "frame", "command", "result_ref", ALL)
+BUSINESS = "business_object"
+"""The business projections, which need payloads: see `streams.replay.business`."""
 _SAME = {"loop": "stage"}
 """Projections under the names of the specification."""
 OnProgress = Callable[[int, int], None]
@@ -81,7 +83,7 @@ def known_projection(name: str) -> str:
         UnknownProjection: there is none.
     """
     if name not in PROJECTIONS:
-        raise UnknownProjection(name, PROJECTIONS)
+        raise UnknownProjection(name, (*PROJECTIONS, BUSINESS))
     return _SAME.get(name, name)
 
 

@@ -10,6 +10,7 @@ from streams.events.upcast import UPCASTERS
 from streams.payload.content import reference_json
 from streams.projector.digests import ALL, PARTS, row_checksum
 from streams.projector.rows import Row
+from streams.replay.business import ReplayedBusiness
 from streams.replay.organization import OrganizationDigest, OrganizationPage
 from streams.replay.state import ReplayedState, known_projection
 
@@ -19,6 +20,20 @@ _LISTS = {"stage": "stages", "frame": "frames", "command": "commands", "result_r
 def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
     """Return a state, or one of its projections."""
     kind = known_projection(projection)
+    return {
+        **subject_json(state, projection),
+        "checksum": state.checksum_of(projection),
+        "checksums": state.checksums if kind == ALL else {kind: state.checksums[kind]},
+        "state": _parts(state, kind),
+        "snapshot": state.snapshot,
+        "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
+        "upcasters": UPCASTERS.versions(),
+        "events_read": state.events_read,
+    }
+
+
+def subject_json(state: ReplayedState | ReplayedBusiness, projection: str) -> dict[str, object]:
+    """Return what a state is the state of: an execution, a projection, and a moment."""
     at = state.as_of
     return {
         "tenant_id": state.scope.tenant_id,
@@ -33,13 +48,6 @@ def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
             "time": at.time,
             "chain": at.chain,
         },
-        "checksum": state.checksum_of(projection),
-        "checksums": state.checksums if kind == ALL else {kind: state.checksums[kind]},
-        "state": _parts(state, kind),
-        "snapshot": state.snapshot,
-        "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
-        "upcasters": UPCASTERS.versions(),
-        "events_read": state.events_read,
     }
 
 

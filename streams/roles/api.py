@@ -15,6 +15,8 @@ from streams.api.runtime import ApiRuntime
 from streams.api.server import serving
 from streams.app import (
     Log,
+    business_queries_of,
+    business_replay_of,
     catalog_of,
     credentials_of,
     keys_of,
@@ -90,6 +92,8 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
             payloads=payloads,
             replay=replay_of(pool, log.codec, settings),
             organizations=organization_replay_of(pool, log.codec, settings),
+            business_replay=business_replay_of(pool, log.codec, settings, payloads),
+            business=business_queries_of(pool),
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=Scope(runtime.tenant_id, runtime.organization_id),

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import asyncpg
+
 from streams.app import open_pool, open_registry, open_tiers
+from streams.catalog.texts import RegisteredTexts
 from streams.events.codec import Codec
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import FaustProcess
@@ -19,6 +22,11 @@ from streams.kafka.transport.app import Application
 from streams.kafka.transport.health import serve_rows
 from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
+from streams.payload.tiers.tiered_store import TieredPayloads
+from streams.projector.business.declared import Declared
+from streams.projector.business.fold import BusinessFolds
+from streams.projector.business.plugins import installed
+from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.loop import EXECUTION_TOPIC, Projector
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
@@ -77,13 +85,18 @@ async def run(
             shard_id=runtime.shard_id,
             topic_ids=await _topic_ids(process.app),
             set_aside=partial(dead_letters.put, kind="event"),
-            outputs=Outputs(payloads),
+            business=_business(log, payloads, pool),
             served=served,
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
         set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
         process.attach(feed, projector.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
         await process.run(stop, ready)
+
+
+def _business(log: EventStore, payloads: TieredPayloads, pool: asyncpg.Pool) -> BusinessFolds:
+    declared = Declared(RegisteredTexts(log, payloads), installed())
+    return BusinessFolds(log, Outputs(payloads), declared, PostgresBusiness(pool))
 
 
 class _Feed(TopicFeed):

@@ -11,6 +11,10 @@ import pytest
 
 from streams.app import open_pool
 from streams.events.model import Event
+from streams.payload.port import Scope
+from streams.projector.business.memory import MemoryBusiness
+from streams.projector.business.port import StateId
+from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.core import View
 from streams.projector.memory import KINDS, MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
@@ -20,6 +24,7 @@ from streams.projector.rows import CatalogRow, Changes, ExecutionRow, OutputRow,
 from streams.settings import Settings
 from tests.support.events.examples import full_payload
 from tests.support.log.databases import dsn
+from tests.support.projector.business import CARE, BusinessBench, progress_in, states_in
 from tests.support.projector.executions import AT, Story, memory_log, stored_events
 from tests.support.projector.rows import rows_after
 
@@ -33,18 +38,19 @@ class Bench:
 
     store: ProjectionStore
     look: Callable[[], Awaitable[Seen]]
+    business: MemoryBusiness | PostgresBusiness
 
 
 @pytest.fixture
 async def bench(place: Settings | None) -> AsyncIterator[Bench]:
     if place is None:
         store = MemoryProjections()
-        yield Bench(store, lambda: _look_in_memory(store))
+        yield Bench(store, lambda: _look_in_memory(store), MemoryBusiness(store))
         return
     async with open_pool(dsn(place, "project")) as pool:
         real = PostgresProjections(pool)
         await real.clear()
-        yield Bench(real, lambda: _look_in_postgres(pool))
+        yield Bench(real, lambda: _look_in_postgres(pool), PostgresBusiness(pool))
 
 
 async def _look_in_memory(store: MemoryProjections) -> Seen:
@@ -212,6 +218,75 @@ async def test_references_and_catalog_versions_are_kept(bench: Bench) -> None:
 
     (kept,) = (await bench.look())["catalog"]
     assert (kept["path"], kept["retired_at"], kept["last_seq"]) == ("a/b", AT, 2)
+
+
+async def business_rows() -> tuple[BusinessBench, Changes]:
+    """Project two executions in memory, and return all their business rows."""
+    made = BusinessBench()
+    rows = [{"facility": n, "patient": 1, "score": 0.1, "kind": "mds"} for n in (10, "a\0", 9)]
+    events = await made.run(1000, rows, [{**rows[0], "patient": 2}])
+    await made.project([events + await made.run(2000, rows[:1])])
+    changes = Changes()
+    changes.add([*states_in(made.store), *progress_in(made.store)])
+    return made, changes
+
+
+async def test_business_states_come_back_as_they_were_saved(bench: Bench) -> None:
+    made, changes = await business_rows()
+    await bench.store.save(changes, ())
+
+    ids = [StateId(*one.key) for one in states_in(made.store)]  # type: ignore[arg-type]
+    absent = ids[0]._replace(execution_id=7)
+    found = await bench.business.states([*ids, absent])
+    progress = await bench.business.progress([1000, 2000, 7])
+
+    assert sorted(found, key=lambda one: one.key) == states_in(made.store)
+    assert sorted(progress, key=lambda one: one.key) == progress_in(made.store)
+
+
+async def test_an_older_business_state_does_not_replace_a_newer_one(bench: Bench) -> None:
+    made, changes = await business_rows()
+    await bench.store.save(changes, ())
+    late = Changes()
+    late.add([replace(one, last_seq=1, state="{}") for one in states_in(made.store)])
+    late.add([replace(one, last_seq=1) for one in progress_in(made.store)])
+
+    await bench.store.save(late, ())
+
+    found = await bench.business.progress([1000, 2000])
+    assert sorted(found, key=lambda one: one.key) == progress_in(made.store)
+    ids = [StateId(*one.key) for one in states_in(made.store)]  # type: ignore[arg-type]
+    assert "{}" not in {one.state for one in await bench.business.states(ids)}
+
+
+async def test_business_states_are_paged_by_key_over_all_executions(bench: Bench) -> None:
+    _, changes = await business_rows()
+    await bench.store.save(changes, ())
+    keys, after, executions = [], None, []
+    while True:
+        page = await bench.business.page(CARE, "patients", 1, wanted={}, after=after, limit=1)
+        keys.append(page.states[0].key_values)
+        executions.append([one.execution_id for one in page.states])
+        if (after := page.next) is None:
+            break
+
+    assert keys == [["a\\0"], [9], [10]]
+    assert executions == [[1000], [1000], [1000, 2000]]
+    one = await bench.business.page(CARE, "patients", 1, wanted={0: "9"}, after=None, limit=5)
+    assert [state.key_values for state in one.states] == [[9]]
+
+
+async def test_the_projections_of_a_scope_are_listed(bench: Bench) -> None:
+    _, changes = await business_rows()
+    await bench.store.save(changes, ())
+
+    frames, patients = await bench.business.projections(CARE)
+    assert (frames.name, frames.executions, patients.name, patients.executions) == (
+        *("frames", 2),
+        *("patients", 2),
+    )
+    assert patients.declaration["key"] == ["facility"]
+    assert await bench.business.projections(Scope("other", "care")) == []
 
 
 @pytest.mark.stack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streams.playbook.problem import Severity
+from streams.playbook.projections import PROJECTIONS
 from streams.playbook.rate import RATE
 from streams.playbook.result_policy import AUTO, STORES
 from streams.playbook.shape import (
@@ -147,6 +148,7 @@ DOCUMENT = _fields(
         "keychain": Items(_entry),
         "executor": Fields("executor", {}, rest=_any),
         "workflow": Items(_step),
+        "projections": PROJECTIONS,
         "spec": _any,
         "tracing": _any,
     },

@@ -16,6 +16,7 @@ from streams.playbook.noetl.names import check_names
 from streams.playbook.noetl.steps import step_of
 from streams.playbook.noetl.tasks import StepSource
 from streams.playbook.problem import Severity
+from streams.playbook.projections import projections_of
 from streams.playbook.shape import check_shape
 from streams.playbook.spelling import Spelling
 from streams.playbook.template import Constant, Template
@@ -58,6 +59,7 @@ def noetl_playbook(document: Document, top: Authored, clients: bool) -> Playbook
         keychain=keychain,
         spelling=Spelling.NOETL,
         pool=pool,
+        projections=projections_of(document, top),
     )
 
 

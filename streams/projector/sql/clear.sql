@@ -7,4 +7,6 @@ DELETE FROM noetl.command;
 DELETE FROM noetl.catalog;
 DELETE FROM noetl.result_ref;
 DELETE FROM noetl.snapshot;
+DELETE FROM noetl.business_state;
+DELETE FROM noetl.business_progress;
 DELETE FROM noetl.projection_checkpoint WHERE projection = 'seen'

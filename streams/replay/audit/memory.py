@@ -16,6 +16,7 @@ from streams.projector.rows import (
     Row,
     SnapshotRow,
     StageRow,
+    row_id,
 )
 from streams.replay.audit.port import ProjectedExecution, ProjectedRow, RowKey
 
@@ -50,7 +51,7 @@ class MemoryProjectedRows:
     ) -> Sequence[RowKey]:
         """Return the ids of an execution's rows, in order."""
         rows = [one for one in self._store.of(kind) if _execution_of(one) == execution_id]
-        found = [RowKey(one.key[0], one.last_seq) for one in rows if one.key[0] > after]
+        found = [RowKey(row_id(one), one.last_seq) for one in rows if row_id(one) > after]
         return [one for one in found if one.last_seq <= through_seq][:limit]
 
     async def snapshot_after(self, execution_id: int, seq: int) -> SnapshotRow | None:
@@ -81,7 +82,7 @@ class MemoryProjectedRows:
             if isinstance(end, ResultEndRow):
                 return ProjectedRow(row, None, end.expired_at)
             return ProjectedRow(row, None)
-        return ProjectedRow(row, self.checksums.get((type(row), row.key[0]), row_checksum(row)))
+        return ProjectedRow(row, self.checksums.get((type(row), row_id(row)), row_checksum(row)))
 
 
 def _execution_of(row: Row) -> int | None:

@@ -21,6 +21,7 @@ from streams.projector.rows import (
     Row,
     SnapshotRow,
     StageRow,
+    row_id,
 )
 from streams.replay.audit.port import ProjectedExecution, ProjectedRow, RowKey
 
@@ -66,7 +67,7 @@ class PostgresProjectedRows:
     async def rows(self, kind: type[Row], keys: Sequence[int]) -> Mapping[int, ProjectedRow]:
         """Return rows by id."""
         rows = await self._fetch(f"rows_{_TABLES[kind]}", list(keys))
-        return {one.row.key[0]: one for one in (_projected(kind, row) for row in rows)}
+        return {row_id(one.row): one for one in (_projected(kind, row) for row in rows)}
 
     async def keys(
         self, kind: type[Row], execution_id: int, through_seq: int, *, after: int, limit: int

@@ -18,6 +18,7 @@ from streams.projector.rows import (
     ResultRefRow,
     Row,
     StageRow,
+    row_id,
 )
 from streams.replay.audit.compare import differences, row_name
 from streams.replay.audit.port import ProjectedExecution, ProjectedRow, ProjectedRows
@@ -112,9 +113,9 @@ class RowAudit:
         for row in rows:
             by_kind.setdefault(KIND_OF[type(row)], []).append(row)
         for kind, expected in by_kind.items():
-            found = await self.stored.rows(_KINDS[kind], [row.key[0] for row in expected])
+            found = await self.stored.rows(_KINDS[kind], [row_id(row) for row in expected])
             for row in expected:
-                self._compare_one(kind, found.get(row.key[0]), row)
+                self._compare_one(kind, found.get(row_id(row)), row)
 
     def _compare_one(self, kind: str, stored: ProjectedRow | None, row: Row) -> None:
         name = row_name(kind, row)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.pft.world import World
 from streams.dev.bench.frames import bench_frames
 from streams.dev.bench.latency import HOPS, LAST_HOP, bench_latency
 from streams.dev.bench.mock_server import MockWorld
@@ -16,6 +17,7 @@ from streams.dev.bench.pft import PftBench
 from streams.dev.bench.tier_reads import reads_of_others
 from streams.settings import Settings
 from tests.support.payload.frame_outputs import assert_frames_are_kept
+from tests.support.projector.live_business import replayed_projection
 from tests.support.replay.audited import assert_it_can_be_proven
 from tests.support.servers.runtime import Runtime
 
@@ -79,6 +81,13 @@ async def test_losing_shared_memory_and_disk_again_and_again_changes_no_result(
     assert run.judgement.saved == run.judgement.expected > 0
     await assert_frames_are_kept(runtime.settings, run.ended.execution_id, run.counts.commits)
     assert (reads_of_others(runtime.data) - before)["3"] > 0
+    # Four pages of assessments for each of 30 patients: the ledger above has no other requests.
+    ((key, values),) = await replayed_projection(
+        runtime.settings, run.ended.execution_id, "patients_per_facility"
+    )
+    assert (key, values["patients"], values["pages"]) == ([1], 30, 30 * 4)
+    last_pages = [World(patients=30).keys("assessments", 1, n, 4)[-1] for n in range(1, 31)]
+    assert values["last_value"] in {text for _, text in last_pages}
 
 
 async def test_latency_is_told_hop_by_hop(runtime: Runtime) -> None:

@@ -14,6 +14,7 @@ from streams.api.postgres import PostgresProjectionReader
 from streams.api.runtime import ApiRuntime
 from streams.app import (
     Log,
+    business_queries_of,
     credentials_of,
     open_log,
     open_pool,
@@ -24,14 +25,19 @@ from streams.app import (
 )
 from streams.catalog.catalog import Catalog
 from streams.catalog.postgres import PostgresCatalogEvents
+from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.credential.keys import keys_from, new_key
 from streams.credential.resolve import Resolver
 from streams.credential.subscribed import SubscriptionSecrets
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Scope
+from streams.projector.business.declared import Declared
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
+from streams.replay.business import BusinessReplay
+from streams.replay.postgres import PostgresStoredLog
+from streams.replay.verified import VerifiedLog
 from streams.schema.registry import MemoryRegistry
 from streams.settings import Settings
 from streams.subscription.bodies import BodyReader
@@ -41,6 +47,7 @@ from streams.trigger.postgres import PostgresTriggerLedger
 from streams.trigger.subscriptions.starting import FixedTopicId
 from streams.trigger.subscriptions.webhook import WebhookReceiver
 from tests.support.log.databases import dsn, settled
+from tests.support.projector.business import StoredTables
 from tests.support.projector.executions import Story
 
 Client = TestClient[Any, Any]
@@ -122,6 +129,13 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             replay=replay_of(reading, log.codec, settings),
             organizations=organization_replay_of(reading, log.codec, settings),
             operator_token=OPERATOR_TOKEN,
+            business_replay=BusinessReplay(
+                replay_of(reading, log.codec, settings),
+                VerifiedLog(PostgresStoredLog(reading), log.codec),
+                Declared(RegisteredTexts(log.store, payloads)),
+                StoredTables(payloads),
+            ),
+            business=business_queries_of(reading),
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,

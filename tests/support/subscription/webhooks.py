@@ -102,6 +102,8 @@ class WebhookShop(Shop):
             payloads=ports.payloads,
             replay=none,
             organizations=none,
+            business_replay=none,
+            business=none,
             next_id=none,
             clock=ports.clock,
             scope=SCOPE,

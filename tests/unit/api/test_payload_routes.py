@@ -47,6 +47,8 @@ class Stand:
             payloads=self.payloads,
             replay=none,
             organizations=none,
+            business_replay=none,
+            business=none,
             next_id=none,
             clock=self.world.clock,
             scope=ACME,

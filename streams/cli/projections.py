@@ -1,0 +1,143 @@
+"""`streams projections`: tables by key that projectors maintain for playbooks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from streams.cli.options import settings_options
+from streams.cli.output import print_json, settings_of
+from streams.cli.patience import patiently
+
+if TYPE_CHECKING:
+    from streams.events.model import Json
+    from streams.payload.port import Scope
+    from streams.projector.business.port import ListedProjection
+    from streams.projector.business.reading import MergedPage
+    from streams.settings import Settings
+
+
+@click.group()
+def projections() -> None:
+    """Read the tables that playbooks declare in `projections:`.
+
+    \b
+    Example:
+      streams projections show patients_per_facility --where facility_id=3
+    """
+
+
+@projections.command("list")
+@settings_options
+def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
+    """List projections; they appear with the first execution that has them.
+
+    \b
+    Example:
+      streams projections list --json
+    """
+    from streams.projector.business.reading_json import listed_json
+
+    settings = settings_of(file, data)
+    found = asyncio.run(patiently(lambda: _listed(settings)))
+    if as_json:
+        print_json({"projections": [listed_json(one) for one in found]})
+        return
+    for one in found:
+        problems = f", {one.problems} with problems" if one.problems else ""
+        click.echo(f"{one.name:<32} v{one.version}  {one.executions} executions{problems}")
+
+
+@projections.command()
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Default: the newest.")
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Only this part of the key.")
+@click.option("--after", metavar="JSON", help="Only after this key: `next` of the page before.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@settings_options
+def show(
+    name: str,
+    version: int | None,
+    where: Sequence[str],
+    after: str | None,
+    limit: int,
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Show rows of a projection by key, merged over all executions.
+
+    \b
+    Examples:
+      streams projections show patients_per_facility
+      streams projections show patients_per_facility --where facility_id=3 --json
+    """
+    from streams.projector.business.reading_json import page_json
+
+    settings, key, filters = settings_of(file, data), _key(after), dict(map(_filter, where))
+    page = asyncio.run(patiently(lambda: _page(settings, name, version, filters, key, limit)))
+    if as_json:
+        print_json(page_json(page))
+        return
+    for row in page.rows:
+        columns = {**row.key, **row.values}
+        click.echo("  ".join(f"{column}={_text(value)}" for column, value in columns.items()))
+    if page.next is not None:
+        click.echo(f"more: --after '{_text(page.next)}'", err=True)
+
+
+def _filter(text: str) -> tuple[str, str]:
+    column, sign, value = text.partition("=")
+    if not sign:
+        raise click.BadParameter(f"{text!r} is not COLUMN=VALUE", param_hint="--where")
+    return column, value
+
+
+def _key(text: str | None) -> list[Json] | None:
+    if text is None:
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, list):
+        raise click.BadParameter(f"{text!r} is not a list in JSON", param_hint="--after")
+    return found
+
+
+def _text(value: Json) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _scope(settings: Settings) -> Scope:
+    from streams.payload.port import Scope
+
+    return Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+
+
+async def _listed(settings: Settings) -> Sequence[ListedProjection]:
+    from streams.app import open_business_queries
+
+    async with open_business_queries(settings) as queries:
+        return await queries.projections(_scope(settings))
+
+
+async def _page(
+    settings: Settings,
+    name: str,
+    version: int | None,
+    filters: dict[str, str],
+    after: list[Json] | None,
+    limit: int,
+) -> MergedPage:
+    from streams.app import open_business_queries
+
+    async with open_business_queries(settings) as queries:
+        return await queries.page(
+            _scope(settings), name, version=version, filters=filters, after=after, limit=limit
+        )

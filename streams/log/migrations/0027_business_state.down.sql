@@ -1,0 +1,1 @@
+DROP TABLE noetl.business_state, noetl.business_progress;

@@ -1,0 +1,1 @@
+"""Business projections: tables by key, aggregated from the rows of executions."""
