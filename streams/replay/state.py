@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from streams.clock import Clock
 from streams.events.model import Event, Root
+from streams.events.upcast import steps_applied
 from streams.payload.port import Scope
 from streams.projector.core import View, absorb, checksums, open_rows
 from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows, RowChain
@@ -62,6 +64,8 @@ class ReplayedState:
     """The snapshot it was folded from, or why one was ignored."""
     payloads: RowChain
     """The digests of all payloads its events refer to."""
+    upcasts: Mapping[str, int]
+    """How many of the events read were upcasted, by the step."""
 
     def checksum_of(self, projection: str) -> str:
         """Return the checksum of a projection."""
@@ -127,13 +131,7 @@ class Replay:
         head = await self._head(root, scope)
         through = await self._through(root, head, cutoff or Cutoff())
         start = await self._start(root, through, use_snapshots=use_snapshots)
-        view, last = start.view, start.event
-        async for events in self._events.pages(root, after=start.link, through_seq=through):
-            view = folded(view, events)
-            last = events[-1]
-            if on_progress is not None:
-                on_progress(last.seq, through)
-        assert last is not None, "a root with a head has a first event"
+        view, last, upcasts = await self._fold(root, start, through, on_progress)
         if last.seq == head.seq and last.chain != head.chain.hex():
             raise TamperedLog(root, last.seq, last.position, "its chain is not that of the head")
         return ReplayedState(
@@ -147,7 +145,23 @@ class Replay:
             events_read=last.seq - start.link.seq,
             snapshot=start.snapshot,
             payloads=view.payloads,
+            upcasts=upcasts,
         )
+
+    async def _fold(
+        self, root: Root, start: _Start, through: int, on_progress: OnProgress | None
+    ) -> tuple[View, Event, Counter[str]]:
+        """Return the view after all events, the last one, and the upcasters applied."""
+        view, last = start.view, start.event
+        upcasts: Counter[str] = Counter()
+        async for events in self._events.pages(root, after=start.link, through_seq=through):
+            view = folded(view, events)
+            upcasts += steps_applied(events)
+            last = events[-1]
+            if on_progress is not None:
+                on_progress(last.seq, through)
+        assert last is not None, "a root with a head has a first event"
+        return view, last, upcasts
 
     async def _start(self, root: Root, through_seq: int, *, use_snapshots: bool) -> _Start:
         """Return the newest usable snapshot, compared with the log; else the beginning."""
