@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streams.events.model import Root
 from streams.projector.port import Checkpoint
 from streams.projector.rows import (
     CatalogRow,
@@ -52,6 +53,13 @@ class MemoryProjections:
             if at is None or at.topic_id != one.topic_id or at.next_offset < one.next_offset:
                 self.checkpoints[key] = one
 
+    async def replace(self, root: Root, through_seq: int, changes: Changes) -> None:
+        """Delete a root's rows as of a place or before, and write others."""
+        for key, row in list(self.rows.items()):
+            if _root_id(row) == root.id and row.last_seq <= through_seq:
+                del self.rows[key]
+        await self.save(changes, ())
+
     async def clear(self) -> None:
         """Delete everything."""
         self.rows.clear()
@@ -60,6 +68,12 @@ class MemoryProjections:
     def of(self, kind: type[Row]) -> list[Row]:
         """Return the rows of one table, by key."""
         return [row for (one, _), row in sorted(self.rows.items(), key=_by_key) if one is kind]
+
+
+def _root_id(row: Row) -> int:
+    if isinstance(row, SnapshotRow):
+        return int(row.aggregate_id)
+    return row.catalog_id if isinstance(row, CatalogRow) else row.execution_id
 
 
 def _by_key(item: tuple[tuple[type[Row], tuple[int, ...]], Row]) -> tuple[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from streams.errors import Unavailable
-from streams.events.model import PayloadRef
+from streams.events.model import PayloadRef, Root
 from streams.projector.rows import Changes
 
 
@@ -53,6 +53,16 @@ class ProjectionStore(Protocol):
 
         Raises:
             ProjectionsUnavailable: nothing was written; retrying is safe.
+        """
+        ...
+
+    async def replace(self, root: Root, through_seq: int, changes: Changes) -> None:
+        """Delete a root's rows as of `through_seq` or before, and write others, all or nothing.
+
+        Newer rows stay: another writer has seen more of the root.
+
+        Raises:
+            ProjectionsUnavailable: nothing was changed; retrying is safe.
         """
         ...
 

@@ -29,6 +29,7 @@ from streams.credential.resolve import Resolver
 from streams.credential.subscribed import SubscriptionSecrets
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Scope
+from streams.projector.heads import PostgresRootHeads
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.schema.registry import MemoryRegistry
@@ -70,7 +71,7 @@ class Stand:
     async def project(self) -> None:
         """Fold what the log has into the tables."""
         await settled(self.reading)
-        await rebuild(self.log.store, self.projections)
+        await rebuild(PostgresRootHeads(self.reading), self.log.store, self.projections)
 
 
 @asynccontextmanager
