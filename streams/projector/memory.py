@@ -70,10 +70,17 @@ class MemoryProjections:
         return [row for (one, _), row in sorted(self.rows.items(), key=_by_key) if one is kind]
 
 
-def _root_id(row: Row) -> int:
-    if isinstance(row, SnapshotRow):
-        return int(row.aggregate_id)
-    return row.catalog_id if isinstance(row, CatalogRow) else row.execution_id
+def _root_id(row: Row) -> int | None:
+    """Return the root of a row; the end of a result does not have it."""
+    match row:
+        case SnapshotRow():
+            return int(row.aggregate_id)
+        case CatalogRow():
+            return row.catalog_id
+        case ResultEndRow():
+            return None
+        case _:
+            return row.execution_id
 
 
 def _by_key(item: tuple[tuple[type[Row], tuple[int, ...]], Row]) -> tuple[str, tuple[int, ...]]:
