@@ -84,6 +84,23 @@ def generate(dry_run: bool, as_json: bool) -> None:
     _write_generated(classes_of(catalogue()), TYPES_FILE, dry_run=dry_run, as_json=as_json)
 
 
+@events.command()
+@click.option("--dry-run", is_flag=True, help="Print the file; write nothing.")
+@json_option
+def lock(dry_run: bool, as_json: bool) -> None:
+    """Add new upcasters to the lock file; refused if a released one has changed.
+
+    \b
+    Example:
+      streams events lock
+    """
+    from streams.events.upcast import UPCASTERS
+    from streams.events.upcaster_lock import LOCK_FILE, locked, text_of, with_new
+
+    text = text_of(with_new(locked(), UPCASTERS.versions()))
+    _write_generated(text, LOCK_FILE, dry_run=dry_run, as_json=as_json)
+
+
 def _write_generated(text: str, path: Path, *, dry_run: bool, as_json: bool) -> None:
     if not dry_run:
         path.write_text(text, encoding="utf-8")

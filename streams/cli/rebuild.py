@@ -3,58 +3,204 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
+from streams.cli.rebuild_progress import show_mirror, show_projections, show_tables
+
+if TYPE_CHECKING:
+    from streams.settings import Settings
+
+Command = Callable[..., None]
+Part = dict[str, object]
+
+
+def _rebuild_options(command: Command) -> Command:
+    dry_run = click.option(
+        "--dry-run", is_flag=True, help="Print what would be done; change nothing."
+    )
+    yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+    return settings_options(dry_run(yes(command)))
 
 
 @click.group()
 def rebuild() -> None:
     """Create derived state again from the log.
 
+    Executions continue meanwhile. If it is interrupted, run it again.
+
     \b
-    Example:
+    Examples:
+      streams rebuild all --dry-run
       streams rebuild tables --yes
     """
 
 
 @rebuild.command()
-@settings_options
-@click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_rebuild_options
+def kafka(file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool) -> None:
+    """Recreate the event topics and refill them from the log, as `streams mirror rebuild`.
+
+    \b
+    Example:
+      streams rebuild kafka --yes --json
+    """
+    _run(settings_of(file, data), ["kafka"], as_json=as_json, dry_run=dry_run, yes=yes)
+
+
+@rebuild.command()
+@_rebuild_options
 def tables(file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool) -> None:
     """Recreate the changelogs of planner and projector, and fill their tables from the log.
 
-    Executions continue. Running processes notice the new changelogs within about 10 s; others
-    fill their tables when they start. If it is interrupted, run it again.
+    Running processes notice the new changelogs within about 10 s; others fill their tables when
+    they start.
 
     \b
     Examples:
       streams rebuild tables --dry-run
       streams rebuild tables --yes --json
     """
-    from streams.roles.table_rebuild import CHANGELOGS, rebuild_tables
+    _run(settings_of(file, data), ["tables"], as_json=as_json, dry_run=dry_run, yes=yes)
 
+
+@rebuild.command()
+@click.option("--execution", "execution_id", type=int, help="Only the rows of this execution.")
+@_rebuild_options
+def projections(
+    file: Path | None,
+    data: Path | None,
+    as_json: bool,
+    dry_run: bool,
+    yes: bool,
+    execution_id: int | None,
+) -> None:
+    """Delete the projected rows and fold them again from the log, execution by execution.
+
+    Each execution is replaced in one transaction; the projector may go on.
+
+    \b
+    Examples:
+      streams rebuild projections --yes
+      streams rebuild projections --execution 7351 --yes --json
+    """
     settings = settings_of(file, data)
+    _run(settings, ["projections"], execution_id, as_json=as_json, dry_run=dry_run, yes=yes)
+
+
+@rebuild.command("all")
+@_rebuild_options
+def all_parts(
+    file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool
+) -> None:
+    """Rebuild the event topics, then the tables, then the projections.
+
+    \b
+    Examples:
+      streams rebuild all --dry-run --json
+      streams rebuild all --yes
+    """
+    parts = ["kafka", "tables", "projections"]
+    _run(settings_of(file, data), parts, as_json=as_json, dry_run=dry_run, yes=yes)
+
+
+def _run(
+    settings: Settings,
+    parts: list[str],
+    execution_id: int | None = None,
+    *,
+    as_json: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    plans = {part: asyncio.run(_PLANS[part](settings, execution_id)) for part in parts}
     if dry_run:
         if as_json:
-            print_json({"dry_run": True, "changelogs": CHANGELOGS})
+            print_json({"dry_run": True, **plans})
         else:
-            click.echo(f"would delete and create {', '.join(CHANGELOGS)}")
+            for part, plan in plans.items():
+                click.echo(f"{part}: would rebuild {_text(plan)}")
         return
     if not yes:
-        click.confirm(f"Delete {len(CHANGELOGS)} changelogs?", abort=True, err=True)
-    done = asyncio.run(rebuild_tables(settings, lambda line: click.echo(line, err=True)))
+        for part, plan in plans.items():
+            click.echo(f"{part}: {_text(plan)}", err=True)
+        click.confirm("Delete and rebuild this?", abort=True, err=True)
+    done: dict[str, Part] = {}
+    for part in parts:
+        done[part] = asyncio.run(_REBUILDS[part](settings, execution_id))
+        if not as_json:
+            click.echo(f"{part}: {_text(done[part])}")
     if as_json:
-        print_json(
-            {
-                "open_executions": done.progress.open_executions,
-                "served_partitions": done.progress.partitions,
-                "seconds": round(done.seconds, 3),
-            }
-        )
-    else:
-        click.echo(f"{done.progress}, in {done.seconds:.1f} s")
+        print_json(done if len(parts) > 1 else done[parts[0]])
+
+
+def _text(values: Part) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {' '.join(map(str, one)) if isinstance(one, list) else one}"
+        for name, one in values.items()
+    )
+
+
+async def _plan_kafka(settings: Settings, _: int | None) -> Part:
+    from streams.mirror.rebuild import plan_rebuild
+
+    plan = await plan_rebuild(settings)
+    return {"topics": list(plan.topics), "events": plan.events_count}
+
+
+async def _plan_tables(_: Settings, __: int | None) -> Part:
+    from streams.roles.table_rebuild import CHANGELOGS
+
+    return {"changelogs": list(CHANGELOGS)}
+
+
+async def _plan_projections(settings: Settings, execution_id: int | None) -> Part:
+    from streams.roles.projection_rebuild import rebuild_totals
+
+    found = await rebuild_totals(settings, execution_id)
+    return {"roots": found.roots, "events": found.events}
+
+
+async def _rebuild_kafka(settings: Settings, _: int | None) -> Part:
+    from streams.mirror.rebuild import rebuild as rebuild_mirror
+
+    done = await rebuild_mirror(settings, show_mirror())
+    lost = done.verdict.lost_count if done.verdict else None
+    return {"events": done.events_count, "lost": lost, "seconds": round(done.seconds, 3)}
+
+
+async def _rebuild_tables(settings: Settings, _: int | None) -> Part:
+    from streams.roles.table_rebuild import rebuild_tables
+
+    done = await rebuild_tables(settings, show_tables())
+    return {
+        "open_executions": done.progress.open_executions,
+        "served_partitions": done.progress.partitions,
+        "seconds": round(done.seconds, 3),
+    }
+
+
+async def _rebuild_projections(settings: Settings, execution_id: int | None) -> Part:
+    from streams.roles.projection_rebuild import rebuild_projections
+
+    done = await rebuild_projections(settings, show_projections(), execution_id)
+    return {
+        "roots": done.roots,
+        "events": done.events,
+        "broken": list(done.broken),
+        "events_per_s": round(done.events_per_s),
+        "seconds": round(done.seconds, 3),
+    }
+
+
+_PLANS = {"kafka": _plan_kafka, "tables": _plan_tables, "projections": _plan_projections}
+_REBUILDS = {
+    "kafka": _rebuild_kafka,
+    "tables": _rebuild_tables,
+    "projections": _rebuild_projections,
+}

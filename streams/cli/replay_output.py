@@ -98,6 +98,8 @@ def print_state(found: ReplayedState, projection: str) -> None:
     for kind, chain in found.ended._asdict().items():
         if chain.length:
             click.echo(f"ended         {kind:<10} {chain.length}")
+    for name, count in sorted(found.upcasts.items()):
+        click.echo(f"upcasted      {count} events by {name}")
     if found.snapshot is not None:
         why = f" ignored: {found.snapshot.ignored}" if found.snapshot.ignored else ""
         click.echo(f"snapshot      at event {found.snapshot.seq}{why}")

@@ -201,7 +201,14 @@ def _extract(row: asyncpg.Record) -> EventExtract:
     text, kind = row["texts"].encode(), row["event_type"]
     event = None
     if kind in READ_TYPES:
-        event = typed(RoutingFields(kind, orjson.loads(row["meta"]), row["node_name"]))
+        event = typed(
+            RoutingFields(
+                kind,
+                orjson.loads(row["meta"]),
+                row["node_name"],
+                schema_version=row["schema_version"],
+            )
+        )
     return EventExtract(
         seq=row["seq"],
         event=event,

@@ -23,20 +23,30 @@ from streams.events.model import Json, PayloadRef, Routing
 from streams.events.reading import (
 {imports}
 )
+from streams.events.upcast import at_version
 '''
 _FOOTER = '''
 READERS: dict[str, Callable[[EventFields], AnyEvent]] = {one.TYPE: one.read for one in ALL}
+VERSIONS: dict[str, int] = {versions}
+"""The newest versions of types; others are at version 1."""
 
 
 def typed(event: EventFields) -> AnyEvent | None:
     """Return an event as the class of its type; None: the catalogue has no such type.
 
+    An event of an older version is upcasted first.
+
     Raises:
         UnreadableEvent: a required routing value is missing.
+        NewerEvent: the event has a later version than this program reads.
+        MissingUpcaster: no upcaster reads its version.
     """
     read = READERS.get(event.type)
     if read is None:
         return None
+    version = VERSIONS.get(event.type, 1)
+    if event.schema_version not in (version, None):
+        event = at_version(event, version)
     try:
         return read(event)
     except KeyError as missing:
@@ -87,7 +97,14 @@ def generate(catalogue: Catalogue) -> str:
     listed = "\n".join(["ALL: tuple[type[AnyEvent], ...] = (", *_indented(names), ")"])
     imports = "\n".join(_indented(_imports(body)))
     header = _HEADER.replace("{imports}", imports)
-    return "\n".join([header, "", body, "\n", unions, listed, _FOOTER])
+    footer = _FOOTER.replace("{versions}", _versions(catalogue))
+    return "\n".join([header, "", body, "\n", unions, listed, footer])
+
+
+def _versions(catalogue: Catalogue) -> str:
+    later = {one.name: one.version for one in catalogue.types.values() if one.version > 1}
+    lines = (f'    "{name}": {version},' for name, version in later.items())
+    return "\n".join(["{", *lines, "}"]) if later else "{}"
 
 
 def _union(alias: str, names: Sequence[str]) -> str:

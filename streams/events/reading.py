@@ -35,6 +35,10 @@ class EventFields(Protocol):
     def result(self) -> Json: ...
     @property
     def payload_ref(self) -> PayloadRef | None: ...
+    @property
+    def schema_version(self) -> int | None:
+        """None: the newest."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class RoutingFields:
     context: Json = None
     result: Json = None
     payload_ref: PayloadRef | None = None
+    schema_version: int | None = None
 
 
 class EventColumns(TypedDict, total=False):

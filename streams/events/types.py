@@ -26,6 +26,7 @@ from streams.events.reading import (
     text_of,
     unfrozen,
 )
+from streams.events.upcast import at_version
 
 
 class ResultEnvelope(TypedDict):
@@ -1508,6 +1509,13 @@ class FrameFailed:
 _FrameFailed = unfrozen(FrameFailed)
 
 
+FrameLeaseExpiredReason: TypeAlias = Literal["expired", "restarted"]
+_FRAME_LEASE_EXPIRED_REASON: dict[Routing, FrameLeaseExpiredReason] = {
+    "expired": "expired",
+    "restarted": "restarted",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameLeaseExpired:
     """The owner's lease expired, or its worker restarted; the frame is dispatched again."""
@@ -1518,7 +1526,7 @@ class FrameLeaseExpired:
     stage_id: int
     attempt: int
     worker: str
-    reason: str | None = None
+    reason: FrameLeaseExpiredReason
 
     @classmethod
     def read(cls, event: EventFields) -> FrameLeaseExpired:
@@ -1530,7 +1538,7 @@ class FrameLeaseExpired:
         new.stage_id = int(meta["stage_id"])
         new.attempt = int(meta["attempt"])
         new.worker = str(meta["worker"])
-        new.reason = maybe_str(meta, "reason")
+        new.reason = _FRAME_LEASE_EXPIRED_REASON[meta["reason"]]
         return freeze(new, cls)
 
     def columns(self) -> EventColumns:
@@ -1540,9 +1548,8 @@ class FrameLeaseExpired:
             "stage_id": str(self.stage_id),
             "attempt": self.attempt,
             "worker": self.worker,
+            "reason": self.reason,
         }
-        if self.reason is not None:
-            meta["reason"] = self.reason
         return {
             "type": "frame.lease_expired",
             "meta": meta,
@@ -3651,17 +3658,28 @@ ALL: tuple[type[AnyEvent], ...] = (
 )
 
 READERS: dict[str, Callable[[EventFields], AnyEvent]] = {one.TYPE: one.read for one in ALL}
+VERSIONS: dict[str, int] = {
+    "frame.lease_expired": 2,
+}
+"""The newest versions of types; others are at version 1."""
 
 
 def typed(event: EventFields) -> AnyEvent | None:
     """Return an event as the class of its type; None: the catalogue has no such type.
 
+    An event of an older version is upcasted first.
+
     Raises:
         UnreadableEvent: a required routing value is missing.
+        NewerEvent: the event has a later version than this program reads.
+        MissingUpcaster: no upcaster reads its version.
     """
     read = READERS.get(event.type)
     if read is None:
         return None
+    version = VERSIONS.get(event.type, 1)
+    if event.schema_version not in (version, None):
+        event = at_version(event, version)
     try:
         return read(event)
     except KeyError as missing:

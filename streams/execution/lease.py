@@ -36,8 +36,14 @@ def lease_of(
     return Lease(event.worker, at, event.lease_seconds)
 
 
+RESTARTED = "its worker began a new life"  # as states have it since the first release
+
+
 def expiry(event: FrameLeaseExpired | CommandLeaseExpired) -> str:
     """Return why a lease ended before its owner released it."""
-    if event.reason:
-        return f"{event.worker} lost it: {event.reason}"
+    reason = event.reason
+    if isinstance(event, FrameLeaseExpired):
+        reason = RESTARTED if event.reason == "restarted" else None
+    if reason:
+        return f"{event.worker} lost it: {reason}"
     return f"the lease of {event.worker} ran out"

@@ -26,6 +26,7 @@ from streams.events.types import (
 from streams.execution.attempts import CommandAttempt
 from streams.execution.command import Command, CommandStatus
 from streams.execution.json_object import JsonObject
+from streams.execution.lease import RESTARTED
 from streams.execution.plan import COMPLETED, PARTIAL, Activation, Plan
 from streams.planner.draft import Draft, Moment, execution_root
 from streams.planner.failure import (
@@ -180,7 +181,7 @@ def _check_command(draft: Draft, command: Command) -> None:
             command_id=command.command_id,
             attempt=command.attempt,
             worker=owner,
-            reason=why.reason,
+            reason=RESTARTED if why.reason == "restarted" else None,
         ),
         f"{command.command_id}/{command.attempt}",
         expected_version=command.version,

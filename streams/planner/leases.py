@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from streams.events.types import FrameLeaseExpiredReason
 from streams.execution.lease import Lease
 from streams.execution.plan import Plan
 from streams.log.worker_incarnations import is_over
 from streams.planner.draft import Moment
-
-NEW_INCARNATION = "its worker began a new life"  # as the log has it since its first release
 
 
 def ends_at(lease: Lease, moment: Moment) -> datetime:
@@ -26,9 +25,9 @@ def ends_at(lease: Lease, moment: Moment) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Why a lease is over; no reason means that it expired."""
+    """Why a lease is over."""
 
-    reason: str | None = None
+    reason: FrameLeaseExpiredReason
 
 
 def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
@@ -38,8 +37,8 @@ def expiry_of(lease: Lease, moment: Moment) -> Expiry | None:
     incarnation's lease is dead, or a zombie whose commit is refused: its version is outdated.
     """
     if ends_at(lease, moment) <= moment.now:
-        return Expiry()
-    return Expiry(NEW_INCARNATION) if is_over(lease.owner, moment.incarnations) else None
+        return Expiry("expired")
+    return Expiry("restarted") if is_over(lease.owner, moment.incarnations) else None
 
 
 def has_leases_of_earlier_incarnations(plan: Plan, incarnations: Mapping[str, str]) -> bool:

@@ -15,7 +15,7 @@ from streams.kafka.tables.port import PartitionLost
 from streams.log.port import EventStore
 from streams.projector.business.fold import BusinessFolds
 from streams.projector.outputs import Outputs
-from streams.projector.port import Checkpoint, ProjectionStore
+from streams.projector.port import Checkpoint, ProjectionWriter
 from streams.projector.served import ServedExecutions
 from streams.projector.views import Views, by_root
 
@@ -32,7 +32,7 @@ class Projector:
         self,
         feed: Feed,
         log: EventStore,
-        store: ProjectionStore,
+        store: ProjectionWriter,
         codec: Codec,
         *,
         shard_id: str,

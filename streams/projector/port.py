@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from streams.errors import Unavailable
-from streams.events.model import PayloadRef
+from streams.events.model import PayloadRef, Root
 from streams.projector.rows import Changes
 
 
@@ -45,14 +45,36 @@ class OutputTables(Protocol):
         ...
 
 
-class ProjectionStore(Protocol):
-    """Stores the rows of the read model. One projector writes them; anyone may read."""
+class ProjectionWriter(Protocol):
+    """Writes the rows of the read model. One projector does; anyone may read."""
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints in one transaction; newer rows are not overwritten.
 
         Raises:
             ProjectionsUnavailable: nothing was written; retrying is safe.
+        """
+        ...
+
+
+class ProjectionStore(ProjectionWriter, Protocol):
+    """Stores the rows of the read model, and replaces them in a rebuild."""
+
+    async def replace(self, root: Root, through_seq: int, changes: Changes) -> None:
+        """Delete a root's rows as of `through_seq` or before, and write others, all or nothing.
+
+        Newer rows stay: another writer has seen more of the root.
+
+        Raises:
+            ProjectionsUnavailable: nothing was changed; retrying is safe.
+        """
+        ...
+
+    async def replace_business(self, execution_id: int, through_seq: int, changes: Changes) -> None:
+        """Do the same for an execution's business projections, which `replace` leaves alone.
+
+        Raises:
+            ProjectionsUnavailable: nothing was changed; retrying is safe.
         """
         ...
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import asyncpg
 import orjson
 from blake3 import blake3
 
+from streams.events.model import Root
 from streams.payload.content import key_of_uri
 from streams.postgres import queries, translated
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
@@ -29,6 +31,7 @@ from streams.projector.rows import (
 )
 
 query = queries("streams.projector")
+_Statement: TypeAlias = tuple[str, tuple[object, ...]]
 _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (CatalogRow, "save_catalog"),
     (ExecutionRow, "save_execution"),
@@ -68,13 +71,31 @@ class PostgresProjections:
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints in one transaction; newer rows are not overwritten."""
-        rows_of = {kind: self._located(changes.of(kind)) for kind, _ in _STATEMENTS}
-        writes = [(query(name), rows_of[kind]) for kind, name in _STATEMENTS if rows_of[kind]]
-        texts = [(sql, _json(rows)) for sql, rows in writes]
+        texts = self._writes(changes)
         if checkpoints:
-            texts.append((query("save_checkpoint"), orjson.dumps(list(checkpoints)).decode()))
+            rows = orjson.dumps(list(checkpoints)).decode()
+            texts.append((query("save_checkpoint"), (rows,)))
         if texts:
             await self._transact(texts)
+
+    async def replace(self, root: Root, through_seq: int, changes: Changes) -> None:
+        """Delete a root's rows as of a place or before, and write others."""
+        delete = (query("delete_root"), (root.id, through_seq))
+        await self._transact([delete, *self._writes(changes)])
+
+    async def replace_business(self, execution_id: int, through_seq: int, changes: Changes) -> None:
+        """Delete an execution's business projections as of a place or before, and write others."""
+        delete = (query("delete_business"), (execution_id, through_seq))
+        await self._transact([delete, *self._writes(changes)])
+
+    async def delete_unknown(self) -> None:
+        """Delete the rows of roots that the log does not have."""
+        await self._transact([(query("delete_unknown"), ())])
+
+    def _writes(self, changes: Changes) -> list[_Statement]:
+        rows_of = {kind: self._located(changes.of(kind)) for kind, _ in _STATEMENTS}
+        writes = [(query(name), rows_of[kind]) for kind, name in _STATEMENTS if rows_of[kind]]
+        return [(sql, (_json(rows),)) for sql, rows in writes]
 
     def _located(self, rows: Sequence[Row]) -> list[Row]:
         """Return rows in which the location of a result is the object that holds its bytes."""
@@ -89,10 +110,10 @@ class PostgresProjections:
 
     async def clear(self) -> None:
         """Delete every row and checkpoint."""
-        await self._transact([(query("clear"), None)])
+        await self._transact([(query("clear"), ())])
 
-    async def _transact(self, statements: Sequence[tuple[str, str | None]]) -> None:
+    async def _transact(self, statements: Sequence[_Statement]) -> None:
         with translated(ProjectionsUnavailable, "write projections"):
             async with self._pool.acquire() as connection, connection.transaction():
-                for sql, rows in statements:
-                    await connection.execute(sql, *(() if rows is None else (rows,)))
+                for sql, arguments in statements:
+                    await connection.execute(sql, *arguments)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from streams.clock import Clock
 from streams.events.model import Event, Root
+from streams.events.upcast import steps_applied
 from streams.payload.port import Scope
 from streams.projector.core import View, absorb, checksums, open_rows
 from streams.projector.digests import ALL, KIND_OF, PARTS, EndedRows, RowChain
@@ -64,6 +66,8 @@ class ReplayedState:
     """The snapshot it was folded from, or why one was ignored."""
     payloads: RowChain
     """The digests of all payloads its events refer to."""
+    upcasts: Mapping[str, int]
+    """How many of the events read were upcasted, by the step."""
 
     def checksum_of(self, projection: str) -> str:
         """Return the checksum of a projection."""
@@ -97,12 +101,13 @@ class _Start(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """A view, the last event in it, how many events were read, and the snapshot used."""
+    """A view, the last event in it, and what it was made from."""
 
     view: View
     last: Event
     events_read: int
     snapshot: SnapshotUse | None
+    upcasts: Mapping[str, int]
 
 
 class Replay:
@@ -147,6 +152,7 @@ class Replay:
             events_read=fold.events_read,
             snapshot=fold.snapshot,
             payloads=view.payloads,
+            upcasts=fold.upcasts,
         )
 
     async def snapshot(
@@ -178,15 +184,17 @@ class Replay:
         through = await self._through(root, head, cutoff or Cutoff())
         start = await self._start(root, through, use_snapshots=use_snapshots)
         view, last = start.view, start.event
+        upcasts: Counter[str] = Counter()
         async for events in self._events.pages(root, after=start.link, through_seq=through):
             view = folded(view, events)
+            upcasts += steps_applied(events)
             last = events[-1]
             if on_progress is not None:
                 on_progress(last.seq, through)
         assert last is not None, "a root with a head has a first event"
         if last.seq == head.seq and last.chain != head.chain.hex():
             raise TamperedLog(root, last.seq, last.position, "its chain is not that of the head")
-        return _Fold(view, last, last.seq - start.link.seq, start.snapshot)
+        return _Fold(view, last, last.seq - start.link.seq, start.snapshot, upcasts)
 
     async def _start(self, root: Root, through_seq: int, *, use_snapshots: bool) -> _Start:
         """Return the newest usable snapshot, compared with the log; else the beginning."""

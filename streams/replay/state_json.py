@@ -27,7 +27,7 @@ def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
         "state": _parts(state, kind),
         "snapshot": state.snapshot,
         "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
-        "upcasters": UPCASTERS.versions(),
+        "upcasters": _upcasters(state),
         "events_read": state.events_read,
     }
 
@@ -73,6 +73,15 @@ def organization_json(page: OrganizationPage) -> dict[str, object]:
         "checksum": digest.checksum,
         "next": None if page.next_id is None else str(page.next_id),
     }
+
+
+def _upcasters(state: ReplayedState) -> list[dict[str, object]]:
+    """Return the steps that were applied; to how many of the events read, and their code."""
+    digests = UPCASTERS.versions()
+    return [
+        {"upcaster": name, "events": count, "digest": digests[name]}
+        for name, count in sorted(state.upcasts.items())
+    ]
 
 
 def _parts(state: ReplayedState, kind: str) -> dict[str, object]:

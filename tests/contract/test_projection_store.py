@@ -16,6 +16,7 @@ from streams.projector.business.memory import MemoryBusiness
 from streams.projector.business.port import StateId
 from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.core import View
+from streams.projector.heads import ScannedRootHeads
 from streams.projector.memory import KINDS, MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionStore, ProjectionsUnavailable
 from streams.projector.postgres import PostgresProjections
@@ -174,9 +175,33 @@ async def test_dropped_and_rebuilt_equals_live(bench: Bench) -> None:
         await bench.store.save(changes_of(await stored_events(log, root)), ())
     live = await bench.look()
 
-    await rebuild(log, bench.store)
+    await bench.store.clear()
+    await rebuild(ScannedRootHeads(log), log, bench.store)
 
     assert await bench.look() == live
+
+
+async def test_replaced_rows_are_those_of_one_root_up_to_a_place(bench: Bench) -> None:
+    events, others = await events_of(), changes_of(await events_of(2000))
+    await bench.store.save(others, ())
+    alone = await bench.look()
+    await bench.store.save(changes_of(events), ())
+    whole = await bench.look()
+
+    await bench.store.replace(events[0].root, len(events), Changes())
+    assert await bench.look() == alone
+    await bench.store.replace(events[0].root, len(events), changes_of(events))
+    assert await bench.look() == whole
+
+
+async def test_rows_that_a_live_projector_wrote_meanwhile_are_not_replaced(bench: Bench) -> None:
+    events = await events_of()
+    await bench.store.save(changes_of(events), ())
+    newest = await bench.look()
+
+    await bench.store.replace(events[0].root, 8, changes_of(events[:8]))
+
+    assert await bench.look() == newest
 
 
 async def test_a_checkpoint_goes_forward_and_begins_again_with_a_new_topic(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Recorded envelopes: what was asked, and the bytes that were sealed, one per event type.
+"""Recorded envelopes: what was asked, and the bytes that were sealed, one per type and version.
 
 `python -m tests.histories.envelopes` adds the types that are missing. It never changes
 what was recorded: those bytes are in logs.
@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from streams.events.catalogue import catalogue
 from streams.events.model import IpcHint, NewEvent, PayloadRef, Root
 from tests.support.events.examples import TYPES, example, sealed
 
@@ -21,9 +22,15 @@ FILE = Path(__file__).with_suffix(".json")
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """Return what was recorded, by event type."""
+    """Return what was recorded, by event type; later versions by `type@version`."""
     found: dict[str, dict[str, Any]] = orjson.loads(FILE.read_bytes())
     return found
+
+
+def name_of(type: str) -> str:
+    """Return the name under which the newest version of a type is recorded."""
+    version = catalogue().types[type].version
+    return type if version == 1 else f"{type}@{version}"
 
 
 def event_of(fields: Mapping[str, Any]) -> NewEvent:
@@ -51,7 +58,8 @@ def main() -> None:
     """Add what is missing."""
     known = recorded() if FILE.exists() else {}
     for type in TYPES:
-        known.setdefault(type, _record(type))
+        if (name := name_of(type)) not in known:
+            known[name] = _record(type)
     FILE.write_bytes(orjson.dumps(known, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 

@@ -20,6 +20,7 @@ from streams.dev.simulator.run import simulate
 from streams.events.model import Event
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
+from streams.log.worker_incarnations import begin
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, FramePolicy, Mode
 from tests.histories.replay import FOLDER, Leaves, Replay
@@ -289,6 +290,23 @@ async def _leases() -> None:
     assert (await world.plan()).has_ended
 
 
+async def _lost_frames() -> None:
+    """Frames whose leases run out, and whose worker restarts."""
+    world = World(playbook(step("each", loop=loop(list(range(25)), max_in_flight=2))))
+    await begin(world.incarnations, "worker-0/a")
+    await world.start()
+    first, second = _taken(world)
+    await world.claim(first, worker="worker-0/a")
+    await world.claim(second, worker="w2")
+    await begin(world.incarnations, "worker-0/b")
+    await world.after(1)
+    (first,) = _taken(world)
+    await world.commit(first)
+    await world.after(120)
+    await _finish(world)
+    assert (await world.plan()).has_ended
+
+
 async def _given_up() -> None:
     """A frame whose attempts all fail ends its stage and its execution."""
     world = World(playbook(step("each", loop=loop(list(range(20))))), max_attempts=2)
@@ -458,6 +476,7 @@ SCENARIOS: dict[str, Callable[[], Awaitable[None]]] = {
     "claims": _claims,
     "nested": lambda: _run(OUTER, INNER, FAILING),
     "leases": _leases,
+    "lost_frames": _lost_frames,
     "checkpoints": _checkpoints,
     "given_up": _given_up,
     "silent": _silent,

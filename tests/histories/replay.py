@@ -17,9 +17,7 @@ from typing import Any
 
 import orjson
 
-from streams.events.catalogue import catalogue
 from streams.events.model import Assigned, Event
-from streams.events.upcast import upcast
 from streams.projector.core import View
 from streams.results.envelope import Envelope
 from tests.support.events.examples import codec
@@ -69,7 +67,7 @@ class Replay:
     def after(self, event: Event) -> Leaves:
         """Return the leaves of the plan and the rows of an execution after one more event."""
         root_id = event.root.id
-        view, rows = rows_after(self._views.get(root_id, View()), upcast(event, catalogue()))
+        view, rows = rows_after(self._views.get(root_id, View()), event)
         self._views[root_id] = view
         known = self._rows.setdefault(root_id, {})
         for row in rows:

@@ -1,6 +1,7 @@
 -- Events that name payloads, or begin or end a result, root by root; $1: of these roots only;
 -- $2: the types of events that end a root.
-SELECT e.root_id, e.seq, e.event_id, e.event_type, e.node_name, e.meta::text AS meta,
+SELECT e.root_id, e.seq, e.event_id, e.event_type, e.schema_version, e.node_name,
+       e.meta::text AS meta,
        e.payload_ref->>'sha256' AS own,
        concat_ws(' ', e.payload_ref::text, n.texts) AS texts,
        h.root_type, h.tenant_id, h.organization_id,

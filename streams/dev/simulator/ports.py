@@ -343,10 +343,6 @@ class FaultyProjections:
         """Save, unless the request or response is lost."""
         await self._faults.write(self._process, lambda: self._store.save(changes, checkpoints))
 
-    async def clear(self) -> None:
-        """Not used in simulations."""
-        raise NotImplementedError
-
 
 class Silence:
     """Dead letters and replies; a simulation should have none."""

@@ -28,6 +28,7 @@ from streams.events.types import (
 )
 from streams.execution.evolve import evolve
 from streams.execution.plan import COMPLETED, FAILED, PARTIAL, TERMINAL, Plan
+from streams.projector.heads import ScannedRootHeads
 from streams.projector.memory import MemoryProjections
 from streams.projector.rebuild import rebuild
 
@@ -280,7 +281,7 @@ def _wrong_in_rows(world: World, run: _Run) -> Iterator[str]:
 
 async def _wrong_in_projection(world: World) -> str | None:
     fresh = MemoryProjections()
-    await rebuild(world.store, fresh)
+    await rebuild(ScannedRootHeads(world.store), world.store, fresh)
     for key, row in fresh.rows.items():
         live = world.projections.rows.get(key)
         if live != row:

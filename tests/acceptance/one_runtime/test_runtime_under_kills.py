@@ -150,7 +150,7 @@ async def test_a_killed_workers_frames_are_given_out_again_as_soon_as_it_is_back
     await runtime.kill("worker-0")
     assert (await runtime.finish(execution_id)).status == "COMPLETED"
     (expired,) = await runtime.events(execution_id, "frame.lease_expired")
-    assert expired.meta["reason"] == "its worker began a new life"
+    assert expired.meta["reason"] == "restarted"
 
 
 async def test_a_worker_that_is_stopped_hands_its_command_back(

@@ -33,6 +33,7 @@ from streams.credential.subscribed import SubscriptionSecrets
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import Scope
 from streams.projector.business.declared import Declared
+from streams.projector.heads import PostgresRootHeads
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import rebuild
 from streams.replay.business import BusinessReplay
@@ -79,7 +80,7 @@ class Stand:
     async def project(self) -> None:
         """Fold what the log has into the tables."""
         await settled(self.reading)
-        await rebuild(self.log.store, self.projections)
+        await rebuild(PostgresRootHeads(self.reading), self.log.store, self.projections)
 
 
 @asynccontextmanager

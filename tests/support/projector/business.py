@@ -18,6 +18,7 @@ from streams.projector.business.declared import Declared, MemoryTexts
 from streams.projector.business.fold import BusinessFolds
 from streams.projector.business.memory import MemoryBusiness
 from streams.projector.business.plugins import PluginFold
+from streams.projector.business.port import BusinessStates
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
 from streams.projector.memory import MemoryProjections
 from streams.projector.outputs import Outputs
@@ -84,7 +85,10 @@ class BusinessBench:
 
     def folds(self, store: MemoryProjections | None = None) -> BusinessFolds:
         """Return the live fold over a store."""
-        states = MemoryBusiness(store or self.store)
+        return self.folds_of(MemoryBusiness(store or self.store))
+
+    def folds_of(self, states: BusinessStates) -> BusinessFolds:
+        """Return the live fold over any states."""
         return BusinessFolds(self.log, Outputs(self.tables), self.declared, states)
 
     def replay(self) -> BusinessReplay:

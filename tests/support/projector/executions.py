@@ -93,7 +93,8 @@ class Story:
 
     def expired(self, ordinal: int, attempt: int = 1) -> NewEvent:
         """The owner fell silent."""
-        return self._frame("frame.lease_expired", ordinal, attempt, meta={"worker": "w-1"})
+        meta = {"worker": "w-1", "reason": "expired"}
+        return self._frame("frame.lease_expired", ordinal, attempt, meta=meta)
 
     def committed(self, ordinal: int, attempt: int = 1, failed: int = 0) -> NewEvent:
         """The frame's rows are saved."""

@@ -248,7 +248,7 @@ class World:
     async def expire(self, item: WorkItem, worker: str = "worker-1") -> WorkItem:
         """Let the planner take a frame away and dispatch it again; return the new item."""
         meta = {"frame_id": str(item.entity_id), "stage_id": str(item.stage_id)}
-        meta |= {"attempt": item.attempt, "worker": worker}
+        meta |= {"attempt": item.attempt, "worker": worker, "reason": "expired"}
         await self.append("frame.lease_expired", item, meta, f"expired/{item.entity_id}")
         again = replace(item, attempt=item.attempt + 1, version=item.version + 3)
         await self.say(again)

@@ -63,7 +63,7 @@ async def test_recorded_bytes_still_decode_to_what_was_asked(name: str) -> None:
     event, asked = pinned.decode(envelope, ASSIGNED), event_of(known["event"])
     assert pinned.verify(envelope)
     assert event.checksum == known["checksum"]
-    assert (event.type, event.root, event.meta) == (name, asked.root, asked.meta)
+    assert (event.type, event.root, event.meta) == (asked.type, asked.root, asked.meta)
     assert (event.context, event.result) == (asked.context, asked.result)
     assert event.payload_ref == asked.payload_ref
 

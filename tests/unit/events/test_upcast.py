@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from streams.errors import Unavailable
 from streams.events.catalogue import Catalogue, catalogue, parse_catalogue
 from streams.events.model import Event
 from streams.events.upcast import (
     UPCASTERS,
     BadUpcaster,
-    Body,
     MissingUpcaster,
-    Upcaster,
+    NewerEvent,
     Upcasters,
     upcast,
 )
+from streams.events.upcaster import Body, Upcaster
 from tests.support.events.examples import ASSIGNED, TYPES, codec, example, sealed
 
 pytestmark = pytest.mark.usefixtures("either_sealer")
@@ -83,13 +84,21 @@ def test_steps_of_other_schemas_do_not_count() -> None:
         ([step(1, 2)], 1, 2),
         ([step(2, 3)], 1, 1),
         ([step(1, 4)], 1, 1),
-        ([step(1, 2), step(2, 3)], 4, 4),
     ],
 )
 def test_a_missing_step_is_named(steps: list[Upcaster], version: int, missing_from: int) -> None:
     with pytest.raises(MissingUpcaster) as missing:
         upcast(tea(version), catalogue_at(3), Upcasters(steps))
     assert f"{SCHEMA}: no upcaster from version {missing_from} to 3" in str(missing.value)
+
+
+def test_an_event_of_a_later_version_is_held_until_the_program_is_upgraded() -> None:
+    with pytest.raises(
+        NewerEvent, match=r"tea\.made: the event is of version 4.* up to 3"
+    ) as newer:
+        upcast(tea(4), catalogue_at(3), Upcasters([step(1, 2), step(2, 3)]))
+    assert isinstance(newer.value, Unavailable)
+    assert newer.value.dependency == "an upgrade of this program"
 
 
 def test_an_event_type_that_is_gone_from_the_catalogue_is_no_event_to_fold() -> None:

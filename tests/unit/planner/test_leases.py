@@ -61,7 +61,7 @@ async def test_a_new_life_of_its_worker_ends_a_lease_at_once_and_says_why() -> N
 
     (expired,) = [one for one in await world.events() if one.type == "frame.lease_expired"]
     assert expired.meta["worker"] == "worker-0/a"
-    assert expired.meta["reason"] == "its worker began a new life"
+    assert expired.meta["reason"] == "restarted"
     (again,) = world.take()
     assert (again.entity_id, again.attempt) == (item.entity_id, 2)
     await world.commit(again)

@@ -12,6 +12,7 @@ from streams.payload.arrow.rows import encode_rows
 from streams.payload.errors import PayloadUnavailable
 from streams.payload.objects.memory import MemoryPayloadStore
 from streams.payload.port import ARROW, JSON
+from streams.projector.heads import ScannedRootHeads
 from streams.projector.memory import MemoryProjections
 from streams.projector.outputs import Outputs
 from streams.projector.rebuild import rebuild
@@ -129,6 +130,7 @@ async def test_a_rebuild_gives_the_same_rows_without_any_cache(
     elsewhere.mkdir()
     store = MemoryProjections()
 
-    await rebuild(log, store, Outputs(Process(elsewhere, payloads).payloads))
+    outputs = Outputs(Process(elsewhere, payloads).payloads)
+    await rebuild(ScannedRootHeads(log), log, store, outputs)
 
     assert store.of(OutputRow) == live

@@ -10,6 +10,7 @@ from streams.events.model import Event, NewEvent
 from streams.kafka.feed.memory import MemoryFeed, MemoryTopics
 from streams.kafka.feed.port import Record
 from streams.log.memory import MemoryEventStore
+from streams.projector.heads import ScannedRootHeads
 from streams.projector.loop import Projector
 from streams.projector.memory import MemoryProjections
 from streams.projector.port import Checkpoint, ProjectionsUnavailable
@@ -134,7 +135,7 @@ async def test_dropped_and_rebuilt_equals_live(stand: Stand) -> None:
     await stand.project()
     live = dict(stand.store.rows)
 
-    await rebuild(stand.log, stand.store)
+    await rebuild(ScannedRootHeads(stand.log), stand.log, stand.store)
 
     assert stand.store.rows == live
 
