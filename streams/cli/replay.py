@@ -13,6 +13,7 @@ import click
 from streams.cli.options import options, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
+from streams.cli.replay_diff import diff
 
 if TYPE_CHECKING:
     from streams.replay.cutoff import Cutoff
@@ -140,3 +141,6 @@ def _print_state(found: ReplayedState, projection: str) -> None:
         click.echo(f"snapshot      at event {found.snapshot.seq}{why}")
     click.echo(f"events read   {found.events_read}, each verified")
     click.echo(f"checksum      {found.checksum_of(projection)}")
+
+
+replay.add_command(diff)
