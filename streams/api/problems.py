@@ -18,6 +18,7 @@ from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
 from streams.replay.errors import NoSuchExecution, TamperedLog
+from streams.replay.fork.errors import WouldRepeat
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 from streams.trigger.subscriptions.webhook_errors import (
     LimitReached,
@@ -57,6 +58,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (WebhookPaused, 503),
     (NoSuchExecution, 404),
     (TamperedLog, 409),
+    (WouldRepeat, 409),
     (BadRequest, 422),
     (BadEvent, 422),
     (PoisonRecord, 422),

@@ -20,6 +20,7 @@ from streams.events.model import Root
 from streams.events.seal import INLINE_MAX_BYTES
 from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
+from streams.replay.fork.forks import Forks
 from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
 from streams.trigger.subscriptions.webhook import WebhookReceiver
@@ -37,6 +38,7 @@ class ApiRuntime:
     catalog: Catalog
     payloads: PayloadStore
     replay: Replay
+    forks: Forks
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope

@@ -7,6 +7,7 @@ from streams.app.credentials import (
     subscription_secrets_of,
     worker_token_of,
 )
+from streams.app.fork import forks_of
 from streams.app.log import (
     Log,
     catalog_of,
@@ -28,6 +29,7 @@ __all__ = [
     "Log",
     "catalog_of",
     "credentials_of",
+    "forks_of",
     "keys_of",
     "open_collector",
     "open_copies",

@@ -15,6 +15,7 @@ from streams.api.runtime import ApiRuntime
 from streams.app import (
     Log,
     credentials_of,
+    forks_of,
     open_log,
     open_pool,
     producer,
@@ -118,6 +119,7 @@ async def open_stand(settings: Settings) -> AsyncIterator[Stand]:
             catalog=catalog,
             payloads=payloads,
             replay=replay_of(reading, log.codec, settings),
+            forks=forks_of(reading, log.codec, catalog, payloads),
             next_id=log.ids.next,
             clock=SystemClock(),
             scope=SCOPE,

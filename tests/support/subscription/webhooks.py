@@ -101,6 +101,7 @@ class WebhookShop(Shop):
             catalog=self.catalog,
             payloads=ports.payloads,
             replay=none,
+            forks=none,
             next_id=none,
             clock=ports.clock,
             scope=SCOPE,

@@ -46,6 +46,7 @@ class Stand:
             catalog=none,
             payloads=self.payloads,
             replay=none,
+            forks=none,
             next_id=none,
             clock=self.world.clock,
             scope=ACME,
