@@ -6,7 +6,7 @@ import asyncio
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -16,6 +16,7 @@ from streams.cli.patience import patiently
 
 if TYPE_CHECKING:
     from streams.replay.log_diff import LogDiff
+    from streams.replay.run_diff import RunDiff
     from streams.settings import Settings
 
 _ID = click.IntRange(min=1)
@@ -40,22 +41,27 @@ def diff(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Find where an execution differs first: in another log, or from its own content.
+    """Find where two executions differ first, or an execution in two logs.
 
-    With one id and no other log, the stored chain is compared with the one computed again from
-    the stored events: the first event that was changed outside of append is found. With
-    another log, the chains of both are bisected. Exit code 0: equal, 1: different.
+    Two executions of one playbook are compared step by step, without ids, times, workers and
+    interleaving; rows of loops as multisets. With one id and no other log, the stored chain is
+    compared with the one computed again from the stored events: the first event that was
+    changed outside of append is found. With another log, the chains of both are bisected.
+    Exit code 0: equal, 1: different.
 
     \b
     Examples:
+      streams replay diff 334285732872290304 334285732872294400
       streams replay diff 334285732872290304
       streams replay diff 334285732872290304 --other-config backup.yaml --json
     """
     if other_config is not None and other_dsn is not None:
         raise click.UsageError("give --other-config or --other-dsn, not both")
-    if b is not None and b != a:
-        raise click.UsageError("two executions cannot be compared yet")
     settings = settings_of(file, data)
+    if b is not None and b != a:
+        if other_config is not None or other_dsn is not None:
+            raise click.UsageError("give a second execution or another log, not both")
+        _compare_runs(settings, a, b, as_json)
     if other_config is not None:
         other_dsn = settings_of(other_config, None).event_store.canonical_connection.dsn("read")
     found = asyncio.run(patiently(lambda: _of_logs(settings, a, other_dsn)))
@@ -66,6 +72,51 @@ def diff(
     else:
         _print_logs(found)
     sys.exit(0 if found.is_equal else 1)
+
+
+def _compare_runs(settings: Settings, a: int, b: int, as_json: bool) -> NoReturn:
+    found = asyncio.run(patiently(lambda: _of_runs(settings, a, b)))
+    if as_json:
+        from streams.replay.diff_json import run_diff_json
+
+        print_json(run_diff_json(found))
+    else:
+        _print_runs(found)
+    sys.exit(0 if found.first_difference is None else 1)
+
+
+async def _of_runs(settings: Settings, a: int, b: int) -> RunDiff:
+    from streams.app import open_payloads, open_pool, open_registry
+    from streams.events.codec import Codec
+    from streams.payload.port import Scope
+    from streams.replay.postgres import PostgresStoredLog
+    from streams.replay.run_diff import PayloadRows, RunComparison
+    from streams.replay.verified import VerifiedLog
+
+    scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+    dsn = settings.event_store.canonical_connection.dsn("read")
+    async with (
+        open_registry(settings) as registry,
+        open_pool(dsn) as pool,
+        open_payloads(settings) as payloads,
+    ):
+        log = PostgresStoredLog(pool)
+        events = VerifiedLog(log, await Codec.open(registry))
+        return await RunComparison(log, events, PayloadRows(payloads)).between(a, b, scope)
+
+
+def _print_runs(found: RunDiff) -> None:
+    click.echo(f"playbook      {found.path}")
+    for one in found.steps:
+        differs = one.differs_in
+        click.echo(f"{one.name:<28} {'differs' if differs else 'equal':<8} {', '.join(differs)}")
+    if (first := found.first_difference) is None:
+        click.echo("equal")
+        return
+    click.echo(f"differs first {first.name}")
+    for name in first.differs_in:
+        click.echo(f"  {name:<12} a: {getattr(first.a, name, first.a is not None) or '-'}")
+        click.echo(f"  {'':<12} b: {getattr(first.b, name, first.b is not None) or '-'}")
 
 
 async def _of_logs(settings: Settings, execution_id: int, other_dsn: str | None) -> LogDiff:
