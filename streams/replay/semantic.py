@@ -39,7 +39,7 @@ _MODULUS = 1 << 256
 EXECUTION = "(execution)"
 
 
-class Rows(Protocol):
+class RowPayloads(Protocol):
     """Reads the rows in payloads."""
 
     async def read(self, ref: PayloadRef) -> Sequence[Json]:
@@ -93,7 +93,7 @@ class _Open:
 class SemanticFold:
     """Reads the events of an execution, in order."""
 
-    def __init__(self, rows: Rows, owner: Scope) -> None:
+    def __init__(self, rows: RowPayloads, owner: Scope) -> None:
         self._rows, self._owner = rows, owner
         self._visits: dict[tuple[str, int], _Open] = {}
         self._commands: dict[int, tuple[str, int]] = {}

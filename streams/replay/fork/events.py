@@ -36,7 +36,7 @@ class ForkState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _StateEntry:
     """One entry of a field of `execution.forked`."""
 
     field: str
@@ -80,7 +80,7 @@ def fork_events(state: ForkState, execution_id: int, *, by: str, now: datetime) 
     return [replace(first, expected_version=0), *others]
 
 
-def _forked(state: ForkState, part: Sequence[_Entry], number: int, by: str) -> ExecutionForked:
+def _forked(state: ForkState, part: Sequence[_StateEntry], number: int, by: str) -> ExecutionForked:
     def named(field: str) -> dict[str, Json] | None:
         return {str(e.name): e.value for e in part if e.field == field} or None
 
@@ -104,9 +104,9 @@ def _forked(state: ForkState, part: Sequence[_Entry], number: int, by: str) -> E
     )
 
 
-def _parts(state: ForkState) -> Iterator[list[_Entry]]:
+def _parts(state: ForkState) -> Iterator[list[_StateEntry]]:
     """Yield the entries in parts that fit into events; at least one part."""
-    part: list[_Entry] = []
+    part: list[_StateEntry] = []
     size = len(orjson.dumps([state.overrides.to_json(), state.ctx_elsewhere]))
     for entry in _entries(state):
         more = len(orjson.dumps([entry.name, entry.value]))
@@ -118,15 +118,15 @@ def _parts(state: ForkState) -> Iterator[list[_Entry]]:
     yield part
 
 
-def _entries(state: ForkState) -> Iterator[_Entry]:
+def _entries(state: ForkState) -> Iterator[_StateEntry]:
     point = state.point
     for step, count in point.plan.visits.items():
-        yield _Entry(field="visits", name=step, value=count)
+        yield _StateEntry(field="visits", name=step, value=count)
     for activation in point.entered_again:
-        yield _Entry(field="activations", name=None, value=activation_json(activation))
+        yield _StateEntry(field="activations", name=None, value=activation_json(activation))
     for step, why in point.plan.setbacks.items():
-        yield _Entry(field="setbacks", name=step, value=why)
+        yield _StateEntry(field="setbacks", name=step, value=why)
     for name, value in state.ctx.items():
-        yield _Entry(field="ctx", name=name, value=value)
+        yield _StateEntry(field="ctx", name=name, value=value)
     for step, envelope in point.results.items():
-        yield _Entry(field="results", name=step, value=envelope.to_json())
+        yield _StateEntry(field="results", name=step, value=envelope.to_json())
