@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
 import pytest
 
+from streams.collector.core import digests_in
 from streams.events.model import Event, Root
 from streams.execution.plan import Plan
 from streams.payload.port import Scope
+from streams.replay.cutoff import Cutoff
 from streams.replay.errors import BadCutoff, NoSuchExecution, TamperedLog
 from streams.replay.fork.errors import BadOverride, NothingToFork
 from streams.replay.fork.events import PART_BYTES
@@ -96,10 +99,10 @@ class Bench(Whole):
 
 @asynccontextmanager
 async def bench(
-    text: str, answer: Callable[[Mapping[str, Any], Any], Any], workload: Any = None
+    text: str, answer: Callable[[Mapping[str, Any], Any], Any], **meta: Any
 ) -> AsyncIterator[Bench]:
     made, stop = Bench(text, http=FakeTool(answer)), asyncio.Event()
-    await made.world.start(workload)
+    await made.world.start(None, **meta)
     running = asyncio.ensure_future(run_worker(made.worker, made.feed, stop))
     try:
         await made.result()
@@ -137,12 +140,11 @@ async def test_the_forked_event_has_where_it_comes_from_and_its_checksum_is_the_
         (forked,) = [e for e in await made.world.events() if e.type == "execution.forked"]
         position = await made.seq_of("step.exit", "second") - 1
         replay = Replay(made.stored, made.log, made.world.clock)
-        state = await replay.state(made.source_id, SCOPE)
-        assert state.as_of.seq > position
+        state = await replay.state(made.source_id, SCOPE, Cutoff(seq=position))
         assert forked.meta["source_position"] == position
         assert forked.meta["source_execution_id"] == str(made.source_id)
-        assert forked.context is not None
-        assert forked.meta["state_checksum"] == found.state.point.checksum
+        assert forked.meta["source_chain"] == state.as_of.chain
+        assert forked.meta["state_checksum"] == state.checksum_of("all")
         assert fork_json(found, None)["overrides"] == {"bad": False}
 
 
@@ -188,6 +190,36 @@ async def test_values_are_set_in_the_workload_and_in_ctx() -> None:
         assert found.state.workload == {"bad": False, "deep": {"limit": 7}}
         ended = await made.started(found)
         assert (ended.result or {})["data"] == {"kept": 100, "n": 5}
+
+
+async def test_the_events_of_a_fork_name_the_payloads_that_it_shares() -> None:
+    def large(config: Mapping[str, Any], call: Any) -> Any:
+        return http_error(500) if config.get("fail") else ok("x" * 200_000)
+
+    async with bench(FAILING, large) as made:
+        found = await made.prepare(await made.seq_of("playbook.failed"), bad=False)
+        ended = await made.started(found)
+        assert (ended.result or {})["data"] == {"kept": 200_000, "n": 1}
+        forked = [e for e in await made.world.events() if e.type == "execution.forked"]
+        named = digests_in(orjson.dumps([event.context for event in forked]))
+        result = found.state.point.results["first"].data_payload(SCOPE)
+        assert result is not None
+        assert result.sha256 in named
+        assert {group["sha256"] for group in found.state.ctx_elsewhere} <= named
+        assert found.state.ctx_elsewhere
+
+
+async def test_a_fork_of_a_child_has_no_parent_and_sends_no_reply() -> None:
+    meta = {"parent_step": "call", "parent_command_id": "77", "reply_to": "answers"}
+    async with bench(FAILING, fails_if_bad, **meta) as made:
+        found = await made.prepare(await made.seq_of("playbook.failed"), bad=False)
+        assert found.state.point.plan.parent_command_id == 77
+        replies = len(made.world.replies.sent)
+        ended = await made.started(found)
+        assert ended.status == "COMPLETED"
+        assert (ended.parent_command_id, ended.parent_execution_id) == (None, None)
+        assert ended.reply_to is None
+        assert len(made.world.replies.sent) == replies
 
 
 @pytest.mark.parametrize(
