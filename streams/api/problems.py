@@ -19,6 +19,7 @@ from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
 from streams.projector.business.reading import AmbiguousProjection, NoSuchProjection
 from streams.replay.errors import MissingObject, NoSuchExecution, TamperedLog
+from streams.replay.fork.errors import WouldRepeat
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
 from streams.trigger.subscriptions.webhook_errors import (
     LimitReached,
@@ -61,6 +62,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (MissingObject, 409),
     (NoSuchProjection, 404),
     (AmbiguousProjection, 409),
+    (WouldRepeat, 409),
     (BadRequest, 422),
     (BadEvent, 422),
     (PoisonRecord, 422),

@@ -83,6 +83,18 @@ class Resume(Sent):
     by: Name = "api"
 
 
+class Fork(Sent):
+    """Start an execution from a past state. With a `key`, a repeated request starts nothing new."""
+
+    position: int
+    set: dict[Name, Json] = {}
+    by: Name = "api"
+    key: Name | None = None
+    dry_run: bool = False
+    repeat_effects: bool = False
+    """Side effects that would be repeated are listed and refused unless this is true."""
+
+
 class Register(Sent):
     """Register a playbook; unchanged content is the same version."""
 

@@ -22,6 +22,7 @@ from streams.log.port import EventStore
 from streams.payload.port import PayloadStore, Scope
 from streams.projector.business.reading import BusinessQueries
 from streams.replay.business import BusinessReplay
+from streams.replay.fork.forks import Forks
 from streams.replay.organization import OrganizationReplay
 from streams.replay.state import Replay
 from streams.trigger.port import TriggerLedger
@@ -43,6 +44,7 @@ class ApiRuntime:
     organizations: OrganizationReplay
     business_replay: BusinessReplay
     business: BusinessQueries
+    forks: Forks
     next_id: Callable[[], int]
     clock: Clock
     scope: Scope

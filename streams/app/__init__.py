@@ -9,6 +9,7 @@ from streams.app.credentials import (
     subscription_secrets_of,
     worker_token_of,
 )
+from streams.app.fork import forks_of
 from streams.app.log import (
     Log,
     catalog_of,
@@ -42,6 +43,7 @@ __all__ = [
     "business_replay_of",
     "catalog_of",
     "credentials_of",
+    "forks_of",
     "keys_of",
     "open_audits",
     "open_bundle_sources",

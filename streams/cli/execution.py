@@ -1,4 +1,4 @@
-"""`streams execution`: show executions, and suspend, resume or cancel them."""
+"""`streams execution`: show executions, and suspend, resume, cancel or fork them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streams.cli.fork import fork
 from streams.cli.options import COUNT, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
@@ -25,7 +26,7 @@ _ID = click.IntRange(min=1)
 
 @click.group()
 def execution() -> None:
-    """List, show, suspend, resume and cancel executions, and print their events.
+    """List, show, suspend, resume, cancel and fork executions, and print their events.
 
     \b
     Example:
@@ -126,7 +127,7 @@ def events(
         )
 
 
-for steering in (cancel, suspend, resume):
+for steering in (cancel, suspend, resume, fork):
     execution.add_command(steering)
 
 

@@ -14,6 +14,7 @@ from streams.cli.options import options, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
 from streams.cli.replay_business import show_business
+from streams.cli.replay_diff import diff
 from streams.cli.replay_output import (
     EventProgress,
     PastOrganization,
@@ -52,6 +53,7 @@ def replay() -> None:
 
 
 replay.add_command(verify)
+replay.add_command(diff)
 
 
 @replay.command()

@@ -87,6 +87,7 @@ class PlaybookInitialized:
     detached: bool | None = None
     pool: str | None = None
     subscription: str | None = None
+    fork_parts: int | None = None
     workload: dict[str, Json] | None = None
     payload_ref: PayloadRef | None = None
 
@@ -105,6 +106,7 @@ class PlaybookInitialized:
         new.detached = maybe_bool(meta, "detached")
         new.pool = maybe_str(meta, "pool")
         new.subscription = maybe_str(meta, "subscription")
+        new.fork_parts = maybe_int(meta, "fork_parts")
         new.workload = object_of(context.get("workload"))
         new.payload_ref = event.payload_ref
         return freeze(new, cls)
@@ -129,6 +131,8 @@ class PlaybookInitialized:
             meta["pool"] = self.pool
         if self.subscription is not None:
             meta["subscription"] = self.subscription
+        if self.fork_parts is not None:
+            meta["fork_parts"] = self.fork_parts
         context: dict[str, Json] = {}
         if self.workload is not None:
             context["workload"] = self.workload
@@ -2373,6 +2377,88 @@ _ExecutionResumed = unfrozen(ExecutionResumed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionForked:
+    """An execution began with the state of another one at a position; follows
+    playbook.initialized, in as many parts as that names.
+    """
+
+    TYPE: ClassVar[Literal["execution.forked"]] = "execution.forked"
+    node_name: ClassVar[None] = None
+    source_execution_id: int
+    source_position: int
+    source_chain: str
+    state_checksum: str
+    part: int
+    by: str
+    overrides: dict[str, Json] | None = None
+    ctx: dict[str, Json] | None = None
+    ctx_elsewhere: list[dict[str, Json]] | None = None
+    results: dict[str, Json] | None = None
+    visits: dict[str, Json] | None = None
+    activations: list[dict[str, Json]] | None = None
+    setbacks: dict[str, Json] | None = None
+    last_step: str | None = None
+
+    @classmethod
+    def read(cls, event: EventFields) -> ExecutionForked:
+        """Return the fields of a execution.forked."""
+        meta = event.meta
+        context = fields_of(event.context)
+        new = object.__new__(_ExecutionForked)
+        new.source_execution_id = int(meta["source_execution_id"])
+        new.source_position = int(meta["source_position"])
+        new.source_chain = str(meta["source_chain"])
+        new.state_checksum = str(meta["state_checksum"])
+        new.part = int(meta["part"])
+        new.by = str(meta["by"])
+        new.overrides = object_of(context.get("overrides"))
+        new.ctx = object_of(context.get("ctx"))
+        new.ctx_elsewhere = objects_of(context.get("ctx_elsewhere"))
+        new.results = object_of(context.get("results"))
+        new.visits = object_of(context.get("visits"))
+        new.activations = objects_of(context.get("activations"))
+        new.setbacks = object_of(context.get("setbacks"))
+        new.last_step = text_of(context.get("last_step"))
+        return freeze(new, cls)
+
+    def columns(self) -> EventColumns:
+        """Return what `NewEvent` takes for a execution.forked."""
+        meta: dict[str, Routing] = {
+            "source_execution_id": str(self.source_execution_id),
+            "source_position": self.source_position,
+            "source_chain": self.source_chain,
+            "state_checksum": self.state_checksum,
+            "part": self.part,
+            "by": self.by,
+        }
+        context: dict[str, Json] = {}
+        if self.overrides is not None:
+            context["overrides"] = self.overrides
+        if self.ctx is not None:
+            context["ctx"] = self.ctx
+        if self.ctx_elsewhere is not None:
+            context["ctx_elsewhere"] = [*self.ctx_elsewhere]
+        if self.results is not None:
+            context["results"] = self.results
+        if self.visits is not None:
+            context["visits"] = self.visits
+        if self.activations is not None:
+            context["activations"] = [*self.activations]
+        if self.setbacks is not None:
+            context["setbacks"] = self.setbacks
+        if self.last_step is not None:
+            context["last_step"] = self.last_step
+        return {
+            "type": "execution.forked",
+            "meta": meta,
+            "context": context or None,
+        }
+
+
+_ExecutionForked = unfrozen(ExecutionForked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionCheckpointed:
     """The folded state up to a barrier was stored."""
 
@@ -3513,6 +3599,7 @@ AnyEvent: TypeAlias = (
     | ExecutionCancelled
     | ExecutionSuspended
     | ExecutionResumed
+    | ExecutionForked
     | ExecutionCheckpointed
     | ExecutionDeadLettered
     | RedriveRequested
@@ -3626,6 +3713,7 @@ ALL: tuple[type[AnyEvent], ...] = (
     ExecutionCancelled,
     ExecutionSuspended,
     ExecutionResumed,
+    ExecutionForked,
     ExecutionCheckpointed,
     ExecutionDeadLettered,
     RedriveRequested,

@@ -11,6 +11,7 @@ from streams.events.model import Event
 from streams.events.types import AnyEvent, PlaybookInitialized, typed
 from streams.execution.fast_replace import copied, settle
 from streams.execution.fold_endings import ENDING_HANDLERS
+from streams.execution.fold_fork import FORK_HANDLERS
 from streams.execution.fold_loops import LOOP_HANDLERS
 from streams.execution.fold_steps import STEP_HANDLERS
 from streams.execution.handlers import Handler
@@ -20,6 +21,7 @@ _HANDLERS: dict[type[object], Handler[Any]] = {
     **STEP_HANDLERS.of,
     **LOOP_HANDLERS.of,
     **ENDING_HANDLERS.of,
+    **FORK_HANDLERS.of,
 }
 """What each class of events changes; the others change only what was seen last."""
 
@@ -95,6 +97,7 @@ def _begun(event: Event, known: AnyEvent | None) -> Plan:
         parent_step=known.parent_step,
         reply_to=known.reply_to,
         pool=known.pool,
+        fork_parts=known.fork_parts or 0,
         workload=None if known.payload_ref else known.workload or {},
         workload_ref=known.payload_ref,
         last_event_type=event.type,

@@ -27,6 +27,8 @@ class ExecutionStart:
     """The pool of steps that name none; None: the playbook's."""
     subscription: str | None = None
     """The subscription whose message started it."""
+    fork_parts: int | None = None
+    """How many `execution.forked` follow."""
 
 
 def first_event(
@@ -83,6 +85,7 @@ def _first(
         detached=True if start.is_detached else None,
         pool=start.pool,
         subscription=start.subscription,
+        fork_parts=start.fork_parts,
     )
     return NewEvent(
         root=Root("execution", start.execution_id),

@@ -64,6 +64,8 @@ class Plan:
     reply_to: str | None = None
     pool: str | None = None
     """The pool of steps that name none; None: the playbook's."""
+    fork_parts: int = 0
+    """How many parts of a forked state are still to come; nothing is decided before the last."""
     is_replied: bool = False
     workload: JsonObject | None = None
     workload_ref: PayloadRef | None = None

@@ -80,7 +80,7 @@ def decide(plan: Plan, moment: Moment) -> Decision:
     """
     draft = Draft(plan, moment)
     for _ in range(_ROUNDS):
-        if draft.plan.has_ended or draft.plan.is_suspended or not _advance(draft):
+        if not _may_advance(draft.plan) or not _advance(draft):
             break
     return Decision(
         plan=draft.plan,
@@ -89,6 +89,10 @@ def decide(plan: Plan, moment: Moment) -> Decision:
         for_parent=_parent_events(draft.plan, moment.now) if draft.plan.has_ended else (),
         wake_at=_wake_at(draft.plan, moment),
     )
+
+
+def _may_advance(plan: Plan) -> bool:
+    return not (plan.has_ended or plan.is_suspended or plan.fork_parts)
 
 
 def decide_ended(plan: Plan, now: datetime) -> Decision:

@@ -9,6 +9,9 @@ from streams.playbook.tool_kinds import SQL_KEYS
 from streams.playbook.yaml_document import Authored
 
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_INSIDE = frozenset(("noop", "python"))
+_READING = frozenset(("GET", "HEAD", "OPTIONS"))
+_SELECTING = frozenset(("select", "show", "values", "table"))
 _BODIES = ("json", "data", "body", "payload")
 _KEYS = frozenset({"idempotency-key", "x-idempotency-key"})
 _ASIDE = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$", re.S)
@@ -36,6 +39,21 @@ def may_repeat(kind: str, config: Authored) -> tuple[str, str] | None:
         case "duckdb":
             return _duckdb(config)
     return None
+
+
+def changes_nothing(kind: str, config: Authored | None) -> bool:
+    """Return whether a task only reads, as its text shows; `config` None: not determined."""
+    if kind in _INSIDE or config is None:
+        return kind in _INSIDE
+    match kind:
+        case "http":
+            has_body = any(config.get(key) is not None for key in (*_BODIES, "form"))
+            return str(config.get("method") or ("POST" if has_body else "GET")).upper() in _READING
+        case "postgres" | "duckdb" | "snowflake":
+            command = _command(config)
+            words = [one for one, _ in _statements(command or "")]
+            return bool(words) and all(one[0] in _SELECTING for one in words)
+    return False
 
 
 def _http(config: Authored) -> tuple[str, str] | None:

@@ -20,10 +20,12 @@ from streams.events.model import Root
 class NoSuchExecution(Refused):
     """There is no such execution in this tenant and organization."""
 
-    def __init__(self, execution_id: int, tenant_id: str, organization_id: str) -> None:
+    def __init__(
+        self, execution_id: int, tenant_id: str, organization_id: str, log: str = ""
+    ) -> None:
         super().__init__(
-            f"execution {execution_id}: not in tenant {tenant_id}, organization {organization_id}; "
-            "check the id and both names"
+            f"execution {execution_id}: not in tenant {tenant_id}, organization {organization_id}"
+            f"{f' of {log}' if log else ''}; check the id and both names"
         )
 
 

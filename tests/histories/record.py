@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
@@ -17,12 +18,16 @@ import orjson
 import streams.dev.simulator.world
 import tests.support.planner.memory
 from streams.dev.simulator.run import simulate
-from streams.events.model import Event
+from streams.events.model import Event, Json
 from streams.kafka.work.item import WorkItem
 from streams.log.memory import MemoryEventStore
 from streams.log.worker_incarnations import begin
+from streams.payload.port import Scope
 from streams.playbook.expressions import compile_value
 from streams.playbook.model import Cursor, FramePolicy, Mode
+from streams.replay.fork.forks import Forks
+from streams.replay.memory import MemoryStoredLog
+from streams.replay.verified import VerifiedLog
 from tests.histories.replay import FOLDER, Leaves, Replay
 from tests.support.events.examples import codec
 from tests.support.planner.memory import World, loop, playbook, step
@@ -158,6 +163,21 @@ workflow:
     tool: {kind: http, n: "{{ iter.n }}"}
     sink: {storage: file, on: error}
 sink: {storage: file, on: always, data: "{{ this.error.step }}"}
+"""
+FORKED = """
+metadata: {path: tests/forked}
+workload: {bad: true}
+workflow:
+  - step: fetch
+    tool: {kind: http}
+    set: {text: "{{ fetch.data }}", n: 1}
+    next: [{step: send, args: {text: "{{ fetch.data }}"}}]
+  - step: send
+    tool: {kind: http, fail: "{{ workload.bad }}", text: "{{ args.text | length }}"}
+    next: [{step: last}]
+  - step: last
+    tool: {kind: noop, data: "{{ [ctx.text | length, ctx.n, fetch.data | length] }}"}
+return: "{{ last.data }}"
 """
 OUTER = """
 metadata: {path: tests/outer}
@@ -451,6 +471,23 @@ async def _checkpoints() -> None:
     assert (await world.plan()).has_ended
 
 
+async def _forked() -> None:
+    """A failed execution, forked at its end with other values, of the workload and of `ctx`."""
+    fails = lambda config, _: http_error(500) if config.get("fail") else ok(LARGE)  # noqa: E731
+    async with whole(FORKED, http=FakeTool(fails)) as made:
+        source, world, stored = await made.result(), made.world, MemoryStoredLog()
+        for event, envelope in RECORDED.get():
+            stored.mirror(event, envelope)
+        log = VerifiedLog(stored, codec())
+        forks = Forks(stored, log, world.playbooks, world.payloads, world.clock)
+        scope = Scope(source.tenant_id, source.organization_id)
+        values: dict[str, Json] = {"bad": False, "ctx.n": 5}
+        found = await forks.prepare(source.execution_id, scope, source.seq, values)
+        world.execution_id += 4096
+        await forks.start(found, world.execution_id, by="ana", into=world.store)
+        assert (await made.result()).status == "COMPLETED"
+
+
 def _simulated(seed: int) -> Callable[[], None]:
     def run() -> None:
         summary = simulate(range(seed, seed + 1))
@@ -483,7 +520,10 @@ SCENARIOS: dict[str, Callable[[], Awaitable[None]]] = {
     "cancelled": _cancelled,
     "suspended": _suspended,
     "expired_result": _expired,
+    "forked": _forked,
 }
+RECORDED: ContextVar[list[tuple[Event, bytes]]] = ContextVar("recorded")
+"""What the scenario that runs has stored so far."""
 
 
 @contextmanager
@@ -504,6 +544,7 @@ def recording() -> Iterator[list[tuple[Event, bytes]]]:
         patch.object(tests.support.planner.memory, "MemoryEventStore", Recording),
         patch.object(streams.dev.simulator.world, "MemoryEventStore", Recording),
     ):
+        RECORDED.set(found)
         yield found
 
 

@@ -104,6 +104,7 @@ class WebhookShop(Shop):
             organizations=none,
             business_replay=none,
             business=none,
+            forks=none,
             next_id=none,
             clock=ports.clock,
             scope=SCOPE,

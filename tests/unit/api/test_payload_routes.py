@@ -49,6 +49,7 @@ class Stand:
             organizations=none,
             business_replay=none,
             business=none,
+            forks=none,
             next_id=none,
             clock=self.world.clock,
             scope=ACME,

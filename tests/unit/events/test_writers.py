@@ -80,10 +80,11 @@ def test_the_catalogue_names_exactly_the_writers(name: str) -> None:
     assert set(catalogue().types[name].writers) == writers(name) | indirect
 
 
-def test_only_the_catalog_and_credentials_hide_their_constructors_behind_a_port() -> None:
+def test_only_catalog_credentials_and_forks_hide_their_constructors_behind_a_port() -> None:
     hidden = {name for name in WRITTEN if not writers(name)}
     steering = {f"subscription.{word}" for word in ("paused", "resumed", "replayed")}
-    assert hidden == {"catalog.registered", "credential.removed", "credential.stored"} | steering
+    credentials = {"credential.removed", "credential.stored"}
+    assert hidden == {"catalog.registered", "execution.forked"} | credentials | steering
 
 
 def test_a_method_of_a_shared_class_is_used_by_whoever_imports_the_class() -> None:

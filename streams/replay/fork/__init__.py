@@ -1,0 +1,1 @@
+"""Forks: new executions that begin with a past state of another one."""
