@@ -191,7 +191,7 @@ async def _frame(build: Builder, ordinal: int) -> None:
         beat = {**owned, "lease_seconds": 60, "rows": 4, "failed_rows": 1, "loop_id": "21"}
         await build.add("frame.heartbeat", beat, **of, context=at, payload_ref=_rows(4))
     if ordinal % 11 == 5:
-        await build.add("frame.lease_expired", {**owned, "reason": "a restart"}, **of)
+        await build.add("frame.lease_expired", {**owned, "reason": "restarted"}, **of)
         await build.add("frame.abandoned", {**loop}, **of, status="failed", error="gave up")
         return
     row_count = (95, 96, 98)[ordinal % 3]

@@ -27,6 +27,10 @@ pub enum Known {
         reason: String,
     },
     ExecutionResumed,
+    ExecutionForked {
+        /// The names and visits of the steps that are entered again.
+        entered: Vec<(String, i64)>,
+    },
     RedriveRequested,
     StepEnter {
         node: String,

@@ -44,9 +44,17 @@ fn whole(event: &Event) -> Result<Known> {
         "execution.cancelled" => Known::ExecutionCancelled { error },
         "execution.suspended" => Known::ExecutionSuspended { reason: event.text("reason")? },
         "execution.resumed" => Known::ExecutionResumed,
+        "execution.forked" => Known::ExecutionForked { entered: entered(event)? },
         "redrive.requested" => Known::RedriveRequested,
         _ => Known::Other,
     })
+}
+
+fn entered(event: &Event) -> Result<Vec<(String, i64)>> {
+    let Some(found) = event.context["activations"].as_array() else { return Ok(Vec::new()) };
+    let one = |of: &Value| Some((of["step"].as_str()?.to_owned(), of["number"].as_i64()?));
+    let read = |of| one(of).ok_or_else(|| Error(format!("not an activation: {of}")));
+    found.iter().map(read).collect()
 }
 
 fn step(event: &Event, change: &str) -> Result<Known> {
@@ -80,7 +88,11 @@ fn command(event: &Event, change: &str) -> Result<Known> {
         },
         "completed" => CommandChange::Completed { output },
         "failed" => CommandChange::Failed { error, output },
-        "lease_expired" => CommandChange::LeaseExpired { why: expiry(event)? },
+        "lease_expired" => {
+            let reason = event.maybe_text("reason");
+            let why = lost(event, reason.as_deref().filter(|one| !one.is_empty()))?;
+            CommandChange::LeaseExpired { why }
+        }
         "released" => CommandChange::Released,
         "cancelled" => CommandChange::Cancelled,
         _ => CommandChange::Started,
@@ -141,7 +153,11 @@ fn frame(event: &Event, change: &str) -> Result<Known> {
             output: event.payload_ref.clone(),
         },
         "failed" => FrameChange::Failed { error: event.error.clone().unwrap_or_default() },
-        "lease_expired" => FrameChange::LeaseExpired { why: expiry(event)? },
+        "lease_expired" => {
+            let restarted = event.text("reason")? == "restarted";
+            let why = lost(event, restarted.then_some("its worker began a new life"))?;
+            FrameChange::LeaseExpired { why }
+        }
         "released" => FrameChange::Released { cursor },
         "abandoned" => FrameChange::Abandoned { error: event.error.clone() },
         _ => return Ok(Known::Other),
@@ -189,9 +205,9 @@ fn result(event: &Event, change: &str) -> Result<Known> {
 }
 
 /// Why a lease ended before its owner released it (streams/execution/lease.py).
-fn expiry(event: &Event) -> Result<String> {
+fn lost(event: &Event, reason: Option<&str>) -> Result<String> {
     let worker = event.text("worker")?;
-    Ok(match event.maybe_text("reason").filter(|reason| !reason.is_empty()) {
+    Ok(match reason {
         Some(reason) => format!("{worker} lost it: {reason}"),
         None => format!("the lease of {worker} ran out"),
     })

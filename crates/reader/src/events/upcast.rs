@@ -22,8 +22,21 @@ pub struct Upcaster {
     pub change: fn(Body) -> Body,
 }
 
-/// The steps of this program; empty while every schema is at its first version.
-pub const UPCASTERS: &[Upcaster] = &[];
+/// The steps of this program (streams/events/upcasters.py).
+pub const UPCASTERS: &[Upcaster] = &[Upcaster {
+    schema_name: "noetl.frame.lease_expired",
+    from_version: 1,
+    to_version: 2,
+    change: frame_lease_expired_2,
+}];
+
+/// Version 1 had no reason, or the text of the only one, if the lease did not run out.
+fn frame_lease_expired_2(mut body: Body) -> Body {
+    let text = body.meta.get("reason").and_then(Value::as_str).unwrap_or_default();
+    let reason = if text.is_empty() { "expired" } else { "restarted" };
+    body.meta.insert("reason".into(), reason.into());
+    body
+}
 
 /// The event at the version of its type. Its checksum stays that of the stored bytes.
 pub fn upcast(event: Event, steps: &[Upcaster]) -> Result<Event> {

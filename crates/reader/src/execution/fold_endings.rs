@@ -1,8 +1,9 @@
-//! The fold of whole executions: suspended, resumed, ended, redriven (streams/execution/fold_endings.py).
+//! The fold of whole executions: forked, suspended, resumed, ended, redriven
+//! (streams/execution/fold_endings.py, fold_fork.py).
 
 use crate::events::known::Known;
 use crate::events::model::PayloadRef;
-use crate::execution::plan::Plan;
+use crate::execution::plan::{key_of, Activation, Plan};
 use crate::json::Object;
 
 pub fn apply(plan: &mut Plan, known: &Known, at: i64) {
@@ -20,6 +21,11 @@ pub fn apply(plan: &mut Plan, known: &Known, at: i64) {
         Known::ExecutionSuspended { reason } => {
             plan.is_suspended = true;
             plan.suspension = Some(reason.clone());
+        }
+        Known::ExecutionForked { entered } => {
+            for (step, visit) in entered {
+                plan.activations.insert(key_of(step, *visit), Activation::default());
+            }
         }
         Known::ExecutionResumed => {
             plan.is_suspended = false;
