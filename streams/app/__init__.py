@@ -24,6 +24,7 @@ from streams.app.payloads import open_collector, open_copies, open_tiers, sharin
 from streams.app.replay import (
     business_queries_of,
     business_replay_of,
+    open_business_parity,
     open_business_queries,
     open_business_replay,
     open_organization_replay,
@@ -47,6 +48,7 @@ __all__ = [
     "keys_of",
     "open_audits",
     "open_bundle_sources",
+    "open_business_parity",
     "open_business_queries",
     "open_business_replay",
     "open_collector",

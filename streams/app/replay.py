@@ -23,6 +23,8 @@ from streams.projector.postgres import PostgresProjections
 from streams.replay.business import BusinessReplay
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.organization import OrganizationReplay
+from streams.replay.parity import BusinessParity
+from streams.replay.parity_business import ReplayedBusinessParity
 from streams.replay.postgres import PostgresStoredLog
 from streams.replay.state import Replay
 from streams.replay.verified import VerifiedLog
@@ -82,6 +84,21 @@ async def open_business_replay(settings: Settings) -> AsyncIterator[BusinessRepl
         open_tiers(settings, consumer="replay") as payloads,
     ):
         yield business_replay_of(pool, codec, settings, payloads)
+
+
+@asynccontextmanager
+async def open_business_parity(settings: Settings) -> AsyncIterator[BusinessParity]:
+    """Open the comparison of business projections with a replay.
+
+    Raises:
+        Unavailable: Postgres or the payload store cannot be reached.
+    """
+    async with (
+        _open(settings) as (pool, codec),
+        open_tiers(settings, consumer="replay") as payloads,
+    ):
+        replay = business_replay_of(pool, codec, settings, payloads)
+        yield ReplayedBusinessParity(replay, PostgresBusiness(pool))
 
 
 @asynccontextmanager

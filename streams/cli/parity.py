@@ -64,7 +64,7 @@ def parity(
 async def _parity(
     settings: Settings, execution_ids: Sequence[int], limit: int, reader: Path | None
 ) -> tuple[ParityGate, list[Check]]:
-    from streams.app import open_audits
+    from streams.app import open_audits, open_business_parity
     from streams.events.catalogue import catalogue
     from streams.payload.port import Scope
     from streams.replay.parity import READER, ParityGate, parity_rules
@@ -73,10 +73,14 @@ async def _parity(
 
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
     gate, rules = ParityGate(), parity_rules(catalogue())
-    async with open_audits(settings, payloads=True) as opened:
+    async with (
+        open_audits(settings, payloads=True) as opened,
+        open_business_parity(settings) as business,
+    ):
         ids = chosen(opened.stored, scope, execution_ids, only_finished=True, limit=limit)
         async for one in ids:
             progress = EventProgress()
-            gate.add(await opened.audit.run(one, scope, rules=rules, on_progress=progress))
+            report = await opened.audit.run(one, scope, rules=rules, on_progress=progress)
+            gate.add(report, await business.compare(one, scope))
     golden = find_corpus(folder("avro_schemas").parent, reader)
-    return gate, gate.checks(await reader_check(READER, golden))
+    return gate, gate.checks(await reader_check(READER, golden), has_business=True)

@@ -12,7 +12,7 @@ import orjson
 from streams.replay.checks import Check, Status, failed, passed
 
 TIMEOUT_S = 300.0
-_BUILT = (".venv/cargo/release/reader", "crates/reader/target/release/reader")
+_BUILT = (".venv/cargo-reader/release/reader", "crates/reader/target/release/reader")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ async def assert_it_can_be_proven(runtime: Runtime, execution_id: int, folder: P
     parity = await _run("parity", str(execution_id), *of_stack)
     assert (parity["executions"], parity["events"]) == (1, seq)
     found = {one["name"]: one["status"] for one in parity["checks"]}
-    for name in ("1 envelopes", "3 replay", "4 state", "7 hints", "8 keys"):
+    for name in ("1 envelopes", "3 replay", "4 state", "5 business", "7 hints", "8 keys"):
         assert found[name] == "passed", parity
 
     audit = await _run("replay", "verify", str(execution_id), "--payloads", *of_stack)

@@ -41,6 +41,8 @@ async def client(bench: BusinessBench) -> AsyncIterator[Client]:
         catalog=none,
         payloads=bench.payloads,
         replay=none,
+        organizations=none,
+        forks=none,
         business_replay=bench.replay(),
         business=BusinessQueries(MemoryBusiness(bench.store)),
         next_id=none,
