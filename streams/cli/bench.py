@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streams.cli.bench_many import many
+from streams.cli.bench_project import project
 from streams.cli.bench_rate import rate
 from streams.cli.bench_replay import replay
 from streams.cli.bench_run import BenchCommand, bench_options, rounds_option, workers_option
@@ -168,6 +169,7 @@ def latency(command: BenchCommand, executions: int) -> None:
 
 bench.add_command(many)
 bench.add_command(rate)
+bench.add_command(project)
 bench.add_command(replay)
 bench.add_command(subscription)
 bench.add_command(tables)

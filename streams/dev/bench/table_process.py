@@ -45,7 +45,9 @@ class TableProcess:
 
     tables: Mapping[str, str] = MappingProxyType({TABLE: "rows of the bench"})
 
-    def __init__(self, options: TableProcessOptions) -> None:
+    def __init__(
+        self, options: TableProcessOptions, *, max_records: int = 500, gather_s: float = 0.0
+    ) -> None:
         self.options, self.stop = options, asyncio.Event()
         folder = Path(options.folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,13 +56,14 @@ class TableProcess:
             group=options.group,
             instance=options.instance,
             topics=(options.topic,),
+            max_records=max_records,
             folder=folder,
             tables=self.tables,
             standbys=options.standbys,
         )
         self.app = application(member, loop=asyncio.get_running_loop())
         self.process = FaustProcess(self.app, folder)
-        self.feed = TopicFeed(self.app)
+        self.feed = TopicFeed(self.app, max_records=max_records, gather_s=gather_s)
         self.process.attach(self.feed, self.handle, set_aside=self.set_aside)
         self.process.add_work(self.work)
 

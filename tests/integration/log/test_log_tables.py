@@ -128,7 +128,7 @@ TABLES = {
         "payload_root": "text",
         "encryption_context": "jsonb",
         "checksum": "text",
-        "state": "bytea",
+        "state": "text",
     },
 }
 TIERS = ["memory", "kv", "disk", "object", "s3", "gcs", "db", "duckdb", "eventlog", "minio", "pvc"]

@@ -111,7 +111,7 @@ async def test_a_limited_host_is_paced_not_hammered() -> None:
     await asyncio.gather(*(row() for _ in range(60)))
     # The first burst is refused, and then hardly any.
     later = [at for at in server.refused if at - began > 2.5]
-    assert len(later) <= 3
+    assert len(later) <= 0.03 * len(server.accepted)
     assert len(server.accepted) >= 0.6 * 40 * 8.0
 
 
