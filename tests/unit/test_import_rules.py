@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def imports(text: str) -> set[str]:
     return {".".join(one[:length]) for one in parts for length in range(1, len(one) + 1)}
 
 
+@cache
 def of(path: Path) -> set[str]:
     return imports(path.read_text("utf-8"))
 

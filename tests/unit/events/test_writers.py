@@ -25,19 +25,21 @@ def trees(package: str) -> list[ast.Module]:
     return [ast.parse(path.read_text("utf-8")) for path in files]
 
 
-def called(tree: ast.AST) -> set[str]:
+@cache
+def called(tree: ast.AST) -> frozenset[str]:
     """Return the names of everything that a tree calls."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return {
+    return frozenset(
         func.id if isinstance(func, ast.Name) else func.attr
         for func in calls
         if isinstance(func, ast.Name | ast.Attribute)
-    }
+    )
 
 
-def imported(tree: ast.AST) -> set[str]:
+@cache
+def imported(tree: ast.AST) -> frozenset[str]:
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    return {alias.name for node in nodes for alias in node.names}
+    return frozenset(alias.name for node in nodes for alias in node.names)
 
 
 def owners(tree: ast.AST, name: str, around: str | None = None) -> Iterator[Owner]:
