@@ -40,7 +40,7 @@ from streams.settings import Settings
 
 # Ten batches of fifty events cost far more than one of five hundred, and the API does not wait
 # for the tables: it folds the log itself if they lag.
-GATHER_S = 0.05
+GATHER_S = 0.1
 MAX_RECORDS = 2000
 GROUP = "noetl.projector"
 _FATAL = "it ended the projector too often"

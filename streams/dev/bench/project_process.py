@@ -26,7 +26,7 @@ from streams.resources import folder
 from streams.roles.allocator import collect_rarely
 from streams.schema.registry import FileRegistry
 
-MAX_RECORDS, GATHER_S = 2000, 0.05  # as the role's
+MAX_RECORDS, GATHER_S = 2000, 0.1  # as the role's
 _CONNECTION = "dsn"
 LIMIT_S = 20.0
 

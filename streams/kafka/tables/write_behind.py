@@ -14,7 +14,7 @@ from streams.holds import Holds
 from streams.kafka.feed.port import Feed, Record
 from streams.retry import retry
 
-GATHER_S = 0.05
+GATHER_S = 0.2
 
 
 class WriteBehind:
