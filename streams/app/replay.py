@@ -63,7 +63,7 @@ def business_replay_of(
     """Return replay of business projections, which reads payloads too."""
     texts = RegisteredTexts(PostgresEventStore(None, pool, codec), payloads)
     events = VerifiedLog(PostgresStoredLog(pool), codec)
-    declared = Declared(texts, installed())
+    declared = Declared(texts, installed(), PostgresBusiness(pool), with_building=False)
     return BusinessReplay(replay_of(pool, codec, settings), events, declared, payloads)
 
 

@@ -13,6 +13,7 @@ import orjson
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
+from streams.cli.projections_shadow import shadow
 
 if TYPE_CHECKING:
     from streams.events.model import Json
@@ -30,6 +31,9 @@ def projections() -> None:
     Example:
       streams projections show patients_per_facility --where facility_id=3
     """
+
+
+projections.add_command(shadow)
 
 
 @projections.command("list")

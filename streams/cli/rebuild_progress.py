@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from streams.mirror.refill import Progress
+    from streams.projector.business.shadow.build import ShadowProgress
     from streams.projector.rebuild import RebuildProgress
 
 EVERY_S = 1.0
@@ -77,3 +78,9 @@ def show_projections() -> Callable[[RebuildProgress], None]:
     """Return what prints the progress of `rebuild projections`."""
     estimate = Estimate("projections")
     return lambda one: estimate.show(one.events, one.total_events, "events")
+
+
+def show_shadow() -> Callable[[ShadowProgress], None]:
+    """Return what prints the progress of a build in the shadow."""
+    estimate = Estimate("shadow")
+    return lambda one: estimate.show(one.roots, one.total_roots, "roots of the log")

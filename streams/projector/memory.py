@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streams.events.model import Root
+from streams.payload.port import Scope
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
+from streams.projector.business.versions import ProjectionVersion
 from streams.projector.port import Checkpoint
 from streams.projector.rows import (
     CatalogRow,
@@ -43,6 +45,7 @@ class MemoryProjections:
     def __init__(self) -> None:
         self.rows: dict[tuple[type[Row], PrimaryKey], Row] = {}
         self.checkpoints: dict[tuple[str, str, str, int], Checkpoint] = {}
+        self.versions: dict[tuple[Scope, str, int], ProjectionVersion] = {}
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints."""

@@ -13,7 +13,7 @@ from streams.errors import PoisonRecord
 from streams.events.model import Event, PayloadRef, Root
 from streams.payload.port import Scope
 from streams.projector.business.core import EventDeltas, ExecutionFold, blank, checksum_of
-from streams.projector.business.declared import Declared
+from streams.projector.business.declared import Declared, PlaybookOf
 from streams.projector.business.source import fold_event, fold_table, lost_rows, reads_rows_of
 from streams.projector.digests import RowChain
 from streams.projector.outputs import LARGEST_BYTES, OutputTooLarge
@@ -80,7 +80,8 @@ class BusinessReplay:
         """
         found = await self._replay.state(execution_id, scope, cutoff)
         row, root = found.execution, Root("execution", execution_id)
-        declared = await self._declared.folds(row.catalog_id or 0, row.version or 0)
+        playbook = PlaybookOf(scope, row.catalog_id or 0, row.version or 0)
+        declared = (await self._declared.maintained({root: playbook}))[root]
         folds: list[ExecutionFold] = []
         payloads, through = RowChain(), found.as_of.seq
         async for events in self._events.pages(root, through_seq=through):

@@ -16,13 +16,20 @@ def business_json(state: ReplayedBusiness) -> dict[str, object]:
     return {
         **subject_json(state, BUSINESS),
         "checksum": state.checksum,
-        "checksums": {one.fold.fold.name: one.checksum for one in state.projections},
+        "checksums": {_name(one, state): one.checksum for one in state.projections},
         "state": {"projections": [_projection(one) for one in state.projections]},
         "snapshot": None,
         "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
         "upcasters": UPCASTERS.versions(),
         "events_read": state.events_read,
     }
+
+
+def _name(one: ReplayedProjection, state: ReplayedBusiness) -> str:
+    """Return the name of a projection, with its version if there are several."""
+    name = one.fold.fold.name
+    same = [other for other in state.projections if other.fold.fold.name == name]
+    return name if len(same) == 1 else f"{name} v{one.fold.fold.version}"
 
 
 def _projection(one: ReplayedProjection) -> dict[str, object]:

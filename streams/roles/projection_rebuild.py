@@ -15,6 +15,7 @@ from streams.log.postgres import PostgresEventStore
 from streams.projector.business.declared import Declared
 from streams.projector.business.fold import BusinessFolds
 from streams.projector.business.plugins import installed
+from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.business.rebuilt import FoldsOf
 from streams.projector.heads import PostgresRootHeads, RootTotals
 from streams.projector.outputs import Outputs
@@ -80,7 +81,8 @@ async def _open(settings: Settings, execution_id: int | None) -> AsyncIterator[_
         open_tiers(settings, consumer="projector") as payloads,
     ):
         log = PostgresEventStore(None, pool, await Codec.open(registry))
-        declared = Declared(RegisteredTexts(log, payloads), installed())
+        texts = RegisteredTexts(log, payloads)
+        declared = Declared(texts, installed(), PostgresBusiness(pool))
         yield _Ports(
             PostgresRootHeads(pool, execution_id),
             log,

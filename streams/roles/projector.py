@@ -95,8 +95,9 @@ async def run(
 
 
 def _business(log: EventStore, payloads: TieredPayloads, pool: asyncpg.Pool) -> BusinessFolds:
-    declared = Declared(RegisteredTexts(log, payloads), installed())
-    return BusinessFolds(log, Outputs(payloads), declared, PostgresBusiness(pool))
+    stored = PostgresBusiness(pool)
+    declared = Declared(RegisteredTexts(log, payloads), installed(), stored)
+    return BusinessFolds(log, Outputs(payloads), declared, stored)
 
 
 class _Feed(TopicFeed):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cachetools import LRUCache
 
 from streams.errors import Inconsistent, PoisonRecord, Refused
+from streams.events.model import Root
+from streams.payload.port import Scope
 from streams.playbook.declarations import Declaration
 from streams.playbook.projections import projections_of
 from streams.playbook.spelling import Spelling
 from streams.playbook.spelling_signs import spelling_of
 from streams.playbook.yaml_document import as_mapping, read
 from streams.projector.business.declared_fold import DeclaredFold
+from streams.projector.business.maintained import maintained_folds
 from streams.projector.business.plugins import PluginFold
 from streams.projector.business.port import KeyedFold
+from streams.projector.business.versions import NO_VERSIONS, ProjectionVersion, VersionReader
 
 _log = logging.getLogger(__name__)
 REMEMBERED = 1024
@@ -48,15 +52,59 @@ class MemoryTexts:
         return self._texts[catalog_id, version]
 
 
+class PlaybookOf(NamedTuple):
+    """What an execution runs, and whose it is."""
+
+    scope: Scope
+    catalog_id: int
+    version: int
+
+
 class Declared:
     """Looks up the projections of executions; those of recent playbooks are cached."""
 
-    def __init__(self, texts: PlaybookTexts, plugins: Iterable[PluginFold] = ()) -> None:
+    def __init__(
+        self,
+        texts: PlaybookTexts,
+        plugins: Iterable[PluginFold] = (),
+        versions: VersionReader = NO_VERSIONS,
+        *,
+        with_building: bool = True,
+    ) -> None:
+        """Without `with_building`, versions that are not complete yet are left out."""
         self._texts, self._plugins = texts, tuple(plugins)
+        self._versions, self._with_building = versions, with_building
         self._cached: LRUCache[tuple[int, int], tuple[KeyedFold, ...]] = LRUCache(REMEMBERED)
 
+    async def maintained(
+        self, playbooks: Mapping[Root, PlaybookOf]
+    ) -> dict[Root, tuple[KeyedFold, ...]]:
+        """Return the projections of executions, in all versions that are maintained.
+
+        The versions are read anew each time: a batch that does not know of a version has only
+        events that the log had before the version was registered.
+
+        Raises:
+            Unavailable: log, payload store or tables cannot be reached.
+        """
+        own = {
+            root: await self.folds(one.catalog_id, one.version) for root, one in playbooks.items()
+        }
+        scopes = {playbooks[root].scope for root, folds in own.items() if folds}
+        if not scopes:
+            return own
+        found: dict[Scope, list[ProjectionVersion]] = {}
+        for one in await self._versions.versions(scopes):
+            found.setdefault(one.scope, []).append(one)
+        return {
+            root: maintained_folds(
+                folds, found.get(playbooks[root].scope, ()), with_building=self._with_building
+            )
+            for root, folds in own.items()
+        }
+
     async def folds(self, catalog_id: int, version: int) -> tuple[KeyedFold, ...]:
-        """Return the projections of executions of a playbook's version.
+        """Return the projections that a playbook's version and packages declare.
 
         A playbook that cannot be read has none: its executions must not block others.
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 from streams.errors import Inconsistent, PoisonRecord
 from streams.events.model import Event, Root
 from streams.log.port import EventStore
+from streams.payload.port import Scope
 from streams.projector.business.core import EventDeltas, ExecutionFold, blank
-from streams.projector.business.declared import Declared
-from streams.projector.business.port import BusinessStates, KeyedFold, StateId
+from streams.projector.business.declared import Declared, PlaybookOf
+from streams.projector.business.port import BusinessStates, StateId
 from streams.projector.business.source import fold_event, fold_table, lost_rows, reads_rows_of
 from streams.projector.core import View
 from streams.projector.outputs import Outputs
@@ -61,13 +62,15 @@ class BusinessFolds:
     async def _open(
         self, roots: Mapping[Root, Sequence[Event]], views: Mapping[Root, State]
     ) -> dict[Root, list[ExecutionFold]]:
-        wanted: dict[Root, tuple[KeyedFold, ...]] = {}
+        playbooks: dict[Root, PlaybookOf] = {}
         for root in roots:
             view = views.get(root)
             if isinstance(view, View) and (plan := view.plan) is not None:
-                folds = await self._declared.folds(plan.catalog_id or 0, plan.catalog_version or 0)
-                if folds:
-                    wanted[root] = folds
+                scope = Scope(plan.tenant_id, plan.organization_id)
+                version = plan.catalog_version or 0
+                playbooks[root] = PlaybookOf(scope, plan.catalog_id or 0, version)
+        found = await self._declared.maintained(playbooks)
+        wanted = {root: folds for root, folds in found.items() if folds}
         if not wanted:
             return {}
         stored = await self._states.progress([root.id for root in wanted])
@@ -144,7 +147,7 @@ class ReadRows:
 
     def __init__(self, opened: Mapping[Root, Sequence[ExecutionFold]]) -> None:
         self._opened = opened
-        self._added: dict[tuple[Root, int], dict[str, EventDeltas | None]] = {}
+        self._added: dict[tuple[Root, int], dict[tuple[str, int], EventDeltas | None]] = {}
 
     async def take(self, event: Event, found: pa.Table | PoisonRecord) -> None:
         """Fold the rows of a payload, and let the rows go."""
@@ -157,20 +160,24 @@ class ReadRows:
                 folded = fold_table(one.fold, event, found)
             else:
                 folded = await asyncio.to_thread(fold_table, one.fold, event, found)
-            self._added.setdefault((event.root, event.seq), {})[one.fold.name] = folded
+            self._added.setdefault((event.root, event.seq), {})[_version(one)] = folded
 
     def added(self, one: ExecutionFold, event: Event) -> EventDeltas | None:
         """Return what an event adds to a projection."""
         if event.seq <= one.progress.last_seq:
             return None
         of_event = self._added.setdefault((event.root, event.seq), {})
-        if one.fold.name not in of_event:
-            of_event[one.fold.name] = fold_event(one.fold, event)
-        return of_event[one.fold.name]
+        if (key := _version(one)) not in of_event:
+            of_event[key] = fold_event(one.fold, event)
+        return of_event[key]
 
     def drop(self, event: Event) -> None:
         """Forget an event that was folded."""
         self._added.pop((event.root, event.seq), None)
+
+
+def _version(one: ExecutionFold) -> tuple[str, int]:
+    return one.fold.name, one.fold.version
 
 
 def _id(one: ExecutionFold, digest: str) -> StateId:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from streams.events.model import Json
 from streams.payload.port import Scope
 from streams.playbook.declarations import Source
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
+from streams.projector.business.versions import Status, VersionReader
 
 
 class SourceRow(NamedTuple):
@@ -108,10 +110,25 @@ class StatesPage(NamedTuple):
     """The last key, if there are more."""
 
 
-class BusinessReader(Protocol):
+class Places(NamedTuple):
+    """How far two versions of a projection were folded."""
+
+    executions: int
+    """Executions that the serving version has."""
+    position: int
+    """The last position in the log that the serving version has."""
+    behind: int
+    """Executions of which the other version has fewer events."""
+    apart: int
+    """Executions of which both have not the same events."""
+    first_apart: int | None
+    """One of these executions."""
+
+
+class BusinessReader(VersionReader, Protocol):
     """Reads the states of all executions of a scope.
 
-    Both methods raise Unavailable when the store cannot be reached.
+    All methods raise Unavailable when the store cannot be reached.
     """
 
     async def projections(self, scope: Scope) -> Sequence[ListedProjection]:
@@ -122,13 +139,40 @@ class BusinessReader(Protocol):
         self,
         scope: Scope,
         projection: str,
-        version: int,
+        versions: Sequence[int],
         *,
         wanted: Mapping[int, str],
         after: Sequence[Json] | None,
         limit: int,
     ) -> StatesPage:
-        """Return the states of up to `limit` keys; `wanted` are texts of parts of the key."""
+        """Return the states of up to `limit` keys, by key, version and execution.
+
+        `wanted` are texts of parts of the key.
+        """
+        ...
+
+    async def places(self, scope: Scope, projection: str, served: int, other: int) -> Places:
+        """Return how far two versions were folded."""
+        ...
+
+    async def progress_page(
+        self, scope: Scope, projection: str, version: int, *, after_id: int, limit: int
+    ) -> Sequence[BusinessProgressRow]:
+        """Return how far a version was folded, by execution."""
+        ...
+
+    async def states_of(
+        self, execution_id: int, projection: str, version: int
+    ) -> Sequence[BusinessStateRow]:
+        """Return all states of a version of one execution."""
+        ...
+
+
+class ReadableBusiness(BusinessReader, Protocol):
+    """Stored projections, also as of one moment."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[BusinessReader]:
+        """Return a reader that sees the tables as they are when it first reads, and as long."""
         ...
 
 
@@ -142,3 +186,5 @@ class ListedProjection(NamedTuple):
     executions: int
     problems: int
     last_position: int
+    status: Status | None = None
+    """Of a projection with several versions: what this one is for."""

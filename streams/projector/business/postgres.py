@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
 
 import asyncpg
 import orjson
@@ -10,18 +12,68 @@ import orjson
 from streams.events.model import Json
 from streams.payload.port import Scope
 from streams.postgres import queries, translated
-from streams.projector.business.port import ListedProjection, StateId, StatesPage
+from streams.projector.business.port import ListedProjection, Places, StateId, StatesPage
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
+from streams.projector.business.versions import ProjectionVersion
 from streams.projector.port import ProjectionsUnavailable
 
 query = queries("streams.projector.business")
 
 
+class Queried(Protocol):
+    """A pool, or a connection of one."""
+
+    async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
+        """Return all rows."""
+        ...
+
+
 class PostgresBusiness:
     """Reads through a pool of any login that may read the tables."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: Queried) -> None:
         self._pool = pool
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[PostgresBusiness]:
+        """Return a reader in a transaction that sees one moment."""
+        assert isinstance(self._pool, asyncpg.Pool), "a snapshot has no snapshots"
+        with translated(ProjectionsUnavailable, "read business projections"):
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                yield PostgresBusiness(connection)
+
+    async def versions(self, scopes: Iterable[Scope]) -> Sequence[ProjectionVersion]:
+        """Return the versions of scopes."""
+        found = list(scopes)
+        tenants = [one.tenant_id for one in found]
+        organizations = [one.organization_id for one in found]
+        return [version_of(row) for row in await self._rows("versions", tenants, organizations)]
+
+    async def places(self, scope: Scope, projection: str, served: int, other: int) -> Places:
+        """Return how far two versions were folded."""
+        names = (scope.tenant_id, scope.organization_id, projection, served, other)
+        (row,) = await self._rows("places", *names)
+        return Places(**dict(row))
+
+    async def progress_page(
+        self, scope: Scope, projection: str, version: int, *, after_id: int, limit: int
+    ) -> Sequence[BusinessProgressRow]:
+        """Return how far a version was folded, by execution."""
+        names = (scope.tenant_id, scope.organization_id, projection, version)
+        return [
+            _progress(row) for row in await self._rows("progress_page", *names, after_id, limit)
+        ]
+
+    async def states_of(
+        self, execution_id: int, projection: str, version: int
+    ) -> Sequence[BusinessStateRow]:
+        """Return all states of a version of one execution."""
+        return [
+            _state(row) for row in await self._rows("states_of", execution_id, projection, version)
+        ]
 
     async def progress(self, execution_ids: Iterable[int]) -> Sequence[BusinessProgressRow]:
         """Return how far the projections of executions were folded."""
@@ -52,7 +104,7 @@ class PostgresBusiness:
         self,
         scope: Scope,
         projection: str,
-        version: int,
+        versions: Sequence[int],
         *,
         wanted: Mapping[int, str],
         after: Sequence[Json] | None,
@@ -64,7 +116,7 @@ class PostgresBusiness:
             scope.tenant_id,
             scope.organization_id,
             projection,
-            version,
+            list(versions),
             list(wanted),
             list(wanted.values()),
             None if after is None else orjson.dumps(list(after)).decode(),
@@ -79,8 +131,7 @@ class PostgresBusiness:
 
     async def _rows(self, name: str, *arguments: object) -> list[asyncpg.Record]:
         with translated(ProjectionsUnavailable, "read business projections"):
-            found: list[asyncpg.Record] = await self._pool.fetch(query(name), *arguments)
-            return found
+            return await self._pool.fetch(query(name), *arguments)
 
 
 def _progress(row: asyncpg.Record) -> BusinessProgressRow:
@@ -93,3 +144,17 @@ def _progress(row: asyncpg.Record) -> BusinessProgressRow:
 def _state(row: asyncpg.Record) -> BusinessStateRow:
     values = dict(row)
     return BusinessStateRow(**(values | {"key_values": orjson.loads(values["key_values"])}))
+
+
+def version_of(row: asyncpg.Record) -> ProjectionVersion:
+    """Return a version as stored."""
+    return ProjectionVersion(
+        scope=Scope(row["tenant_id"], row["organization_id"]),
+        projection=row["projection"],
+        version=row["version"],
+        status=row["status"],
+        declaration=orjson.loads(row["declaration"]),
+        digest=row["declaration_digest"],
+        changed_at=row["changed_at"],
+        cutover_position=row["cutover_position"],
+    )

@@ -11,10 +11,15 @@ import orjson
 from streams.errors import Refused
 from streams.events.model import Json
 from streams.payload.port import Scope
-from streams.playbook.projections import declaration_from
-from streams.projector.business.declared_fold import DeclaredFold, skipped_values
+from streams.projector.business.declared_fold import skipped_values
+from streams.projector.business.maintained import fold_of
 from streams.projector.business.plugins import PluginFold
-from streams.projector.business.port import BusinessReader, KeyedFold, ListedProjection
+from streams.projector.business.port import (
+    BusinessReader,
+    KeyedFold,
+    ListedProjection,
+    ReadableBusiness,
+)
 from streams.projector.business.rows import BusinessStateRow
 
 MAX_PAGE = 1000
@@ -63,7 +68,7 @@ class MergedPage:
 class BusinessQueries:
     """Answers queries by name; states are merged when they are read."""
 
-    def __init__(self, reader: BusinessReader, plugins: Iterable[PluginFold] = ()) -> None:
+    def __init__(self, reader: ReadableBusiness, plugins: Iterable[PluginFold] = ()) -> None:
         self._reader = reader
         self._plugins = {(one.name, one.version): one for one in plugins}
 
@@ -73,7 +78,8 @@ class BusinessQueries:
         Raises:
             Unavailable: the store cannot be reached.
         """
-        return await self._reader.projections(scope)
+        async with self._reader.snapshot() as reader:
+            return await _listed(reader, scope)
 
     async def page(
         self,
@@ -85,7 +91,7 @@ class BusinessQueries:
         after: Sequence[Json] | None = None,
         limit: int = 100,
     ) -> MergedPage:
-        """Return rows by key; without a version, of the newest one.
+        """Return rows by key; without a version, of the one that serves, else of the newest.
 
         Raises:
             NoSuchProjection: none has this name and version.
@@ -93,35 +99,62 @@ class BusinessQueries:
             BadFilter: a filter does not name a column of the key.
             Unavailable: the store cannot be reached.
         """
-        found = _chosen(await self._reader.projections(scope), name, version)
-        fold = self._fold(found)
-        wanted = _wanted(fold, filters or {})
-        if after is not None and len(after) != len(fold.key):
-            raise BadFilter(f"`after` has {len(after)} values, and the key has {len(fold.key)}")
-        page = await self._reader.page(
-            scope, found.name, found.version, wanted=wanted, after=after, limit=limit
-        )
+        async with self._reader.snapshot() as reader:
+            listed = await _listed(reader, scope)
+            if after is not None and version is None:
+                _refuse_switched(listed, name)
+            found = _chosen(listed, name, version)
+            fold = self.fold(found.name, found.version, found.declaration)
+            wanted = _wanted(fold, filters or {})
+            if after is not None and len(after) != len(fold.key):
+                raise BadFilter(f"`after` has {len(after)} values, and the key has {len(fold.key)}")
+            page = await reader.page(
+                scope, found.name, [found.version], wanted=wanted, after=after, limit=limit
+            )
         groups = groupby(page.states, key=lambda one: one.key_digest)
-        rows = [_merged(fold, list(states)) for _, states in groups]
+        rows = [merged_row(fold, list(states)) for _, states in groups]
         return MergedPage(found, rows, page.next)
 
-    def _fold(self, found: ListedProjection) -> KeyedFold:
-        if "plugin" not in found.declaration:
-            declaration = declaration_from(found.declaration)
-            assert declaration is not None, "a stored declaration was checked"
-            return DeclaredFold(declaration)
-        plugin = self._plugins.get((found.name, found.version))
+    def fold(self, name: str, version: int, declaration: Mapping[str, Json]) -> KeyedFold:
+        """Return the fold of a stored declaration.
+
+        Raises:
+            NoSuchProjection: it is the code of a package that is not installed.
+        """
+        declared = fold_of(declaration)
+        if declared is not None:
+            return declared
+        plugin = self._plugins.get((name, version))
         if plugin is None:
             raise NoSuchProjection(
-                found.name, found.version, [f"{name} version {n}" for name, n in self._plugins]
+                name, version, [f"{one} version {n}" for one, n in self._plugins]
             )
         return plugin
 
 
+async def _listed(reader: BusinessReader, scope: Scope) -> list[ListedProjection]:
+    versions = {(one.projection, one.version): one for one in await reader.versions([scope])}
+    return [
+        one if known is None else one._replace(status=known.status)
+        for one in await reader.projections(scope)
+        for known in (versions.get((one.name, one.version)),)
+    ]
+
+
+def _refuse_switched(listed: Sequence[ListedProjection], name: str) -> None:
+    """Refuse a further page if readers may have been switched since the first one."""
+    if any(one.name == name and one.status is not None for one in listed):
+        raise BadFilter(
+            f"projection {name!r} has several versions: ask for further pages with the `version` "
+            "of the first one, so that all are of one version"
+        )
+
+
 def _chosen(listed: Sequence[ListedProjection], name: str, version: int | None) -> ListedProjection:
     named = [one for one in listed if one.name == name]
-    newest = max((one.version for one in named), default=0)
-    found = [one for one in named if one.version == (newest if version is None else version)]
+    serving = [one.version for one in named if one.status == "serving"]
+    usual = max(serving or [one.version for one in named], default=0)
+    found = [one for one in named if one.version == (usual if version is None else version)]
     if not found:
         raise NoSuchProjection(name, version, {one.name for one in listed})
     if len(found) > 1:
@@ -139,7 +172,8 @@ def _wanted(fold: KeyedFold, filters: Mapping[str, str]) -> dict[int, str]:
     return {fold.key.index(column): text for column, text in filters.items()}
 
 
-def _merged(fold: KeyedFold, states: Sequence[BusinessStateRow]) -> MergedRow:
+def merged_row(fold: KeyedFold, states: Sequence[BusinessStateRow]) -> MergedRow:
+    """Return the row of the states of one key."""
     state = orjson.loads(states[0].state)
     for one in states[1:]:
         state = fold.merge(state, orjson.loads(one.state))

@@ -80,8 +80,10 @@ class BusinessBench:
         self.log: MemoryEventStore = memory_log(self.stored.mirror)
         self.payloads = MemoryPayloadStore()
         self.tables = StoredTables(self.payloads)
-        self.declared = Declared(MemoryTexts({(CATALOG_ID, 1): text}), plugins)
         self.store = MemoryProjections()
+        self.texts = {(CATALOG_ID, 1): text}
+        versions = MemoryBusiness(self.store)
+        self.declared = Declared(MemoryTexts(self.texts), plugins, versions)
 
     def folds(self, store: MemoryProjections | None = None) -> BusinessFolds:
         """Return the live fold over a store."""
