@@ -39,22 +39,46 @@ projections.add_command(shadow)
 @projections.command("list")
 @settings_options
 def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
-    """List projections; they appear with the first execution that has them.
+    """List the built-in projections, and those of playbooks and packages.
+
+    The latter appear with the first execution that has them.
 
     \b
     Example:
       streams projections list --json
     """
+    from streams.projector.built_in import BUILT_IN
     from streams.projector.business.reading_json import listed_json
 
     settings = settings_of(file, data)
     found = asyncio.run(patiently(lambda: _listed(settings)))
     if as_json:
-        print_json({"projections": [listed_json(one) for one in found]})
+        built_in = [one.to_json() for one in BUILT_IN]
+        print_json({"built_in": built_in, "projections": [listed_json(one) for one in found]})
         return
+    for built in BUILT_IN:
+        table = built.table if built.column is None else f"{built.table}.{built.column}"
+        where = f"{built.store} {table} by {', '.join(built.key)}"
+        _print_projection(built.name, built.version, built.source, where)
     for one in found:
-        problems = f", {one.problems} with problems" if one.problems else ""
-        click.echo(f"{one.name:<32} v{one.version}  {one.executions} executions{problems}")
+        details = [
+            f"postgres by {_parts(one.declaration.get('key'))}",
+            f"{one.executions} executions",
+        ]
+        details += [f"{one.problems} with problems"] if one.problems else []
+        details += [one.status] if one.status is not None else []
+        source = _parts(one.declaration.get("source"))
+        _print_projection(one.name, one.version, source, ", ".join(details))
+
+
+def _print_projection(name: str, version: int, source: str, details: str) -> None:
+    click.echo(f"{name:<32} v{version}  {source:<28}  {details}")
+
+
+def _parts(value: Json) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @projections.command()

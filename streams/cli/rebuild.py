@@ -11,13 +11,14 @@ import click
 
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
-from streams.cli.rebuild_progress import show_mirror, show_projections, show_tables
+from streams.cli.rebuild_progress import show_mirror, show_parity, show_projections, show_tables
 
 if TYPE_CHECKING:
     from streams.settings import Settings
 
 Command = Callable[..., None]
 Part = dict[str, object]
+_COMPARED, _FAILURES = "executions_compared", "differing"
 
 
 def _rebuild_options(command: Command) -> Command:
@@ -82,7 +83,9 @@ def projections(
 ) -> None:
     """Delete the projected rows and fold them again from the log, execution by execution.
 
-    Each execution is replaced in one transaction; the projector may go on.
+    Each execution is replaced in one transaction; the projector may go on. Afterwards the rows are
+    compared with a replay of verified events, unless event_store.replay.require_projection_parity
+    is off. Exit code 1 if they differ.
 
     \b
     Examples:
@@ -137,6 +140,8 @@ def _run(
             click.echo(f"{part}: {_text(done[part])}")
     if as_json:
         print_json(done if len(parts) > 1 else done[parts[0]])
+    if any(one.get(_FAILURES) for one in done.values()):
+        raise SystemExit(1)
 
 
 def _text(values: Part) -> str:
@@ -195,7 +200,18 @@ async def _rebuild_projections(settings: Settings, execution_id: int | None) -> 
         "broken": list(done.broken),
         "events_per_s": round(done.events_per_s),
         "seconds": round(done.seconds, 3),
+        **await _parity(settings, execution_id),
     }
+
+
+async def _parity(settings: Settings, execution_id: int | None) -> Part:
+    """Compare the rebuilt rows with a replay, if the settings require it."""
+    if not settings.event_store.replay.require_projection_parity:
+        return {_COMPARED: "not required", _FAILURES: []}
+    from streams.roles.rebuild_parity import rebuild_parity
+
+    found = await rebuild_parity(settings, execution_id, show_parity())
+    return {_COMPARED: found.executions, _FAILURES: list(found.failures)}
 
 
 _PLANS = {"kafka": _plan_kafka, "tables": _plan_tables, "projections": _plan_projections}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streams.mirror.refill import Progress
     from streams.projector.business.shadow.build import ShadowProgress
     from streams.projector.rebuild import RebuildProgress
+    from streams.roles.rebuild_parity import RebuildParity
 
 EVERY_S = 1.0
 
@@ -84,3 +85,16 @@ def show_shadow() -> Callable[[ShadowProgress], None]:
     """Return what prints the progress of a build in the shadow."""
     estimate = Estimate("shadow")
     return lambda one: estimate.show(one.roots, one.total_roots, "roots of the log")
+
+
+def show_parity() -> Callable[[RebuildParity], None]:
+    """Return what prints the progress of the comparison after `rebuild projections`."""
+    printed_at = time.monotonic()
+
+    def show(one: RebuildParity) -> None:
+        nonlocal printed_at
+        if (now := time.monotonic()) - printed_at >= EVERY_S:
+            printed_at = now
+            click.echo(f"projections: {one.executions:,} executions compared", err=True)
+
+    return show

@@ -11,7 +11,6 @@ from streams.settings.payload_store import EVENT_BYTES
 
 NOT_USED_YET: tuple[Path, ...] = (
     ("runtime", "scheduler", "locality_preference"),
-    ("event_store", "replay", "require_projection_parity"),
     ("projection_stores",),
     ("materializations",),
     ("frame_policy_defaults", "reduce"),

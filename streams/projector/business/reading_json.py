@@ -16,6 +16,8 @@ def listed_json(one: ListedProjection) -> dict[str, object]:
         "executions": one.executions,
         "executions_with_problems": one.problems,
         "last_position": one.last_position,
+        "status": one.status,
+        "store": "postgres",
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from streams.app import open_pool
 from streams.roles.projection_rebuild import NoSuchRoot, rebuild_projections, rebuild_totals
+from streams.roles.rebuild_parity import rebuild_parity
 from streams.roles.table_rebuild import rebuild_tables
 from tests.support.log.databases import dsn
 from tests.support.servers.runtime import Runtime, playbook
@@ -45,6 +46,8 @@ async def test_every_checksum_is_equal_after_rows_and_changelogs_were_deleted(
         await pool.execute(
             "UPDATE noetl.frame SET status = 'FAILED' WHERE execution_id = $1", ids[1]
         )
+        wrong = await rebuild_parity(runtime.settings, ids[1])
+        assert any("frame" in line for line in wrong.failures), wrong
 
         done = await rebuild_projections(runtime.settings, execution_id=ids[0])
         assert done.roots == 1
@@ -60,6 +63,8 @@ async def test_every_checksum_is_equal_after_rows_and_changelogs_were_deleted(
         assert done.events >= totals.events
         assert not done.broken
         assert await _rows(pool, ids) == before
+        compared = [await rebuild_parity(runtime.settings, one) for one in ids]
+        assert [(one.executions, one.failures) for one in compared] == [(1, ())] * 2
         assert not await pool.fetchval(
             "SELECT count(*) FROM noetl.execution WHERE execution_id = 1"
         )

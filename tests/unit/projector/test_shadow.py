@@ -55,11 +55,11 @@ def shadows(bench: BusinessBench) -> Shadows:
 
 def change(bench: BusinessBench, kind: type[Row], version: int, **values: Any) -> None:
     """Change the first stored row of a version."""
-    for key, row in bench.store.rows.items():
-        if isinstance(row, BusinessStateRow | BusinessProgressRow):
-            if (type(row), row.projection, row.version) == (kind, "patients", version):
-                bench.store.rows[key] = replace(row, **values)
-                return
+    of_kind = [one for one in bench.store.rows.items() if isinstance(one[1], kind)]
+    for key, row in of_kind:
+        if key[1][1:3] == ("patients", version):
+            bench.store.rows[key] = replace(row, **values)
+            return
     raise AssertionError("nothing is stored")
 
 

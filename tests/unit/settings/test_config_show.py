@@ -61,7 +61,7 @@ def test_json_gives_value_and_origin_of_every_setting() -> None:
     assert settings["payload_store.threshold_bytes"]["value"] == 65_536
     assert settings["payload_store.threshold_bytes"]["origin"] == "default"
     assert settings["event_store.replay.snapshot_interval_events"]["used"]
-    assert not settings["event_store.replay.require_projection_parity"]["used"]
+    assert settings["event_store.replay.require_projection_parity"]["used"]
     assert "hunter2" not in result.output
 
 

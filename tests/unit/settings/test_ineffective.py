@@ -19,12 +19,6 @@ LOCAL = {
     ("name", "value", "more", "why"),
     [
         ("FRAME_POLICY_DEFAULTS__REDUCE__SIZE", "5", {}, "not used yet"),
-        (
-            "EVENT_STORE__REPLAY__REQUIRE_PROJECTION_PARITY",
-            "false",
-            {},
-            "not used yet",
-        ),
         ("SNAPSHOTS__BACKEND", "columnar-analytics", {}, "snapshots are stored in Postgres"),
         ("PAYLOAD_STORE__ENCRYPTION_AT_REST", "true", LOCAL, "not used by the backend local"),
         ("PAYLOAD_STORE__CONNECTION__REGION", "eu", LOCAL, "not used by the backend local"),

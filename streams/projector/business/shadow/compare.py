@@ -23,7 +23,7 @@ SAMPLES = 10
 ROWS = "row_count"
 
 
-class Side(NamedTuple):
+class ComparedVersion(NamedTuple):
     """One of the two versions."""
 
     version: ProjectionVersion
@@ -80,7 +80,9 @@ class Comparison:
         return tuple(lines)
 
 
-async def compare(reader: BusinessReader, serving: Side, shadow: Side) -> Comparison:
+async def compare(
+    reader: BusinessReader, serving: ComparedVersion, shadow: ComparedVersion
+) -> Comparison:
     """Compare two versions; `reader` sees one moment.
 
     Raises:
@@ -105,7 +107,7 @@ async def compare(reader: BusinessReader, serving: Side, shadow: Side) -> Compar
 class _Counts:
     """Counts differences, key by key."""
 
-    def __init__(self, serving: Side, shadow: Side) -> None:
+    def __init__(self, serving: ComparedVersion, shadow: ComparedVersion) -> None:
         self._sides = (serving, shadow)
         self._declared = declared_difference(serving.version, shadow.version)
         self._digests = (blake3(), blake3())

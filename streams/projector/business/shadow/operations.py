@@ -11,7 +11,7 @@ from streams.errors import Refused
 from streams.payload.port import Scope
 from streams.projector.business.port import Places, ReadableBusiness
 from streams.projector.business.reading import BusinessQueries
-from streams.projector.business.shadow.compare import Comparison, Side, compare
+from streams.projector.business.shadow.compare import ComparedVersion, Comparison, compare
 from streams.projector.business.shadow.core import VersionChange, Versions
 from streams.projector.business.shadow.port import (
     NotCaughtUp,
@@ -166,9 +166,9 @@ class ShadowOperations:
         """Apply a decision; return it with its versions as stored."""
         return replace(change, after=tuple(await self._store.change(change)))
 
-    def _side(self, version: ProjectionVersion) -> Side:
+    def _side(self, version: ProjectionVersion) -> ComparedVersion:
         fold = self._queries.fold(version.projection, version.version, version.declaration)
-        return Side(version, fold)
+        return ComparedVersion(version, fold)
 
     async def _proven(self, parity: VersionParity, version: ProjectionVersion) -> ParityReport:
         report = await parity.check(version)
