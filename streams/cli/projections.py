@@ -83,7 +83,7 @@ def _parts(value: Json) -> str:
 
 @projections.command()
 @click.argument("name")
-@click.option("--version", type=click.IntRange(min=1), help="Default: the newest.")
+@click.option("--version", type=click.IntRange(min=1), help="Default: the one that serves.")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Only this part of the key.")
 @click.option("--after", metavar="JSON", help="Only after this key: `next` of the page before.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
@@ -116,7 +116,8 @@ def show(
         columns = {**row.key, **row.values}
         click.echo("  ".join(f"{column}={_text(value)}" for column, value in columns.items()))
     if page.next is not None:
-        click.echo(f"more: --after '{_text(page.next)}'", err=True)
+        version = page.projection.version
+        click.echo(f"more: --version {version} --after '{_text(page.next)}'", err=True)
 
 
 def _filter(text: str) -> tuple[str, str]:

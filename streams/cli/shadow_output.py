@@ -87,6 +87,8 @@ def print_states(found: Sequence[VersionState], *, as_json: bool) -> None:
     if as_json:
         print_json({"projections": [_state_json(one) for one in found]})
         return
+    if not found:
+        click.echo("every projection is served in its newest version")
     for one in found:
         for version in one.versions:
             click.echo(f"{one.projection:<32} v{version.version}  {version.status}{_at(version)}")

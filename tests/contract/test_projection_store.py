@@ -289,7 +289,7 @@ async def test_business_states_are_paged_by_key_over_all_executions(bench: Bench
     await bench.store.save(changes, ())
     keys, after, executions = [], None, []
     while True:
-        page = await bench.business.page(CARE, "patients", 1, wanted={}, after=after, limit=1)
+        page = await bench.business.page(CARE, "patients", [1], wanted={}, after=after, limit=1)
         keys.append(page.states[0].key_values)
         executions.append([one.execution_id for one in page.states])
         if (after := page.next) is None:
@@ -297,7 +297,7 @@ async def test_business_states_are_paged_by_key_over_all_executions(bench: Bench
 
     assert keys == [["a\\0"], [9], [10]]
     assert executions == [[1000], [1000], [1000, 2000]]
-    one = await bench.business.page(CARE, "patients", 1, wanted={0: "9"}, after=None, limit=5)
+    one = await bench.business.page(CARE, "patients", [1], wanted={0: "9"}, after=None, limit=5)
     assert [state.key_values for state in one.states] == [[9]]
 
 

@@ -135,6 +135,10 @@ async def test_readers_see_whole_versions_while_one_is_built_cut_over_and_rolled
     await runtime.until(BEHIND, [first.execution_id], story.name, 1)
     file = tmp_path / "second.yaml"
     file.write_text(story.text(2))
+    missing = await story.command(
+        "build", story.name, "--version", "3", "--playbook", str(file), exit_code=3
+    )
+    assert f"does not declare projection {story.name!r} version 3" in str(missing)
     async with story.under_load():
         planned = await story.command(
             "build", story.name, "--version", "2", "--playbook", str(file), "--dry-run"
