@@ -27,7 +27,7 @@ def print_change(change: VersionChange, *, as_json: bool, is_dry_run: bool = Tru
     for one in change.after:
         click.echo(f"{one.projection} v{one.version} {verb} {one.status}{_at(one)}")
     if not change.after:
-        click.echo(f"{change.projection}: its versions stay; rows that lack are folded")
+        click.echo(f"{change.projection}: its versions stay; missing rows are folded")
 
 
 def print_comparison(found: Comparison, *, as_json: bool) -> None:
