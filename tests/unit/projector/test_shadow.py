@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -206,6 +207,24 @@ async def test_rows_that_the_log_does_not_give_are_refused_if_parity_is_required
     assert (done.parity, (await shadows.served())[0]) == (None, 2)
 
 
+async def test_payloads_that_expired_before_or_after_a_build_are_found(
+    bench: BusinessBench, shadows: Shadows
+) -> None:
+    await shadows.build(SECOND)
+    events = await stored_events(bench.log, Story(2000).root)
+    lost = next(event.payload_ref for event in events if event.type == "frame.committed")
+    assert lost is not None
+    await bench.payloads.delete(lost)
+    with pytest.raises(NoParity, match=f"execution 2000: .*{lost.uri}"):
+        await shadows.operations.cutover("patients")
+
+    await shadows.operations.drop("patients", 2)
+    await shadows.build(SECOND)
+
+    with pytest.raises(UndeclaredDifference, match="2 rows differ in row_count"):
+        await shadows.operations.cutover("patients")
+
+
 async def test_a_version_that_lacks_events_does_not_serve(
     bench: BusinessBench, shadows: Shadows
 ) -> None:
@@ -300,10 +319,10 @@ async def test_further_pages_name_the_version_of_the_first_one(shadows: Shadows)
 class Highest:
     """The highest score of a facility, times a factor."""
 
-    name, source, key = "highest", {"step": "load"}, ("facility",)
-
     def __init__(self, version: int, factor: int) -> None:
-        self.version, self._factor = version, factor
+        self.name, self.version, self._factor = "highest", version, factor
+        self.source: Mapping[str, str] = {"step": "load"}
+        self.key: Sequence[str] = ("facility",)
 
     def evolve(self, state: Json, row: Any) -> Json:
         return self.merge(state, {"scores": row["score"] * self._factor})
