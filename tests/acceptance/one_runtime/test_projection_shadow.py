@@ -71,7 +71,11 @@ class Story:
 
     async def command(self, *arguments: str, exit_code: int = 0) -> Any:
         """Run `streams projections shadow`, as an operator does."""
-        words = ["projections", "shadow", *arguments, "--data", str(self.runtime.data), "--json"]
+        return await self.streams("projections", "shadow", *arguments, exit_code=exit_code)
+
+    async def streams(self, *arguments: str, exit_code: int = 0) -> Any:
+        """Run a command; return what it prints, or the error that it ends with."""
+        words = [*arguments, "--data", str(self.runtime.data), "--json"]
         result = await asyncio.to_thread(CliRunner().invoke, cli, words)
         if exit_code:
             return result.exception
@@ -172,6 +176,10 @@ async def test_readers_see_whole_versions_while_one_is_built_cut_over_and_rolled
         await runtime.finish(execution_id)
     for version in (1, 2):
         await runtime.until(BEHIND, story.executions, story.name, version)
+    await _check_rows(story)
+    again = ("rebuild", "projections", "--execution", str(first.execution_id), "--yes")
+    rebuilt = await story.streams(*again)
+    assert (rebuilt["executions_compared"], rebuilt["differing"]) == (1, [])
     await _check_rows(story)
     dropped = await story.command("drop", story.name, "--version", "2")
     assert dropped["dropped"] == 2
