@@ -3,8 +3,8 @@
 To add a role, write `streams/roles/<role>.py` with its Faust application and one function, and
 name the function in `ROLES`:
 
-    def lag_app(settings: Settings, data: Path) -> Application:
-        return role_application(settings, data, group="noetl.lag", topics=[TOPIC])
+    def census_app(settings: Settings, data: Path) -> Application:
+        return role_application(settings, data, group="noetl.census", topics=[TOPIC])
 
     async def run(
         settings: Settings,
@@ -17,11 +17,11 @@ name the function in `ROLES`:
 It opens its ports with the functions of `streams.app`, attaches its feed and its timers to a
 process, and runs that until `stop` is set:
 
-    async with open_log(settings, role="lag", lanes=1) as log:
-        process = open_process(app or lag_app(settings, data), settings, data)
-        feed = TopicFeed(process.app, on_assigned=lag.take_over)
-        process.attach(feed, lag.handle, set_aside=lag.set_aside)
-        process.every(1.0, lag.reap)
+    async with open_log(settings, role="census", lanes=1) as log:
+        process = open_process(app or census_app(settings, data), settings, data)
+        feed = TopicFeed(process.app, on_assigned=census.take_over)
+        process.attach(feed, census.handle, set_aside=census.set_aside)
+        process.every(1.0, census.reap)
         await process.run(stop, ready)
 
 `app` is given if Faust's own command started the application (`streams.apps`).

@@ -13,13 +13,13 @@ PAGES = sorted(
 )
 FILE = re.compile(r"`((?:streams|tests|crates|connectors|topics)/[\w./-]+)`")
 INVENTED = {  # the worked examples of CONTRIBUTING.md
-    "streams/lag/",
+    "streams/census/",
     "streams/log/migrations/0020_stage_paused.up.sql",
-    "streams/roles/lag.py",
+    "streams/roles/census.py",
     "streams/worker/sinks/webhook.py",
     "streams/worker/tools/sleep.py",
     "tests/integration/sinks/test_sink_webhook.py",
-    "tests/unit/lag/test_lag_core.py",
+    "tests/unit/census/test_census_core.py",
     "tests/unit/worker/test_tool_sleep.py",
 }
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
