@@ -21,6 +21,7 @@ COMMANDS = {
     "down": "streams.cli.stack",
     "events": "streams.cli.events",
     "execution": "streams.cli.execution",
+    "lag": "streams.cli.lag",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
     "parity": "streams.cli.parity",

@@ -80,6 +80,22 @@ def range_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAI
     return _consumer(bootstrap, group, fetch_wait_ms, exactly)
 
 
+def peek_consumer(bootstrap: str, *, group: str, is_committed: bool) -> Consumer:
+    """Return a consumer of the first records after the offsets it is assigned.
+
+    `is_committed`: whether it skips aborted transactions and waits before open ones. It fetches
+    little, reports the end of a partition, and begins at the first record if an offset is gone.
+    """
+    little: dict[str, Setting] = {
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": ISOLATION if is_committed else "read_uncommitted",
+        "fetch.message.max.bytes": 64 * 1024,
+        "queued.min.messages": 1,
+    }
+    return _consumer(bootstrap, group, 10, little)
+
+
 def tail_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT_MS) -> Consumer:
     """Return a consumer that follows the end of the partitions it is assigned."""
     return _consumer(bootstrap, group, fetch_wait_ms, {})

@@ -17,6 +17,9 @@ PLANNER = {
     *("stages", "steps", "windows"),
 }
 """The planner's pure files."""
+LAG = {"backlog", "commit_records", "evaluation", "meaning", "model", "waterfall"}
+"""The pure files of lag, besides its core."""
+PURE = {"planner": PLANNER, "lag": LAG}
 STACK_USERS = {"__init__", "__main__", "apps", "cli", "dev", "local"}
 NOT_IN_CORE = {
     *("aioboto3", "aiohttp", "aiokafka", "asyncpg", "boto3", "botocore", "confluent_kafka"),
@@ -60,8 +63,8 @@ def of(path: Path) -> set[str]:
 
 def cores() -> list[Path]:
     package = ROOT / "streams"
-    planner = {package / "planner" / f"{name}.py" for name in PLANNER}
-    return sorted({*package.rglob("core.py"), *(package / "execution").rglob("*.py"), *planner})
+    pure = {package / room / f"{name}.py" for room, names in PURE.items() for name in names}
+    return sorted({*package.rglob("core.py"), *(package / "execution").rglob("*.py"), *pure})
 
 
 def clock_reads(text: str) -> list[str]:
@@ -95,7 +98,8 @@ def test_a_core_does_not_read_the_time(path: Path) -> None:
 
 def test_import_linter_checks_the_same_cores() -> None:
     contract = contracts()["No driver, clock or event loop in a core"]
-    modules = {"streams.*.core", "streams.execution", *(f"streams.planner.{x}" for x in PLANNER)}
+    planner, lag = ({f"streams.{room}.{x}" for x in its} for room, its in PURE.items())
+    modules = {"streams.*.core", "streams.execution", *planner, *lag}
     assert {*contract["source_modules"], "streams.planner.core"} == modules
     assert set(contract["forbidden_modules"]) == NOT_IN_CORE
 
