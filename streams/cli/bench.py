@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streams.cli.bench_lag import lag
 from streams.cli.bench_many import many
 from streams.cli.bench_project import project
 from streams.cli.bench_rate import rate
@@ -167,6 +168,7 @@ def latency(command: BenchCommand, executions: int) -> None:
     )
 
 
+bench.add_command(lag)
 bench.add_command(many)
 bench.add_command(rate)
 bench.add_command(project)
