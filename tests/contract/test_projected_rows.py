@@ -34,6 +34,9 @@ from tests.support.log.databases import dsn
 from tests.support.projector.executions import Story, memory_log, stored_events
 
 ID = 1000
+BARRIERS = """
+SELECT barrier, seq, checksum, state_ref->>'chain' FROM noetl.checkpoint
+WHERE execution_id = $1 ORDER BY barrier"""
 ROWS = (StageRow, FrameRow, CommandRow, ResultRefRow)
 KINDS = (ExecutionRow, *ROWS, SnapshotRow)
 LOCATION = "s3://payloads/"
@@ -115,7 +118,7 @@ async def test_ids_of_rows_come_page_by_page(tables: Tables) -> None:
     assert await tables.rows.keys(FrameRow, 7, 20, after=0, limit=5) == []
 
 
-async def test_snapshots_come_in_order(tables: Tables) -> None:
+async def test_snapshots_come_in_order(tables: Tables, place: Settings | None) -> None:
     expected = [one for one in await saved(tables) if isinstance(one, SnapshotRow)]
     found, seq = [], 0
     while (one := await tables.rows.snapshot_after(ID, seq)) is not None:
@@ -123,6 +126,10 @@ async def test_snapshots_come_in_order(tables: Tables) -> None:
         seq = one.seq
     assert found == expected
     assert [one.seq for one in found] == [5, 10, 15, 20]
+    if place is not None:
+        async with open_pool(dsn(place, "read")) as reading:
+            barriers = [tuple(one) for one in await reading.fetch(BARRIERS, ID)]
+        assert barriers == [(one.position, one.seq, one.checksum, one.chain) for one in found]
 
 
 async def test_executions_are_listed_newest_first(tables: Tables, place: Settings | None) -> None:
