@@ -101,6 +101,11 @@ def tail_consumer(bootstrap: str, *, group: str, fetch_wait_ms: int = FETCH_WAIT
     return _consumer(bootstrap, group, fetch_wait_ms, {})
 
 
+def member_consumer(bootstrap: str, *, group: str) -> Consumer:
+    """Return a consumer that joins a group, and begins at the first record."""
+    return _consumer(bootstrap, group, FETCH_WAIT_MS, {"auto.offset.reset": "earliest"})
+
+
 def reason(error: KafkaException) -> str:
     """Return what librdkafka reports, without its code and flags."""
     return str(error.args[0].str())
@@ -175,14 +180,18 @@ def groupless_consumer(
     *topics: str,
     offset_reset: Literal["earliest", "none"] = "earliest",
     fetch_wait_ms: int = FETCH_WAIT_MS,
+    is_committed: bool = True,
 ) -> AIOKafkaConsumer:
-    """Return a consumer of all partitions of `topics`, not started; it commits nothing."""
+    """Return a consumer of all partitions of `topics`, not started; it commits nothing.
+
+    Unless `is_committed`, records of open and aborted transactions are read and counted too.
+    """
     from aiokafka import AIOKafkaConsumer
 
     return AIOKafkaConsumer(
         *topics,
         bootstrap_servers=bootstrap,
-        isolation_level=ISOLATION,
+        isolation_level=ISOLATION if is_committed else "read_uncommitted",
         auto_offset_reset=offset_reset,
         enable_auto_commit=False,
         fetch_max_wait_ms=fetch_wait_ms,

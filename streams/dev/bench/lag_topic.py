@@ -9,11 +9,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import NewTopic
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
-from streams.kafka.clients import admin, async_admin, single_send_producer, started
+from streams.kafka.clients import (
+    admin,
+    async_admin,
+    groupless_consumer,
+    member_consumer,
+    single_send_producer,
+    started,
+)
 from streams.lag.first_records import Partition
 
 _TIMEOUT_S = 30.0
@@ -39,14 +45,14 @@ class LagTopic:
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit offsets for the group."""
-        consumer: Any = self._consumer()
+        consumer: Any = member_consumer(self._bootstrap, group=self.name)
         places = [TopicPartition(self.name, *one) for one in offsets.items()]
         consumer.commit(offsets=places, asynchronous=False)
         consumer.close()
 
     def consume(self, count: int) -> Any:
         """Join the group, consume about `count` records and commit; return the paused consumer."""
-        consumer: Any = self._consumer()
+        consumer: Any = member_consumer(self._bootstrap, group=self.name)
         consumer.subscribe([self.name])
         seen, deadline = 0, time.monotonic() + _TIMEOUT_S
         while seen < count and time.monotonic() < deadline:
@@ -54,16 +60,6 @@ class LagTopic:
         consumer.commit(asynchronous=False)
         consumer.pause(consumer.assignment())
         return consumer
-
-    def _consumer(self) -> Consumer:
-        return Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": self.name,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-            }
-        )
 
 
 @asynccontextmanager
@@ -89,8 +85,7 @@ def _delete_group(bootstrap: str, group: str) -> None:
 async def broker_lags(bootstrap: str, groups: Sequence[str]) -> dict[tuple[str, Partition], int]:
     """Return end minus committed offset of each partition, as kafka-consumer-groups does."""
     client = await started(async_admin(bootstrap))
-    # Not read_committed: to the records of open transactions as well.
-    consumer = await started(AIOKafkaConsumer(bootstrap_servers=bootstrap))
+    consumer = await started(groupless_consumer(bootstrap, is_committed=False))
     try:
         found = {}
         for group in groups:
