@@ -16,10 +16,12 @@ role noetl_mirror "REPLICATION BYPASSRLS"
 role noetl_project ""
 role noetl_collect BYPASSRLS
 role noetl_author ""
+role noetl_analytics ""
 role registry ""
 
 psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" <<SQL
 CREATE DATABASE noetl OWNER noetl_owner;
 CREATE DATABASE author OWNER noetl_author;
+CREATE DATABASE analytics OWNER noetl_analytics;
 CREATE DATABASE registry OWNER registry;
 SQL

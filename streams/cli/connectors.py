@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from streams.cli.connect_call import with_connect
+from streams.cli.connector_sinks import lag, pause, rebuild, resume, verify
 from streams.cli.options import SECONDS, options, settings_options
 from streams.cli.output import print_json, settings_of
 from streams.errors import Refused
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from streams.mirror.connectors import Connector
     from streams.settings import Settings
 
-T = TypeVar("T")
-
+PROFILES = ("mirror", "analytics", "lake")
 _for_connect = options(click.argument("name", required=False), settings_options)
 _TIMEOUT = click.option(
     "--timeout",
@@ -35,7 +34,7 @@ _TIMEOUT = click.option(
 
 @click.group()
 def connectors() -> None:
-    """Apply, show and restart the connectors.
+    """Apply, show, restart and rebuild the connectors.
 
     \b
     Example:
@@ -43,9 +42,18 @@ def connectors() -> None:
     """
 
 
+for _command in (lag, pause, rebuild, resume, verify):
+    connectors.add_command(_command)
+
+
 @connectors.command()
 @_for_connect
 @_TIMEOUT
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="mirror, or the sinks: analytics (Postgres), lake (Iceberg)  [default: mirror]",
+)
 @click.option("--dry-run", is_flag=True, help="Show the configurations; send nothing.")
 def apply(
     name: str | None,
@@ -53,34 +61,29 @@ def apply(
     data: Path | None,
     timeout_s: float,
     as_json: bool,
+    profile: str | None,
     dry_run: bool,
 ) -> None:
-    """Send each connector (or NAME) to Connect and wait until it runs.
+    """Send each connector of a profile (or NAME) to Connect and wait until it runs.
 
     Idempotent: an unchanged connector is not touched, and one that was paused or stopped
-    stays so. Secrets are shown and sent as references only.
+    stays so. Secrets are shown and sent as references only. Before a sink is sent, its topics
+    are created and the schemas of our records published to the registry.
 
     \b
     Examples:
       streams connectors apply
       streams connectors apply noetl-mirror --dry-run
+      streams connectors apply --profile analytics
     """
     settings = settings_of(file, data)
-    rendered = _rendered(settings, name)
+    rendered = _rendered(settings, name, profile)
     if dry_run:
         configs = {one.name: dict(one.config) for one in rendered}
         click.echo(json.dumps({"connectors": configs}, indent=None if as_json else 2))
         return
 
-    async def work(connect: ConnectClient) -> dict[str, dict[str, str]]:
-        done: dict[str, dict[str, str]] = {}
-        for one in rendered:
-            outcome = await connect.apply(one.name, one.config)
-            status = await connect.wait_until_settled(one.name, timeout_s=timeout_s)
-            done[one.name] = {"outcome": outcome, "state": status.state}
-        return done
-
-    done = _with_connect(settings, work)
+    done = _send(settings, rendered, timeout_s)
     if as_json:
         print_json({"connectors": done})
     else:
@@ -103,7 +106,7 @@ def status(name: str | None, file: Path | None, data: Path | None, as_json: bool
     async def work(connect: ConnectClient) -> list[ConnectorStatus]:
         return [await connect.status(one) for one in ([name] if name else await connect.names())]
 
-    found = _with_connect(settings_of(file, data), work)
+    found = with_connect(settings_of(file, data), work)
     if as_json:
         print_json({"connectors": [_as_json(one) for one in found]})
     else:
@@ -151,7 +154,7 @@ def restart(
                 await connect.wait_until_running(one, timeout_s=timeout_s)
         return restarted
 
-    restarted = _with_connect(settings_of(file, data), work)
+    restarted = with_connect(settings_of(file, data), work)
     if as_json:
         print_json({"restarted": restarted, "dry_run": dry_run})
     else:
@@ -161,30 +164,39 @@ def restart(
             click.echo("nothing to restart")
 
 
-def _rendered(settings: Settings, name: str | None) -> list[Connector]:
-    from streams.mirror.connectors import load, placeholders, render
+def _send(
+    settings: Settings, rendered: list[Connector], timeout_s: float
+) -> dict[str, dict[str, str]]:
+    from streams.analytics.setup import SINK_PROFILES, prepare_sinks
+
+    async def work(connect: ConnectClient) -> dict[str, dict[str, str]]:
+        done: dict[str, dict[str, str]] = {}
+        if any(one.profile in SINK_PROFILES for one in rendered):
+            await prepare_sinks(settings)
+        for one in rendered:
+            outcome = await connect.apply(one.name, one.config)
+            status = await connect.wait_until_settled(one.name, timeout_s=timeout_s)
+            done[one.name] = {"outcome": outcome, "state": status.state}
+        return done
+
+    return with_connect(settings, work)
+
+
+def _rendered(settings: Settings, name: str | None, profile: str | None) -> list[Connector]:
+    from streams.mirror.connectors import MIRROR_PROFILE, load, placeholders, render
     from streams.resources import folder
 
     source = folder("connectors")
     templates = load(source)
     known = ", ".join(one.name for one in templates)
-    chosen = [one for one in templates if name in (None, one.name)]
+    if name is None:
+        chosen = [one for one in templates if one.profile == (profile or MIRROR_PROFILE)]
+    else:
+        chosen = [one for one in templates if one.name == name and profile in (None, one.profile)]
     if not chosen:
         raise Refused(f"{source} has no template for connector {name}; available: {known}")
     values = placeholders(settings)
     return [render(one, values) for one in chosen]
-
-
-def _with_connect(
-    settings: Settings, work: Callable[[ConnectClient], Coroutine[object, None, T]]
-) -> T:
-    from streams.mirror.connect import ConnectClient
-
-    async def run() -> T:
-        async with ConnectClient(settings.connect.url) as connect:
-            return await work(connect)
-
-    return asyncio.run(run())
 
 
 def _as_json(status: ConnectorStatus) -> dict[str, object]:

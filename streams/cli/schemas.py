@@ -153,15 +153,19 @@ def publish(
     Example:
       streams schemas publish --url http://127.0.0.1:8081/apis/ccompat/v7 --dry-run
     """
+    from streams.resources import folder as asset
     from streams.schema.publish import publish_to
     from streams.schema.released import load_pins
+    from streams.topology import load
+    from streams.topology.subjects import subjects
 
     pins = load_pins(_chosen(folder))
     if not pins:
         raise Refused("no schema is released; run `streams schemas release NAME` first")
-    subjects = _subjects(subject_prefix)
-    done = asyncio.run(publish_to(url, pins, subjects, dry_run=dry_run))
-    without_topic = sorted({pin.name for pin in pins} - set(subjects))
+    topology = load(asset("topics"))
+    names = subjects(topology, subject_prefix)
+    done = asyncio.run(publish_to(url, pins, names, dry_run=dry_run))
+    without_topic = sorted({pin.name for pin in pins} - set(names))
     if as_json:
         _print_indented({**_publication(done, dry_run), "without_topic": without_topic})
         return
@@ -178,18 +182,6 @@ def _chosen(folder: Path | None) -> Path:
     from streams.resources import folder as asset
 
     return folder or asset("avro_schemas")
-
-
-def _subjects(prefix: str) -> dict[str, list[str]]:
-    """Return the subjects of each record: one for every declared topic that uses it."""
-    from streams.resources import folder as asset
-    from streams.topology import load
-
-    found: dict[str, list[str]] = {}
-    for topic in load(asset("topics")).topics:
-        if topic.schema is not None:
-            found.setdefault(topic.schema, []).append(f"{prefix}{topic.name}-value")
-    return found
 
 
 def _verdict(verdict: Verdict) -> dict[str, object]:

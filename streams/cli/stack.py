@@ -121,7 +121,7 @@ def up(
     """Start and supervise Postgres, Kafka, Connect, S3 and the roles.
 
     Without --detach the command supervises until Ctrl-C. The profile `full` adds the Apicurio
-    schema registry and the JDBC sink.
+    schema registry, and the analytics sinks: JDBC and Iceberg.
 
     \b
     Example:

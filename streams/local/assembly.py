@@ -8,7 +8,7 @@ from functools import partial
 from threading import Event
 
 from streams.data_folder import Layout
-from streams.local.connect import connect_service
+from streams.local.connect import FullJars, connect_service
 from streams.local.credential_keys import provide_keys
 from streams.local.jars import cache_folder, provide_jars
 from streams.local.java import find_java
@@ -59,7 +59,7 @@ def assemble(
     java = find_java()
     provide = partial(provide_jars, cache=cache_folder(), say=say, stop=stop)
     jars = provide("core")
-    more = provide("full") if profile == "full" else None
+    more = FullJars(provide("full"), provide("lake")) if profile == "full" else None
     ports = assign_ports(layout, LISTENERS, asked_ports)
     secrets = load_secrets(layout)
     provide_keys(layout)
@@ -72,7 +72,7 @@ def assemble(
         s3_service(layout, secrets, ports["s3"]),
     ]
     if more is not None:
-        services.append(registry_service(layout, java, more, ports["registry"]))
+        services.append(registry_service(layout, java, more.sinks, ports["registry"]))
     return Assembly(
         services=tuple(services),
         postgres_data=postgres_data,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,20 @@ from streams.local.service import Service
 
 _HEAP_MB = 1024
 _DEBEZIUM = "debezium-connector-postgres"
+# AWS's client would send checksums in trailers, which rclone stores as content.
+_S3_CHECKSUMS = {
+    "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+    "AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required",
+}
 _PROVIDERS = "org.apache.kafka.common.config.provider"
+
+
+@dataclass(frozen=True, slots=True)
+class FullJars:
+    """What the profile `full` adds: the JDBC sink with its converter, and the Iceberg sink."""
+
+    sinks: Jars
+    lake: Jars
 
 
 def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) -> dict[str, object]:
@@ -44,6 +58,8 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
         "status.storage.replication.factor": 1,
         "offset.storage.partitions": 1,
         "status.storage.partitions": 1,
+        # A sink's lag is only as fresh as its committed offsets.
+        "offset.flush.interval.ms": 5000,
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "plugin.discovery": "service_load",
@@ -60,7 +76,7 @@ def worker_settings(layout: Layout, plugins: Path, bootstrap: str, port: int) ->
 
 
 def connect_service(
-    layout: Layout, java: Java, jars: Jars, more: Jars | None, bootstrap: str, port: int
+    layout: Layout, java: Java, jars: Jars, more: FullJars | None, bootstrap: str, port: int
 ) -> Service:
     """Return the worker's service; it starts in parallel with Kafka and retries."""
     plugins = _link_plugins(layout.config / "plugins", jars, more)
@@ -78,7 +94,7 @@ def connect_service(
         ),
         log=layout.log("connect"),
         ready=http_answers(f"{url}/health"),
-        environment=JAVA_ENVIRONMENT,
+        environment={**JAVA_ENVIRONMENT, **_S3_CHECKSUMS},
         needs=("kafka", "postgres"),
         waits=False,
         after=partial(asyncio.to_thread, archive.adopt),
@@ -87,13 +103,14 @@ def connect_service(
     )
 
 
-def _link_plugins(folder: Path, jars: Jars, more: Jars | None) -> Path:
+def _link_plugins(folder: Path, jars: Jars, more: FullJars | None) -> Path:
     """Link each plugin of the profile into the plugin folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     (folder / _DEBEZIUM).symlink_to(jars.unpacked(_DEBEZIUM) / _DEBEZIUM)
     if more is not None:
         jdbc = "debezium-connector-jdbc"
-        (folder / jdbc).symlink_to(more.unpacked(jdbc) / jdbc)
-        (folder / "apicurio-converter").symlink_to(more.lib)
+        (folder / jdbc).symlink_to(more.sinks.unpacked(jdbc) / jdbc)
+        (folder / "apicurio-converter").symlink_to(more.sinks.lib)
+        (folder / "iceberg").symlink_to(more.lake.lib)
     return folder

@@ -21,6 +21,8 @@ from streams.local.unprivileged import reachable_install, user_id_for
 DATABASE = "noetl"
 # For tables of playbook authors; this user has no access to the log.
 AUTHOR_DATABASE, AUTHOR = "author", "noetl_author"
+# For the tables that Connect's sinks fill.
+ANALYTICS_DATABASE, ANALYTICS = "analytics", "noetl_analytics"
 SUPERUSER = "postgres"
 # Role options beyond LOGIN. Row security must not hide rows from roles that append, mirror,
 # collect or own: Debezium would silently read nothing.
@@ -32,7 +34,13 @@ ROLE_OPTIONS = {
     "noetl_project": "",
     "noetl_collect": "BYPASSRLS",
     AUTHOR: "",
+    ANALYTICS: "",
 }
+_DATABASES = (
+    (DATABASE, "noetl_owner"),
+    (AUTHOR_DATABASE, AUTHOR),
+    (ANALYTICS_DATABASE, ANALYTICS),
+)
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -129,7 +137,7 @@ async def ensure_roles(port: int, secrets: Secrets) -> None:
         existing = {
             row["datname"] for row in await connection.fetch("SELECT datname FROM pg_database")
         }
-        for name, owner in ((DATABASE, "noetl_owner"), (AUTHOR_DATABASE, AUTHOR)):
+        for name, owner in _DATABASES:
             if name not in existing:
                 await connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
     finally:

@@ -15,6 +15,7 @@ from streams.local.secrets import Secrets
 from streams.local.service import Service
 
 BUCKET = "noetl-payloads"
+LAKE_BUCKET = "noetl-lake"
 REGION = "us-east-1"
 
 
@@ -33,7 +34,8 @@ def find_rclone() -> str:
 
 def s3_service(layout: Layout, secrets: Secrets, port: int) -> Service:
     """Return the server's service; a bucket is a folder."""
-    (layout.s3 / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for bucket in (BUCKET, LAKE_BUCKET):
+        (layout.s3 / bucket).mkdir(mode=0o700, parents=True, exist_ok=True)
     rclone = find_rclone()
     endpoint = f"http://{HOST}:{port}"
     return Service(

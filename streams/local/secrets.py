@@ -19,6 +19,7 @@ ROLES = (
     "noetl_project",
     "noetl_collect",
     "noetl_author",
+    "noetl_analytics",
 )
 
 
@@ -58,8 +59,13 @@ def _publish_to_connect(folder: Path, generated: Secrets) -> None:
     """Write the roles' passwords for references in connector configurations.
 
     One file per role, as Kubernetes mounts a secret, and a properties file with the same
-    content for single-file references.
+    content for single-file references; and the keys of the object store, for the lake.
     """
+    for name, key in (
+        ("s3_access_key", generated.access_key),
+        ("s3_secret_key", generated.secret_key),
+    ):
+        write_private(folder / name, key.encode())
     for role, password in generated.role_passwords.items():
         write_private(folder / role, password.encode())
     lines = "".join(f"{role}={password}\n" for role, password in generated.role_passwords.items())

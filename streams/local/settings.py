@@ -7,7 +7,8 @@ from pathlib import Path
 
 from streams.data_folder import layout_of
 from streams.local.credential_keys import key_settings
-from streams.local.postgres import AUTHOR, AUTHOR_DATABASE
+from streams.local.postgres import ANALYTICS, ANALYTICS_DATABASE, AUTHOR, AUTHOR_DATABASE
+from streams.local.s3 import LAKE_BUCKET
 from streams.local.state import StackState, find_stack
 from streams.settings import Loaded, load
 
@@ -18,6 +19,7 @@ ADDRESSES = (
     ("payload_store", "backend"),
     ("payload_store", "connection"),
     ("payload_store", "encryption_at_rest"),
+    ("analytics",),
     ("api", "url"),
 )
 """Addresses of servers: settings for which a stack overrides a file."""
@@ -65,7 +67,7 @@ def stack_settings(stack: StackState) -> dict[str, object]:
                 "roles": {
                     role.removeprefix("noetl_"): {"user": role, "password": password}
                     for role, password in postgres.role_passwords.items()
-                    if role != AUTHOR
+                    if role not in (AUTHOR, ANALYTICS)
                 },
             },
             "connection": {"url": stack.kafka.bootstrap},
@@ -89,6 +91,15 @@ def stack_settings(stack: StackState) -> dict[str, object]:
     if AUTHOR in postgres.role_passwords:
         dsn = postgres.dsn(AUTHOR, database=AUTHOR_DATABASE)
         settings["credentials"] = {"pg_local": {"dsn": dsn}}
+    if ANALYTICS in postgres.role_passwords:
+        settings["analytics"] = {
+            "host": postgres.host,
+            "port": postgres.port,
+            "database": ANALYTICS_DATABASE,
+            "user": ANALYTICS,
+            "password": postgres.role_passwords[ANALYTICS],
+            "lake_bucket": LAKE_BUCKET,
+        }
     if keys := key_settings(layout_of(stack.data)):
         settings["credential_store"] = keys
     if stack.registry.url is not None:

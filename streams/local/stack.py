@@ -60,6 +60,7 @@ class Stack:
         say: Say = _ignore,
         report: Report = _ignore,
         prepare: Prepare = _prepare,
+        sinks: bool = True,
     ) -> None:
         assert profile in PROFILES
         self._layout = layout_of(data)
@@ -69,6 +70,7 @@ class Stack:
         self._say = say
         self._report = report
         self._prepare = prepare
+        self._has_sinks = sinks and profile == "full"
         self._lock: IO[bytes] | None = None
         self._assembly: Assembly | None = None
         self._supervisor: Supervisor | None = None
@@ -117,9 +119,13 @@ class Stack:
         self._supervisor = Supervisor(assembly.services, self._note)
         await self._supervisor.start()
         await self._prepare(self._state, self._say)
+        if self._has_sinks:
+            from streams.local.prepare import start_analytics
+
+            await start_analytics(self._state, self._say)
         self._mending = (
             asyncio.create_task(self._end_hanging_transactions(), name="end hanging transactions"),
-            asyncio.create_task(self._restart_failed_mirror(), name="restart failed mirror"),
+            asyncio.create_task(self._restart_failures(), name="restart failed connectors"),
         )
         # Roles look for a ready stack. One that fails is reported, and started again: whoever
         # mends it need not begin with the servers.
@@ -127,12 +133,11 @@ class Stack:
         self._roles = Supervisor(self._role_services, self._note)
         await self._roles.start(patiently=True)
 
-    async def _restart_failed_mirror(self) -> None:
-        from streams.local.settings import load_own
-        from streams.mirror.task_restart import restart_failures
+    async def _restart_failures(self) -> None:
+        from streams.local.prepare import restart_failed_connectors
 
         assert self._state is not None
-        await restart_failures(load_own(self._state).settings, self._say)
+        await restart_failed_connectors(self._state, self._say)
 
     async def _end_hanging_transactions(self) -> None:
         from streams.mirror.hanging import keep_ending
@@ -229,10 +234,14 @@ class Stack:
 
 @asynccontextmanager
 async def running(
-    data: Path, *, profile: str = "core", roles: Mapping[str, int] | None = None
+    data: Path,
+    *,
+    profile: str = "core",
+    roles: Mapping[str, int] | None = None,
+    sinks: bool = True,
 ) -> AsyncIterator[StackState]:
     """Run a stack for the length of a block: `async with running(folder) as state`."""
-    stack = Stack(data, profile=profile, roles=roles)
+    stack = Stack(data, profile=profile, roles=roles, sinks=sinks)
     state = await stack.start()
     try:
         yield state

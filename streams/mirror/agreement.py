@@ -14,6 +14,7 @@ from streams.topology import Topology
 
 _EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 _REGEX_ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
+_DEAD_LETTERS, _CONTROL = "errors.deadletterqueue.topic.name", "iceberg.control.topic"
 _ANY = "${routedByValue}"
 
 
@@ -33,11 +34,11 @@ def disagreements(
 
 
 def written_by(connector: Connector) -> tuple[str, ...]:
-    """Return the topics a source writes; an event's root type stays `${routedByValue}`."""
+    """Return the topics a connector writes; an event's root type stays `${routedByValue}`."""
     config = connector.config
     prefix = config.get("topic.prefix")
     if prefix is None:
-        return ()
+        return tuple(config[key] for key in (_DEAD_LETTERS, _CONTROL) if key in config)
     topics = [f"{prefix}.{table}" for table in _listed(config.get("table.include.list", ""))]
     topics.append(f"{prefix}.message")
     if int(config.get("heartbeat.interval.ms", "0")) > 0:
@@ -51,7 +52,7 @@ def read_by(connector: Connector, declared: Collection[str]) -> tuple[str, ...]:
     config = connector.config
     pattern = config.get("topics.regex")
     matched = [name for name in declared if pattern and re.fullmatch(pattern, name)]
-    return (*_listed(config.get("topics", "")), *matched)
+    return (*_listed(config.get("topics", "")), *_listed(config.get(_CONTROL, "")), *matched)
 
 
 def _transformed(topic: str, connector: Connector) -> str:

@@ -80,8 +80,7 @@ class ConnectClient:
             existed = True
         except ConnectorUnknown:
             existed = False
-        # Asked first, and not left to the call that sets the configuration: that one tells
-        # no fields, and Kafka 4.3.1 stumbles over its own answer (a 500 in place of a 400).
+        # Asked first: the call that sets the configuration names no fields (Kafka 4.3.1: a 500).
         if problems := await self.validate(wanted):
             raise BadConnector(name, problems)
         at_work = existed and not (await self.status(name)).at_rest
@@ -133,6 +132,10 @@ class ConnectClient:
     async def stop(self, name: str) -> None:
         """End the tasks and release what they hold; offsets can then be changed."""
         await self._call("PUT", _path(name, "stop"))
+
+    async def pause(self, name: str) -> None:
+        """Stop reading, but keep the tasks; offsets stay as they are."""
+        await self._call("PUT", _path(name, "pause"))
 
     async def resume(self, name: str) -> None:
         """Resume a paused or stopped connector."""

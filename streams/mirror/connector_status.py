@@ -35,6 +35,11 @@ class ConnectorStatus:
         return self.state == "RUNNING" and states == {"RUNNING"}
 
     @property
+    def paused(self) -> bool:
+        """Whether the connector and all its tasks are paused."""
+        return {self.state, *(task.state for task in self.tasks)} == {"PAUSED"}
+
+    @property
     def at_rest(self) -> bool:
         """Whether it is paused or stopped."""
         return self.state in {"PAUSED", "STOPPED"}

@@ -25,16 +25,34 @@ class BadConnectorTemplate(Refused):
     """A connector template cannot be read or rendered."""
 
 
+MIRROR_PROFILE = "mirror"
+_REGISTRY = re.compile(r"(.+)/apis/ccompat/v\d+/?")
+_MISSING = {
+    "SECRETS_DIR": "connect.secrets_dir is not set; "
+    "set it to the folder from which Connect reads its secrets",
+    "REGISTRY_API": "serialization.schema_registry.url is not Apicurio's address "
+    "(http://…/apis/ccompat/v7); sinks decode our records through that registry, "
+    "and `streams up --profile full` starts one",
+    "S3_ENDPOINT": "payload_store.connection.endpoint is not set; "
+    "set it to the address of the object store, such as https://s3.eu-west-1.amazonaws.com",
+}
+"""What to set for a placeholder without a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector's name and configuration: a template, or rendered."""
+    """A connector's name and configuration: a template, or rendered.
+
+    `profile` groups connectors that are applied together: the file's name up to a hyphen.
+    """
 
     name: str
     config: Mapping[str, str]
+    profile: str = MIRROR_PROFILE
 
 
 def load(folder: Path) -> tuple[Connector, ...]:
-    """Read every template in `folder`, in order of name.
+    """Read every template in `folder`, in order of name; see `Connector.profile`.
 
     Raises:
         BadConnectorTemplate: a file is not JSON of the form {"name": …, "config": {…}}.
@@ -60,7 +78,7 @@ def _read(path: Path) -> Connector:
                     raise BadConnectorTemplate(
                         f"{path}: config.{key}: must be text, put it in quotes"
                     )
-            return Connector(name, config)
+            return Connector(name, config, path.stem.partition("-")[0])
     raise BadConnectorTemplate(f'{path}: must be {{"name": …, "config": {{…}}}} and nothing else')
 
 
@@ -91,6 +109,25 @@ def placeholders(settings: Settings) -> dict[str, str]:
                 "references do not support; choose another folder"
             )
         values["SECRETS_DIR"] = secrets_dir
+    return values | _sink_placeholders(settings)
+
+
+def _sink_placeholders(settings: Settings) -> dict[str, str]:
+    database, log = settings.analytics, settings.event_store.canonical_connection
+    objects = settings.payload_store.connection
+    values = {
+        "ANALYTICS_HOST": database.host or log.host,
+        "ANALYTICS_PORT": str(database.port or log.port),
+        "ANALYTICS_DATABASE": database.database,
+        "ANALYTICS_USER": database.user,
+        "LAKE_BUCKET": database.lake_bucket,
+        "S3_REGION": objects.region,
+    }
+    if objects.endpoint is not None:
+        values["S3_ENDPOINT"] = objects.endpoint
+    # Apicurio's converter speaks its own protocol, at another path of the same server.
+    if found := _REGISTRY.fullmatch(settings.serialization.schema_registry.url or ""):
+        values["REGISTRY_API"] = f"{found[1]}/apis/registry/v2"
     return values
 
 
@@ -108,17 +145,14 @@ def render(template: Connector, values: Mapping[str, str]) -> Connector:
                 f"connector {template.name}: {key}: a secret must be a reference such as "
                 "${directory:${SECRETS_DIR}:file}, never the value itself"
             )
-    return Connector(template.name, config)
+    return Connector(template.name, config, template.profile)
 
 
 def _value(template: Connector, name: str, values: Mapping[str, str]) -> str:
     if name in values:
         return values[name]
-    if name == "SECRETS_DIR":
-        raise BadConnectorTemplate(
-            f"connector {template.name}: connect.secrets_dir is not set; "
-            "set it to the folder from which Connect reads its secrets"
-        )
+    if name in _MISSING:
+        raise BadConnectorTemplate(f"connector {template.name}: {_MISSING[name]}")
     known = ", ".join(sorted(values))
     raise BadConnectorTemplate(
         f"connector {template.name}: ${{{name}}} is unknown; available: {known}"

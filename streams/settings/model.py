@@ -68,6 +68,18 @@ class Connect(Section):
     secrets_dir: Text | None = None
 
 
+class Analytics(Section):
+    """Where Connect's sinks write: a Postgres database, and a bucket of the payload store's S3."""
+
+    # Default: host and port of the log's server.
+    host: Text | None = None
+    port: Port | None = None
+    database: Text = "analytics"
+    user: Text = "noetl_analytics"
+    password: Secret = Secret("")
+    lake_bucket: Text = "noetl-lake"
+
+
 class FramePolicySettings(Section):
     """Limits of a frame; null means no limit."""
 
@@ -140,6 +152,7 @@ class Settings(Section):
     runtime: Runtime = Field(default_factory=Runtime)
     event_store: EventStoreSettings = EventStoreSettings()
     connect: Connect = Connect()
+    analytics: Analytics = Analytics()
     serialization: Serialization = Serialization()
     payload_store: PayloadStoreSettings = PayloadStoreSettings()
     projection_stores: dict[Name, ProjectionStoreSettings] = Field(

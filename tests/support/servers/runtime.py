@@ -165,7 +165,7 @@ async def whole_runtime(data: Path, environment: Mapping[str, str]) -> AsyncIter
             for name, value in environment.items():
                 patch.setenv(name, value)
             roles = dict.fromkeys(existing_roles(), 1)
-            await held.enter_async_context(running(data, roles=roles))
+            await held.enter_async_context(running(data, profile="full", roles=roles, sinks=False))
         yield await held.enter_async_context(kept_runtime(data))
 
 

@@ -81,7 +81,7 @@ async def servers(data: Path) -> AsyncIterator[Settings]:
         with _containers():
             yield load(env={}, stack=COMPOSE_SETTINGS).settings
     else:
-        async with running(data, profile="full") as state:
+        async with running(data, profile="full", sinks=False) as state:
             yield load(env={}, stack=stack_settings(state)).settings
 
 

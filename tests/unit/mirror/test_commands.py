@@ -10,6 +10,7 @@ import pytest
 from aiohttp.test_utils import unused_port
 from click.testing import CliRunner, Result
 
+from streams.analytics.errors import NotASink
 from streams.cli import cli
 from streams.cli.connectors import connectors
 from streams.cli.topics import topics
@@ -75,12 +76,55 @@ def test_a_dry_run_shows_what_would_be_sent_and_no_secret() -> None:
 def test_a_connector_without_template_is_refused_with_those_there_are() -> None:
     outcome = run("connectors", "apply", "no-such", "--dry-run")
     assert isinstance(outcome.exception, StreamsError)
-    assert "no-such; available: noetl-mirror" in str(outcome.exception)
+    assert "no-such; available: noetl-analytics-events, noetl-lake-events, noetl-mirror" in str(
+        outcome.exception
+    )
 
 
 def test_a_missing_folder_of_secrets_is_told_before_anything_is_sent() -> None:
     outcome = CliRunner().invoke(cli, ["connectors", "apply"])
     assert isinstance(outcome.exception, BadConnectorTemplate)
+
+
+def test_the_sinks_are_not_applied_with_the_mirror() -> None:
+    outcome = run("connectors", "apply", "--dry-run", "--json")
+    assert set(json.loads(outcome.output)["connectors"]) == {"noetl-mirror"}
+
+
+@pytest.mark.parametrize("profile", ["analytics", "lake"])
+def test_a_dry_run_of_sinks_shows_references_in_place_of_secrets(profile: str) -> None:
+    env = {
+        "STREAMS__SERIALIZATION__SCHEMA_REGISTRY__URL": "http://r:1/apis/ccompat/v7",
+        "STREAMS__PAYLOAD_STORE__CONNECTION__ENDPOINT": "http://s:2",
+        "STREAMS__PAYLOAD_STORE__CONNECTION__SECRET_KEY": "hush",
+        "STREAMS__ANALYTICS__PASSWORD": "hush",
+    }
+    outcome = run("connectors", "apply", "--profile", profile, "--dry-run", "--json", **env)
+    (config,) = json.loads(outcome.output)["connectors"].values()
+    assert config["value.converter.apicurio.registry.url"] == "http://r:1/apis/registry/v2"
+    assert "${directory:/s:noetl_analytics}" in config.values()
+    assert "hush" not in outcome.output
+
+
+def test_a_sink_without_a_registry_names_the_setting_to_give() -> None:
+    outcome = run("connectors", "apply", "--profile", "analytics", "--dry-run")
+    assert isinstance(outcome.exception, BadConnectorTemplate)
+    assert "serialization.schema_registry.url" in str(outcome.exception)
+
+
+@pytest.mark.parametrize("command", [("pause", "x"), ("resume", "x"), ("lag",), ("verify",)])
+def test_sink_commands_without_connect_are_one_line(command: tuple[str, ...]) -> None:
+    address = f"http://127.0.0.1:{unused_port()}"
+    outcome = run("connectors", *command, STREAMS__CONNECT__URL=address)
+    assert isinstance(outcome.exception, ConnectUnavailable)
+    assert "\n" not in str(outcome.exception)
+
+
+@pytest.mark.parametrize("command", ["lag", "verify", "rebuild"])
+def test_only_sinks_have_a_lag_and_rows(command: str) -> None:
+    outcome = run("connectors", command, "noetl-mirror")
+    assert isinstance(outcome.exception, NotASink)
+    assert "the sinks are noetl-analytics-events, noetl-lake-events" in str(outcome.exception)
 
 
 @pytest.mark.parametrize("command", ["status", "apply", "restart"])

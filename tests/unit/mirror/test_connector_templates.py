@@ -21,6 +21,12 @@ def settings(**database: object) -> Settings:
         {
             "event_store": {"canonical_connection": connection},
             "connect": {"secrets_dir": "/run/secrets"},
+            "analytics": {"password": "hush-analytics"},
+            "serialization": {"schema_registry": {"url": "http://registry/apis/ccompat/v7"}},
+            "payload_store": {
+                "backend": "s3",
+                "connection": {"endpoint": "http://s3", "secret_key": "hush-s3"},
+            },
         }
     )
 

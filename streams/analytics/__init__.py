@@ -1,0 +1,1 @@
+"""Sinks of Kafka Connect: started, measured, verified and rebuilt."""
