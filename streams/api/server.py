@@ -8,19 +8,27 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
+from streams.api.measured import RequestCounts
 from streams.api.problems import report_problems
 from streams.api.routes import ROUTES
 from streams.api.runtime import RUNTIME, ApiRuntime, Handler
 from streams.api.serializers import json_response
 from streams.events.model import Root
+from streams.metrics.exposition import PATH, RoleMetrics
+from streams.metrics.server import metrics_handler
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Limit of bodies that are read whole; payloads are streamed."""
 
 
-def make_app(runtime: ApiRuntime) -> web.Application:
-    """Return the application that serves `runtime`."""
-    app = web.Application(middlewares=[report_problems], client_max_size=MAX_BODY_BYTES)
+def make_app(runtime: ApiRuntime, metrics: RoleMetrics | None = None) -> web.Application:
+    """Return the application that serves `runtime`, and the metrics of the process."""
+    counts = RequestCounts()
+    middlewares = [counts.middleware, report_problems]
+    app = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)
+    if metrics is not None:
+        metrics.add(counts.samples)
+        app.router.add_get(PATH, metrics_handler(metrics))
     app[RUNTIME] = runtime
     for route in ROUTES:
         app.router.add_route(route.method, route.path, _bound(route.handle))
@@ -54,10 +62,14 @@ async def _health(request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def serving(
-    runtime: ApiRuntime, *, host: str = "127.0.0.1", port: int = 0
+    runtime: ApiRuntime,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    metrics: RoleMetrics | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the body runs; yield the address. Port 0 picks a free one."""
-    runner = web.AppRunner(make_app(runtime), access_log=None)
+    runner = web.AppRunner(make_app(runtime, metrics), access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

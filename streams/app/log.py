@@ -19,10 +19,13 @@ from streams.clock import SystemClock
 from streams.events.codec import Codec
 from streams.events.locator import Locator
 from streams.ids import Snowflakes
+from streams.log.append_counts import AppendCounts
 from streams.log.appender import LANES, Appender
 from streams.log.errors import LogUnavailable
+from streams.log.measured_pool import MeasuredPool
 from streams.log.postgres import PostgresEventStore
 from streams.log.worker_ids import hold_worker_id
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.port import PayloadStore
 from streams.postgres import BoundedConnection, connecting
 from streams.resources import folder
@@ -44,10 +47,13 @@ class Log:
     pool: asyncpg.Pool
     sealer: str
     """The implementation that seals events: native or python."""
+    counts: AppendCounts
 
 
 @asynccontextmanager
-async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> AsyncIterator[Log]:
+async def open_log(
+    settings: Settings, *, role: str, lanes: int = LANES, metrics: RoleMetrics | None = None
+) -> AsyncIterator[Log]:
     """Open the log for appending and reading, as a process of this role.
 
     Raises:
@@ -58,7 +64,9 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
     limits = settings.runtime
     async with (
         open_registry(settings) as registry,
-        open_pool(database.dsn("append"), limit_s=limits.call_limit_s) as pool,
+        open_pool(
+            database.dsn("append"), limit_s=limits.call_limit_s, name="log", metrics=metrics
+        ) as pool,
     ):
         codec = await Codec.open(registry)
         holder = f"{settings.runtime.node_id}/{os.getpid()}/{uuid4().hex}"
@@ -72,8 +80,10 @@ async def open_log(settings: Settings, *, role: str, lanes: int = LANES) -> Asyn
                 lanes=lanes,
                 give_up_after_s=limits.append_limit_s,
             ) as appender:
+                if metrics is not None:
+                    metrics.add(appender.counts.samples)
                 store = PostgresEventStore(appender, pool, codec)
-                yield Log(store, ids, codec, pool, appender.sealer)
+                yield Log(store, ids, codec, pool, appender.sealer, appender.counts)
 
 
 def catalog_of(log: Log, payloads: PayloadStore | None = None) -> Catalog:
@@ -140,21 +150,32 @@ async def open_registry(settings: Settings) -> AsyncIterator[SchemaRegistry]:
 
 
 @asynccontextmanager
-async def open_pool(dsn: str, *, limit_s: float = CALL_LIMIT_S) -> AsyncIterator[asyncpg.Pool]:
+async def open_pool(
+    dsn: str,
+    *,
+    limit_s: float = CALL_LIMIT_S,
+    name: str = "read",
+    metrics: RoleMetrics | None = None,
+) -> AsyncIterator[asyncpg.Pool]:
     """Open a small connection pool; statements time out after `limit_s`.
+
+    Its depth is added to the process's metrics, under `name`.
 
     Raises:
         LogUnavailable: Postgres cannot be reached.
     """
     with connecting(LogUnavailable):
         # Two: the connections of all roles together must fit a small server.
-        pool = await asyncpg.create_pool(
+        pool = await MeasuredPool(
             dsn,
+            name=name,
             min_size=1,
             max_size=2,
             timeout=min(10, limit_s),
             command_timeout=limit_s,
             connection_class=BoundedConnection,
         )
+    if metrics is not None:
+        metrics.add(pool.samples)
     async with pool:
         yield pool

@@ -13,12 +13,14 @@ from streams.app.log import open_log
 from streams.clock import SystemClock
 from streams.collector.port import CollectorPorts
 from streams.collector.postgres import open_ledger
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.objects.open import open_payloads, open_shelves
 from streams.payload.shm.node import Terms, open_shared_memory
 from streams.payload.shm.space import space_in
 from streams.payload.tiers.counts import TierCounts
 from streams.payload.tiers.disk import open_disk_cache
 from streams.payload.tiers.process_cache import ByteLru
+from streams.payload.tiers.samples import tier_samples
 from streams.payload.tiers.tiered_store import Caches, TieredPayloads
 from streams.results.copies.disk import DiskTier
 from streams.results.copies.kafka import KafkaTier
@@ -92,7 +94,9 @@ def sharing_terms(settings: Settings) -> Terms:
 
 
 @asynccontextmanager
-async def open_tiers(settings: Settings, *, consumer: str) -> AsyncIterator[TieredPayloads]:
+async def open_tiers(
+    settings: Settings, *, consumer: str, metrics: RoleMetrics | None = None
+) -> AsyncIterator[TieredPayloads]:
     """Open the payload store with its tiers in front, for a process of this name.
 
     Raises:
@@ -109,7 +113,9 @@ async def open_tiers(settings: Settings, *, consumer: str) -> AsyncIterator[Tier
         ),
     )
     async with (
-        open_payloads(settings) as durable,
+        open_payloads(settings, metrics) as durable,
         TieredPayloads(durable, caches, counts).tended() as tiers,
     ):
+        if metrics is not None:
+            metrics.add(lambda: tier_samples(tiers.snapshot()), blocks=True)
         yield tiers

@@ -22,6 +22,7 @@ COMMANDS = {
     "events": "streams.cli.events",
     "execution": "streams.cli.execution",
     "lag": "streams.cli.lag",
+    "metrics": "streams.cli.metrics",
     "migrate": "streams.cli.migrate",
     "mirror": "streams.cli.mirror",
     "parity": "streams.cli.parity",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +12,8 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from streams.errors import Unavailable
 from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
 from streams.kafka.feed.port import Record
+from streams.metrics.declared import DEAD_LETTERS
+from streams.metrics.metric import Sample
 from streams.retry import CALL_LIMIT_S
 
 TOPIC = "noetl.dead-letters"
@@ -63,6 +67,7 @@ class KafkaDeadLetters:
     ) -> None:
         self._bootstrap, self._topic = bootstrap, topic
         self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
+        self._counts: Counter[str] = Counter()
 
     async def __aenter__(self) -> KafkaDeadLetters:
         try:
@@ -87,6 +92,12 @@ class KafkaDeadLetters:
                 await self._send(None, None, [*headers(_bare(record), reason, kind), omitted])
         except KafkaError as error:
             raise self._unavailable(error) from error
+        self._counts[kind] += 1
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield how many were published, by kind."""
+        for kind, count in self._counts.items():
+            yield Sample(DEAD_LETTERS, count, (kind,))
 
     async def _send(self, key: bytes | None, value: bytes | None, letter_headers: Headers) -> None:
         if key is None and value is None:  # the driver rejects such a record

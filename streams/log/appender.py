@@ -15,6 +15,7 @@ from streams.events.model import NewEvent
 from streams.events.seal import Sealed
 from streams.events.sealer import Sealer
 from streams.log.append_connection import Lane
+from streams.log.append_counts import AppendCounts
 from streams.log.errors import BadBatch, LogUnavailable
 from streams.log.port import Receipt
 from streams.log.receipts import check_batch, receipt
@@ -55,7 +56,7 @@ class Appender:
         give_up_after_s: float = 30.0,
         lanes: int = LANES,
     ) -> None:
-        self._take_ids = take_ids
+        self._take_ids, self.counts = take_ids, AppendCounts()
         self._seal = Sealer(producer=producer, codec=codec, catalogue=catalogue())
         self._queue: deque[_QueuedBatch] = deque()
         self._wake = asyncio.Event()
@@ -91,7 +92,9 @@ class Appender:
         queued = _QueuedBatch(sealed, asyncio.get_running_loop().create_future())
         self._queue.append(queued)
         self._wake.set()
-        return await queued.answer
+        answer = await queued.answer
+        self.counts.add(batch, answer)
+        return answer
 
     async def _run(self, lane: Lane) -> None:
         while self._open or self._queue:

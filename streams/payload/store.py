@@ -30,6 +30,7 @@ from streams.payload.objects.blocks import (
 from streams.payload.objects.port import NoSuchObject, Objects, ObjectTooLarge
 from streams.payload.port import Compression, PayloadDescription, Scope
 from streams.payload.spool import in_blocks, in_packer_thread, spool_blocks, take_blocks
+from streams.payload.store_counts import StoreCounts
 
 PACKED_FROM_BYTES = 4096
 """Smaller payloads are not packed: that would save no disk block."""
@@ -59,7 +60,7 @@ class ContentStore:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._objects, self._compression = objects, compression
-        self._cipher = cipher or NoCipher()
+        self._cipher, self.counts = cipher or NoCipher(), StoreCounts()
         self._known: TTLCache[str, None] = TTLCache(_KNOWN, known_s, timer=monotonic)
 
     async def put(
@@ -82,6 +83,7 @@ class ContentStore:
             stored = pack(scope, data, codec, self._cipher)
         if len(stored) < _ASK_FROM_BYTES or not await self._has(key, len(stored)):
             await self._objects.write(key, stored)
+            self.counts.add(len(stored))
         self._known[key] = None
         return ref
 
@@ -120,9 +122,11 @@ class ContentStore:
             ref = name(scope, digest, length, **described)
             key = key_of(ref)
             if key not in self._known:
-                if not await self._has(key, spool.seek(0, 2)):
+                size = spool.seek(0, 2)
+                if not await self._has(key, size):
                     spool.seek(0)
                     await self._objects.upload(key, spool)
+                    self.counts.add(size)
                 self._known[key] = None
         return ref
 

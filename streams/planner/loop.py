@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,7 +18,10 @@ from streams.execution.cancellation import orphaned
 from streams.execution.evolve import absorb_own
 from streams.execution.plan import COMPLETED, Plan
 from streams.kafka.work.item import WorkItem
+from streams.metrics.declared import FRAME_BACKLOG, OPEN_EXECUTIONS
+from streams.metrics.metric import Sample
 from streams.payload.port import Scope
+from streams.planner.backlog import STAGE_KINDS
 from streams.planner.core import Decision, fail_refused
 from streams.planner.decider import Decider
 from streams.planner.items import items_of, waiting_items
@@ -195,6 +198,14 @@ class Planner:
         """The executions it holds, including suspended ones."""
         return frozenset(self.plans) | self._quarantine.suspended
 
+    def samples(self) -> Iterator[Sample]:
+        """Yield the metrics of the executions it holds and has ended."""
+        yield from self._ports.counts.samples()
+        yield Sample(OPEN_EXECUTIONS, len(self.plans))
+        backlog = self._watches.backlog
+        for kind in STAGE_KINDS:
+            yield Sample(FRAME_BACKLOG, backlog[kind], (kind,))
+
     async def tick(self) -> None:
         """Handle executions whose wake time has come."""
         await self._read_incarnations()
@@ -252,6 +263,7 @@ class Planner:
         self._check_work(open_plans)
         for plan in ended:
             await self._end(plan)
+            self._ports.counts.ended(plan)
         for plan in suspended:
             self._forget(plan.execution_id)
             self._quarantine.add(plan.execution_id, plan.seq)

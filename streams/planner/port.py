@@ -16,6 +16,7 @@ from streams.kafka.work.port import WorkQueue
 from streams.log.port import EventStore, Families
 from streams.log.worker_incarnations import Incarnations, MemoryIncarnations
 from streams.payload.port import PayloadStore
+from streams.planner.counts import PlannerCounts
 from streams.planner.watch import Watch
 
 
@@ -92,4 +93,5 @@ class PlannerPorts:
     clock: Clock
     tables: Tables = field(default_factory=NoTables)
     incarnations: Incarnations = field(default_factory=MemoryIncarnations)
+    counts: PlannerCounts = field(default_factory=PlannerCounts)
     journal: CrashJournal = field(default_factory=lambda: CrashJournal(MemoryJournalStorage()))

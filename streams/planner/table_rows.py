@@ -111,11 +111,14 @@ def _parts(read: Read, table: str, keys: Sequence[bytes]) -> list[bytes]:
 def stored_watch(value: bytes) -> Watch | None:
     """Return the watch that stands before a plan; None if it is of another format."""
     try:
-        absorbed, wake_at, owners, is_waiting = orjson.loads(_body(value).partition(b"\n")[0])
+        head = orjson.loads(_body(value).partition(b"\n")[0])
+        absorbed, wake_at, owners, is_waiting, *rest = head
         at = None if wake_at is None else datetime.fromisoformat(wake_at)
     except (_Unreadable, ValueError):
         return None
-    return Watch(absorbed, at, frozenset(owners), is_waiting)
+    # Earlier releases wrote no backlog.
+    backlog = tuple((kind, count) for kind, count in rest[0]) if rest else ()
+    return Watch(absorbed, at, frozenset(owners), is_waiting, backlog)
 
 
 def _row(saved: SavedPlan) -> bytes:
@@ -124,7 +127,13 @@ def _row(saved: SavedPlan) -> bytes:
     The watch is read at each start, for every open execution; a plan when it is needed.
     """
     plan, watch = saved.plan, watch_of(saved.plan, saved.wake_at)
-    head = [watch.absorbed_through, watch.wake_at, sorted(watch.owners), watch.is_waiting]
+    head = [
+        watch.absorbed_through,
+        watch.wake_at,
+        sorted(watch.owners),
+        watch.is_waiting,
+        watch.backlog,
+    ]
     row = _Row(replace(plan, stages={}), list(plan.stages))
     return FORMAT + orjson.dumps(head) + b"\n" + _EXECUTION.dump_json(row)
 

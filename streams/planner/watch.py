@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from streams.planner.backlog import Backlog
+
 
 @dataclass(frozen=True, slots=True)
 class Watch:
@@ -18,3 +20,4 @@ class Watch:
     """The workers that hold its leases."""
     is_waiting: bool = False
     """Whether a frame or command waits for a worker."""
+    backlog: Backlog = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
 
 from streams.execution.plan import Plan
 from streams.log.worker_incarnations import is_over
+from streams.planner.backlog import Backlog, backlog_of
 from streams.planner.items import waiting_ids
 from streams.planner.watch import Watch
 
@@ -19,7 +21,8 @@ def watch_of(plan: Plan, wake_at: datetime | None) -> Watch:
     absorbed = plan.seq
     while absorbed + 1 in plan.ahead:
         absorbed += 1
-    return Watch(absorbed, wake_at, frozenset(_owners(plan)), any(waiting_ids(plan)))
+    is_waiting = any(waiting_ids(plan))
+    return Watch(absorbed, wake_at, frozenset(_owners(plan)), is_waiting, backlog_of(plan))
 
 
 def _owners(plan: Plan) -> Iterator[str]:
@@ -39,11 +42,13 @@ class Watches:
         self._wake_at: dict[int, datetime] = {}
         self._owners: dict[int, frozenset[str]] = {}
         self._check_at: dict[int, datetime] = {}
+        self._backlog: dict[int, Backlog] = {}
 
     def set(self, execution_id: int, watch: Watch) -> None:
         """Replace the watch of an execution, but for the check of its work items."""
         _put(self._wake_at, execution_id, watch.wake_at)
         _put(self._owners, execution_id, watch.owners or None)
+        _put(self._backlog, execution_id, watch.backlog or None)
 
     def check_work_at(self, execution_id: int, at: datetime | None) -> None:
         """Look at its waiting work items at this time; None: it has none."""
@@ -51,8 +56,16 @@ class Watches:
 
     def drop(self, execution_id: int) -> None:
         """Forget an execution."""
-        for timers in (self._wake_at, self._owners, self._check_at):
+        for timers in (self._wake_at, self._owners, self._check_at, self._backlog):
             timers.pop(execution_id, None)
+
+    @property
+    def backlog(self) -> Counter[str]:
+        """How many frames wait for a worker, by the kind of their stage."""
+        found: Counter[str] = Counter()
+        for one in self._backlog.values():
+            found.update(dict(one))
+        return found
 
     def due(self, now: datetime, incarnations: Mapping[str, str]) -> list[int]:
         """Return the executions to decide for: by time, or since a worker is a new one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -11,6 +12,8 @@ import orjson
 from blake3 import blake3
 
 from streams.events.model import Root
+from streams.metrics.declared import PROJECTED_ROWS
+from streams.metrics.metric import Sample
 from streams.payload.content import key_of_uri
 from streams.postgres import queries, translated
 from streams.projector.business.rows import BusinessProgressRow, BusinessStateRow
@@ -48,6 +51,12 @@ _STATEMENTS: tuple[tuple[type[Row], str], ...] = (
     (BusinessProgressRow, "save_business_progress"),
 )
 
+_TABLES: dict[type[Row], str] = {
+    kind: name.removeprefix("save_")
+    for kind, name in reversed(_STATEMENTS)
+    if name.startswith("save_")
+}
+
 
 def _json(rows: Sequence[Row]) -> str:
     """Return rows as a JSON list; each has its checksum."""
@@ -68,6 +77,7 @@ class PostgresProjections:
 
     def __init__(self, pool: asyncpg.Pool, location: str | None = None) -> None:
         self._pool, self._location = pool, location
+        self._written: Counter[str] = Counter()
 
     async def save(self, changes: Changes, checkpoints: Sequence[Checkpoint]) -> None:
         """Write rows and checkpoints in one transaction; newer rows are not overwritten."""
@@ -77,6 +87,14 @@ class PostgresProjections:
             texts.append((query("save_checkpoint"), (rows,)))
         if texts:
             await self._transact(texts)
+            for kind, table in _TABLES.items():
+                if count := changes.count(kind):
+                    self._written[table] += count
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield how many rows were written, by table."""
+        for table, count in self._written.items():
+            yield Sample(PROJECTED_ROWS, count, (table,))
 
     async def replace(self, root: Root, through_seq: int, changes: Changes) -> None:
         """Delete a root's rows as of a place or before, and write others."""

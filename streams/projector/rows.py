@@ -307,5 +307,9 @@ class Changes:
         found = self._rows.get(kind, {})
         return [found[key] for key in sorted(found)]
 
+    def count(self, kind: type[Row]) -> int:
+        """Return the number of rows of one table."""
+        return len(self._rows.get(kind, {}))
+
     def __len__(self) -> int:
         return sum(map(len, self._rows.values()))

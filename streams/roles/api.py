@@ -37,6 +37,8 @@ from streams.app import (
 from streams.clock import SystemClock
 from streams.credential.resolve import Resolver
 from streams.data_folder import layout_of, write_private
+from streams.metrics.declared import API
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.port import PayloadStore, Scope
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
@@ -56,9 +58,10 @@ async def run(
     """Serve until `stop` is set; `roles/<name>.json` in the data folder has the address."""
     address = layout_of(data).address(settings.runtime.shard_id)
     where = settings.api
+    metrics = RoleMetrics(API, settings.runtime.shard_id)
     async with (
-        open_runtime(settings, role_folder(settings, data)) as runtime,
-        serving(runtime, host=where.host, port=where.port or 0) as url,
+        open_runtime(settings, role_folder(settings, data), metrics) as runtime,
+        serving(runtime, host=where.host, port=where.port or 0, metrics=metrics) as url,
     ):
         write_private(address, orjson.dumps({"url": url, "pid": os.getpid()}))
         try:
@@ -69,7 +72,9 @@ async def run(
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncIterator[ApiRuntime]:
+async def open_runtime(
+    settings: Settings, folder: Path | None = None, metrics: RoleMetrics | None = None
+) -> AsyncIterator[ApiRuntime]:
     """Open the API's dependencies; the stats of its tiers are written to `folder`.
 
     Raises:
@@ -77,10 +82,10 @@ async def open_runtime(settings: Settings, folder: Path | None = None) -> AsyncI
     """
     database, runtime = settings.event_store.canonical_connection, settings.runtime
     async with (
-        open_log(settings, role="api", lanes=1) as log,
-        open_tiers(settings, consumer="api") as payloads,
+        open_log(settings, role="api", lanes=1, metrics=metrics) as log,
+        open_tiers(settings, consumer="api", metrics=metrics) as payloads,
         writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
-        open_pool(database.dsn("read")) as pool,
+        open_pool(database.dsn("read"), metrics=metrics) as pool,
         open_registry(settings) as registry,
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)

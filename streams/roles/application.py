@@ -17,6 +17,7 @@ from streams.kafka.errors import FeedUnavailable
 from streams.kafka.feed.agent import FaustProcess
 from streams.kafka.topic_creation import COMPACTED, create_like
 from streams.kafka.transport.app import Application, Membership, application
+from streams.metrics.exposition import RoleMetrics
 from streams.roles.start import role_folder
 from streams.settings import Settings
 
@@ -68,10 +69,14 @@ class AddressedProcess(FaustProcess):
         await super()._close(has_failed=has_failed)
 
 
-def open_process(app: Application, settings: Settings, data: Path) -> FaustProcess:
-    """Return the process in which a role runs."""
+def open_process(
+    app: Application, settings: Settings, data: Path, metrics: RoleMetrics | None = None
+) -> FaustProcess:
+    """Return the process in which a role runs; it serves the metrics."""
     address = layout_of(data).address(settings.runtime.shard_id)
     process = AddressedProcess(app, role_folder(settings, data), address)
+    if metrics is not None:
+        process.expose(metrics)
     if app.membership.tables:
         process.add_work(partial(watch_changelogs, app, limit_s=settings.runtime.call_limit_s))
     return process

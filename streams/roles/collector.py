@@ -9,6 +9,9 @@ from pathlib import Path
 from streams.app import open_collector
 from streams.clock import SystemClock
 from streams.collector.rounds import Rounds
+from streams.metrics.declared import COLLECTOR
+from streams.metrics.exposition import RoleMetrics
+from streams.roles.metrics_page import serving_role_metrics
 from streams.settings import Settings
 
 
@@ -25,5 +28,7 @@ async def run(
         scope_grace=gc.scope_grace,
         monotonic=SystemClock().monotonic,
     )
-    ready()
-    await rounds.run(stop)
+    metrics = RoleMetrics(COLLECTOR, settings.runtime.shard_id)
+    async with serving_role_metrics(metrics, settings, data):
+        ready()
+        await rounds.run(stop)

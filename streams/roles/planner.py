@@ -19,6 +19,8 @@ from streams.kafka.tables.write_behind import WriteBehind
 from streams.kafka.transport.app import Application
 from streams.kafka.work.queue import KafkaWorkQueue
 from streams.log.worker_incarnations import PostgresIncarnations
+from streams.metrics.declared import PLANNER
+from streams.metrics.exposition import RoleMetrics
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -48,10 +50,11 @@ async def run(
     """Plan until `stop` is set."""
     bootstrap = settings.event_store.connection.url
     limit_s = settings.runtime.call_limit_s
-    process = open_process(app or planner_app(settings, data), settings, data)
+    metrics = RoleMetrics(PLANNER, settings.runtime.shard_id)
+    process = open_process(app or planner_app(settings, data), settings, data, metrics)
     async with (
-        open_log(settings, role="planner", lanes=1) as log,
-        open_payloads(settings) as payloads,
+        open_log(settings, role="planner", lanes=1, metrics=metrics) as log,
+        open_payloads(settings, metrics) as payloads,
         KafkaWorkQueue(bootstrap, limit_s=limit_s) as queue,
         KafkaReplies(bootstrap, limit_s=limit_s) as replies,
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
@@ -72,6 +75,8 @@ async def run(
             journal=process.journal("executions"),
         )
         planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
+        for source in (planner.samples, log.counts.reaper_samples, dead_letters.samples):
+            metrics.add(source)
         _attach(process, feed, planner, tables, log, dead_letters, settings.runtime.stall_seconds)
         await process.run(stop, ready)
 

@@ -11,6 +11,7 @@ import asyncpg
 
 from streams.app import open_pool, open_registry, open_tiers
 from streams.catalog.texts import RegisteredTexts
+from streams.clock import SystemClock
 from streams.events.codec import Codec
 from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.agent import FaustProcess
@@ -22,11 +23,14 @@ from streams.kafka.transport.app import Application
 from streams.kafka.transport.health import serve_rows
 from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
+from streams.metrics.declared import PROJECTOR
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.tiers.tiered_store import TieredPayloads
 from streams.projector.business.declared import Declared
 from streams.projector.business.fold import BusinessFolds
 from streams.projector.business.plugins import installed
 from streams.projector.business.postgres import PostgresBusiness
+from streams.projector.lag import ProjectionLag
 from streams.projector.loop import EXECUTION_TOPIC, Projector
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
@@ -64,23 +68,28 @@ async def run(
     """Project until `stop` is set. It never appends, so it opens the log read-only."""
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
     dsn, limit_s = settings.event_store.canonical_connection.dsn("project"), runtime.call_limit_s
+    metrics = RoleMetrics(PROJECTOR, runtime.shard_id)
     async with (
         open_registry(settings) as registry,
-        open_pool(dsn, limit_s=limit_s) as pool,
-        open_tiers(settings, consumer="projector") as payloads,
+        open_pool(dsn, limit_s=limit_s, name="project", metrics=metrics) as pool,
+        open_tiers(settings, consumer="projector", metrics=metrics) as payloads,
         writing_tier_stats(payloads, role_folder(settings, data)),
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
     ):
         codec = await Codec.open(registry)
-        process = open_process(app or projector_app(settings, data), settings, data)
+        process = open_process(app or projector_app(settings, data), settings, data, metrics)
         await create_changelogs(process.app, limit_s=limit_s)
         feed = _Feed(process.app)
         log = PostgresEventStore(None, pool, codec)
         served = _attach_table(process, feed, log)
+        store = PostgresProjections(pool, settings.payload_store.location)
+        lag = ProjectionLag(runtime.shard_id, SystemClock(), lambda: _behind(feed))
+        for source in (store.samples, lag.samples, dead_letters.samples):
+            metrics.add(source)
         projector = Projector(
             feed,
             log,
-            PostgresProjections(pool, settings.payload_store.location),
+            store,
             codec,
             shard_id=runtime.shard_id,
             topic_ids=await _topic_ids(process.app),
@@ -90,8 +99,18 @@ async def run(
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
         set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
-        process.attach(feed, projector.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
+        process.attach(
+            feed,
+            lag.watched(projector.handle),
+            set_aside=set_aside,
+            stall_s=runtime.stall_seconds,
+        )
         await process.run(stop, ready)
+
+
+def _behind(feed: TopicFeed) -> int:
+    """Return the lag of the assigned partitions, in records; 0 while there are none."""
+    return feed.standing().behind if feed.partitions else 0
 
 
 def _business(log: EventStore, payloads: TieredPayloads, pool: asyncpg.Pool) -> BusinessFolds:

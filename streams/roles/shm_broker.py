@@ -9,8 +9,12 @@ from pathlib import Path
 
 from streams.app import sharing_terms
 from streams.clock import SystemClock
+from streams.metrics.declared import BROKER
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.shm.broker import ShmBroker
 from streams.payload.tiers.counts import TierCounts
+from streams.payload.tiers.samples import share_samples
+from streams.roles.metrics_page import serving_role_metrics
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
 from streams.settings import Settings
@@ -25,9 +29,14 @@ async def run(
     ended = threading.Event()
     serving = asyncio.create_task(asyncio.to_thread(broker.serve, ended))
     stopping = asyncio.create_task(stop.wait())
-    ready()
+    metrics = RoleMetrics(BROKER, settings.runtime.shard_id)
+    metrics.add(lambda: share_samples(broker.snapshot()), blocks=True)
     try:
-        async with writing_tier_stats(broker, role_folder(settings, data)):
+        async with (
+            writing_tier_stats(broker, role_folder(settings, data)),
+            serving_role_metrics(metrics, settings, data),
+        ):
+            ready()
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         ended.set()

@@ -23,6 +23,8 @@ from streams.kafka.transport.app import Application
 from streams.kafka.work.queue import create_topic
 from streams.log.rate_leases import PostgresRateLeases
 from streams.log.worker_incarnations import incarnation
+from streams.metrics.declared import WORKER
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
@@ -64,15 +66,20 @@ async def run(
     # A new name in each incarnation: a claim ends with the process that made it.
     name = f"{settings.runtime.shard_id}/{uuid4().hex[:8]}"
     limit_s = settings.runtime.call_limit_s
-    process = open_process(app or worker_app(settings, data), settings, data)
+    metrics = RoleMetrics(WORKER, settings.runtime.shard_id)
+    process = open_process(app or worker_app(settings, data), settings, data, metrics)
     await create_topic(bootstrap, settings.runtime.pool, limit_s=limit_s)
     async with (
         _open_credentials(settings, data) as credentials,
-        open_log(settings, role="worker", lanes=1) as log,
+        open_log(settings, role="worker", lanes=1, metrics=metrics) as log,
         incarnation(log.pool, name) as incarnations,
         KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
-        _open_ports(settings, data, log, credentials, dead_letters, process.holds) as ports,
+        _open_ports(
+            settings, data, log, credentials, dead_letters, process.holds, metrics
+        ) as ports,
     ):
+        metrics.add(ports.counts.samples)
+        metrics.add(dead_letters.samples)
         feed = TopicFeed(process.app)
         worker = Worker(feed, ports, _options(settings, name))
 
@@ -99,11 +106,12 @@ async def _open_ports(
     credentials: LeasedCredentials,
     dead_letters: DeadLetters,
     holds: Holds,
+    metrics: RoleMetrics,
 ) -> AsyncIterator[WorkerPorts]:
     """Open the payload tiers, the copies of results and the tools of a worker."""
     folder = role_folder(settings, data)
     async with (
-        open_tiers(settings, consumer="worker") as payloads,
+        open_tiers(settings, consumer="worker", metrics=metrics) as payloads,
         open_copies(settings, log.pool, folder) as copies,
         writing_tier_stats(payloads, folder, copies),
         aclosing(RateLimits(PostgresRateLeases(log.pool), SystemClock(), holds)) as rates,

@@ -14,6 +14,7 @@ from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES, LARGE
 from streams.results.copies.port import Copies
 from streams.worker.attempt.input import Documents
+from streams.worker.counts import WorkCounts
 from streams.worker.pace.rates import RateLimits, local_rates
 from streams.worker.port import Credentials, Partitions, Tool
 
@@ -67,5 +68,6 @@ class WorkerPorts:
     """Tiers with copies of results."""
     holds: Holds = field(default_factory=Holds)
     """Reports which dependency is away."""
+    counts: WorkCounts = field(default_factory=WorkCounts)
     rates: RateLimits = field(default_factory=lambda: local_rates(SystemClock()))
     """Rates of tasks; by default they hold for this process only."""

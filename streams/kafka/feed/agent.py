@@ -12,11 +12,13 @@ from typing import Any
 
 from streams.kafka.feed.consumption import Consumption, WatchedFeed
 from streams.kafka.feed.crash_journal import JournalFile
+from streams.kafka.feed.group_samples import group_samples
 from streams.kafka.feed.port import Standing
 from streams.kafka.feed.process import Agent, RoleProcess
 from streams.kafka.feed.topics import TopicFeed, started
 from streams.kafka.transport.app import Application
-from streams.kafka.transport.health import Health, add_pages
+from streams.kafka.transport.health import Health, add_metrics_page, add_pages
+from streams.metrics.exposition import RoleMetrics
 
 START_S = 120.0
 STOP_S = 15.0
@@ -39,6 +41,11 @@ class FaustProcess(RoleProcess):
         super().fail(reason)
         if self.app.started:
             self.app.consumer.readings.freeze()
+
+    def expose(self, metrics: RoleMetrics) -> None:
+        """Serve the process's metrics, with those of its consumer."""
+        metrics.add(lambda: group_samples(self._health(), self.app.rebalancing_count))
+        add_metrics_page(self.app, metrics)
 
     def _health(self) -> Health:
         member, feed, away = self.app.membership, self._feed, sorted(self.holds.away)

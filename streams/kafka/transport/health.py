@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.kafka.tables.port import RowNotHere
 from streams.kafka.transport.app import Application
+from streams.metrics.exposition import CONTENT_TYPE, PATH, RoleMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ def add_pages(app: Application, health: Callable[[], Health]) -> None:
     async def show_readiness(view: Any, request: Any) -> Any:
         found = health()
         return view.json({"is_ready": found.is_ready}, status=200 if found.is_ready else 503)
+
+
+def add_metrics_page(app: Application, metrics: RoleMetrics) -> None:
+    """Serve the metrics of the process as `/metrics`."""
+
+    @app.page(PATH)
+    async def show_metrics(view: Any, request: Any) -> Any:
+        return view.bytes(await metrics.page(), headers={"Content-Type": CONTENT_TYPE})
 
 
 def serve_rows(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from streams.metrics.exposition import RoleMetrics
 from streams.payload.objects.buckets import azure_container, gcs_bucket, s3_bucket
 from streams.payload.objects.cloud import CloudObjects
 from streams.payload.objects.local import LocalObjects
@@ -16,15 +17,20 @@ from streams.settings import Settings
 
 
 @asynccontextmanager
-async def open_payloads(settings: Settings) -> AsyncIterator[PayloadStore]:
-    """Open the payload store of the settings.
+async def open_payloads(
+    settings: Settings, metrics: RoleMetrics | None = None
+) -> AsyncIterator[PayloadStore]:
+    """Open the payload store of the settings; add its counts to the process's metrics.
 
     Raises:
         NoSuchBackend: the settings are incomplete.
         PayloadUnavailable: there are no keys for it.
     """
     async with open_shelves(settings) as shelves:
-        yield ContentStore(shelves, compression=settings.serialization.compression)
+        store = ContentStore(shelves, compression=settings.serialization.compression)
+        if metrics is not None:
+            metrics.add(store.counts.samples)
+        yield store
 
 
 @asynccontextmanager

@@ -24,8 +24,10 @@ async def run_claimed(
 
     When cancelled, it hands the item back.
     """
-    lease = AttemptLease(item, ports, options)
-    if not await lease.claim():
+    lease, began = AttemptLease(item, ports, options), ports.clock.monotonic()
+    is_won = await lease.claim()
+    ports.counts.claim(item.kind, ports.clock.monotonic() - began, is_won=is_won)
+    if not is_won:
         return
     try:
         async with lease:

@@ -46,21 +46,29 @@ class FrameRunner:
 
     async def _attempt(self, lease: AttemptLease, released_slot: ReleasedSlot) -> None:
         """Commit the frame, or append why the attempt failed."""
+        counts, clock = self._ports.counts, self._ports.clock
+        began = clock.monotonic()
         try:
             commit = await _work(await begin(lease, self._ports, self._options, released_slot))
             attempt = _attempt_of(lease)
             await lease.end(attempt.committed(commit.report, continues=commit.continues))
+            counts.rows(commit.report.rows, commit.report.failed_rows)
+            counts.committed(commit.report.rows, clock.monotonic() - began)
         except LeaseLost:
             raise
         except Unavailable as error:
             # While the log was away as well, nothing says that the frame's target is to blame.
-            await (lease.hand_back() if lease.is_unconfirmed else _fail(lease, str(error)))
+            await (lease.hand_back() if lease.is_unconfirmed else self._fail(lease, str(error)))
         except StreamsError as error:
-            await _fail(lease, str(error))
+            await self._fail(lease, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the attempt
             # A bug fails the attempt with its message, so that nothing waits for the lease.
             _log.exception("frame %s: attempt %s failed", lease.item.entity_id, lease.item.attempt)
-            await _fail(lease, f"{type(error).__name__}: {error}")
+            await self._fail(lease, f"{type(error).__name__}: {error}")
+
+    async def _fail(self, lease: AttemptLease, why: str) -> None:
+        await lease.end(_attempt_of(lease).failed(fit(why), FrameReport()))
+        self._ports.counts.failed()
 
 
 async def _work(attempt: Attempt) -> Commit:
@@ -71,6 +79,7 @@ async def _work(attempt: Attempt) -> Commit:
     began, item, is_repeated = attempt.ports.clock.monotonic(), attempt.item, True
     while (commit := await _part(attempt, item, began, is_repeated=is_repeated)).is_checkpoint:
         await attempt.lease.checkpoint(commit.report)
+        attempt.ports.counts.rows(commit.report.rows, commit.report.failed_rows)
         done = (item.rows_before or 0) + commit.report.rows
         item, is_repeated = replace(item, cursor=commit.report.cursor, rows_before=done), False
     return commit
@@ -133,10 +142,6 @@ async def _save(attempt: Attempt, run: WindowRun, deferral: Deferral) -> Commit:
             run.fail(refused.rows, refused.task, concealed(str(refused)))
         else:
             return commit if adopted is None else adopt(adopted)
-
-
-async def _fail(lease: AttemptLease, why: str) -> None:
-    await lease.end(_attempt_of(lease).failed(fit(why), FrameReport()))
 
 
 def _attempt_of(lease: AttemptLease) -> FrameAttempt:

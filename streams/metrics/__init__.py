@@ -1,0 +1,1 @@
+"""Metrics of the processes: their declaration, measuring tools, and the Prometheus page."""
