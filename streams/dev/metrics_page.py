@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from streams.metrics.declared import METRICS, ROLES
+from streams.metrics.declared import METRICS
 from streams.metrics.metric import Metric
+from streams.metrics.roles import ROLES
 
 METRICS_BEGIN, METRICS_END = "<!-- metrics: begin -->", "<!-- metrics: end -->"
 

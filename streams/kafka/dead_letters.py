@@ -13,6 +13,7 @@ from streams.errors import Unavailable
 from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
 from streams.kafka.feed.port import Record
 from streams.metrics.declared import DEAD_LETTERS
+from streams.metrics.exposition import RoleMetrics
 from streams.metrics.metric import Sample
 from streams.retry import CALL_LIMIT_S
 
@@ -63,11 +64,18 @@ class KafkaDeadLetters:
     """Publishes to the dead-letter topic; use it as an async context manager."""
 
     def __init__(
-        self, bootstrap: str, *, topic: str = TOPIC, limit_s: float = CALL_LIMIT_S
+        self,
+        bootstrap: str,
+        *,
+        topic: str = TOPIC,
+        limit_s: float = CALL_LIMIT_S,
+        metrics: RoleMetrics | None = None,
     ) -> None:
         self._bootstrap, self._topic = bootstrap, topic
         self._producer = BoundedProducer(bootstrap, limit_s=limit_s)
         self._counts: Counter[str] = Counter()
+        if metrics is not None:
+            metrics.add(self.samples)
 
     async def __aenter__(self) -> KafkaDeadLetters:
         try:

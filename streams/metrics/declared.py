@@ -6,14 +6,10 @@ without `noetl_` are those of the specification, or of Prometheus' client.
 
 from __future__ import annotations
 
+from streams.metrics import tiers
 from streams.metrics.metric import Metric
+from streams.metrics.roles import API, FEEDS, PLANNER, PROJECTOR, ROLES, STORES, TRIGGER, WORKER
 
-PLANNER, WORKER, PROJECTOR, TRIGGER, API = "planner", "worker", "projector", "trigger", "api"
-COLLECTOR, BROKER = "collector", "shm-broker"
-ROLES = (PLANNER, WORKER, PROJECTOR, TRIGGER, API, COLLECTOR, BROKER)
-_FEEDS = (PLANNER, WORKER, PROJECTOR, TRIGGER)
-_TIERS = (WORKER, PROJECTOR, API)
-_STORES = (PLANNER, WORKER, PROJECTOR, TRIGGER, API)
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 7200.0, 14400.0, 28800.0)
 
@@ -66,7 +62,7 @@ POOL_DEPTH = Metric(
     help="Most connections in use and callers waiting for one at once, in the last one to two "
     "minutes, of a connection pool of the process.",
     labels=("pool",),
-    roles=_STORES,
+    roles=STORES,
 )
 
 # Frames
@@ -145,71 +141,6 @@ FRAME_LEASE_SECONDS = Metric(
     roles=(WORKER,),
 )
 
-# Payload tiers
-
-TIER_READS = Metric(
-    name="noetl_tier_reads_total",
-    kind="counter",
-    help="Payload reads by the tier that served them; own: whether the process wrote the payload.",
-    labels=("consumer", "tier", "own"),
-    roles=_TIERS,
-)
-TIER_READ_BYTES = Metric(
-    name="noetl_tier_read_bytes_total",
-    kind="counter",
-    help="Bytes of payloads read, by the tier that served them.",
-    labels=("consumer", "tier"),
-    roles=_TIERS,
-)
-TIER15_HIT_RATIO = Metric(
-    name="tier15_hit_ratio",
-    kind="gauge",
-    help="Share of reads of others' payloads that tier 1.5 served, since the start; reads by "
-    "tier 1 are not counted. 0 without reads.",
-    labels=("consumer",),
-    roles=_TIERS,
-)
-TIER15_EXHAUSTED = Metric(
-    name="tier15_budget_exhaustion_total",
-    kind="counter",
-    help="Payloads that were not shared in memory because the node's budget was used up.",
-    labels=("consumer",),
-    roles=(*_TIERS, BROKER),
-)
-TIER_PASSED = Metric(
-    name="noetl_tier_passed_over_total",
-    kind="counter",
-    help="Lookups in a tier that failed, by reason; the next tier is asked.",
-    labels=("consumer", "reason"),
-    roles=_TIERS,
-)
-TIER_EVENTS = Metric(
-    name="noetl_tier_events_total",
-    kind="counter",
-    help="Regions written, shared, refused and swept, and files evicted.",
-    labels=("consumer", "event"),
-    roles=(*_TIERS, BROKER),
-)
-TIER_BYTES = Metric(
-    name="noetl_tier_bytes_in_use",
-    kind="gauge",
-    help="Bytes that a tier holds; of tiers 1.5 and 2, those of the whole node.",
-    labels=("consumer", "tier"),
-    roles=(*_TIERS, BROKER),
-)
-TIER3_BYTES = Metric(
-    name="noetl_tier3_written_bytes_total",
-    kind="counter",
-    help="Bytes written to the payload store, as packed.",
-    roles=_STORES,
-)
-TIER3_OBJECTS = Metric(
-    name="noetl_tier3_written_objects_total",
-    kind="counter",
-    help="Objects written to the payload store.",
-    roles=_STORES,
-)
-
 # Projections
 
 PROJECTED_ROWS = Metric(
@@ -242,47 +173,47 @@ GROUP_BEHIND = Metric(
     kind="gauge",
     help="Offsets between the committed position and the end, of the process's partitions.",
     labels=("group",),
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 GROUP_FINISHED = Metric(
     name="noetl_group_records_finished_total",
     kind="counter",
     help="Records acknowledged.",
     labels=("group",),
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 GROUP_PARTITIONS = Metric(
     name="noetl_group_partitions",
     kind="gauge",
     help="Partitions assigned to the process.",
     labels=("group",),
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 GROUP_REBALANCES = Metric(
     name="noetl_group_rebalances_total",
     kind="counter",
     help="Rebalances of the group that the process took part in.",
     labels=("group",),
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 IS_READY = Metric(
     name="noetl_ready",
     kind="gauge",
     help="1 if partitions are assigned, tables recovered, and no dependency is away.",
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 DEPENDENCIES_AWAY = Metric(
     name="noetl_dependencies_away",
     kind="gauge",
     help="Dependencies that do not respond; work is held.",
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 DEAD_LETTERS = Metric(
     name="noetl_dead_letters_total",
     kind="counter",
     help="Records put on the dead-letter topic, by kind of record.",
     labels=("kind",),
-    roles=_FEEDS,
+    roles=FEEDS,
 )
 
 # HTTP
@@ -305,7 +236,11 @@ HTTP_SECONDS = Metric(
 
 METRICS: tuple[Metric, ...] = tuple(
     sorted(
-        (found for found in tuple(globals().values()) if isinstance(found, Metric)),
+        (
+            found
+            for found in (*globals().values(), *vars(tiers).values())
+            if isinstance(found, Metric)
+        ),
         key=lambda metric: metric.name,
     )
 )

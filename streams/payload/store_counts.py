@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streams.metrics.declared import TIER3_BYTES, TIER3_OBJECTS
 from streams.metrics.metric import Sample
+from streams.metrics.tiers import TIER3_BYTES, TIER3_OBJECTS
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
+import asyncpg
 import orjson
 
 from streams.api.postgres import PostgresProjectionReader
@@ -37,8 +38,8 @@ from streams.app import (
 from streams.clock import SystemClock
 from streams.credential.resolve import Resolver
 from streams.data_folder import layout_of, write_private
-from streams.metrics.declared import API
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import API
 from streams.payload.port import PayloadStore, Scope
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
@@ -80,13 +81,11 @@ async def open_runtime(
     Raises:
         Unavailable: the database or the payload store cannot be reached.
     """
-    database, runtime = settings.event_store.canonical_connection, settings.runtime
     async with (
         open_log(settings, role="api", lanes=1, metrics=metrics) as log,
         open_tiers(settings, consumer="api", metrics=metrics) as payloads,
         writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
-        open_pool(database.dsn("read"), metrics=metrics) as pool,
-        open_registry(settings) as registry,
+        _open_reads(settings, metrics) as (pool, registry),
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog, ledger = catalog_of(log, payloads), trigger_ledger_of(log, settings, "api")
@@ -103,7 +102,7 @@ async def open_runtime(
             forks=forks_of(pool, log.codec, catalog, payloads),
             next_id=log.ids.next,
             clock=SystemClock(),
-            scope=Scope(runtime.tenant_id, runtime.organization_id),
+            scope=_scope(settings),
             lease_seconds=settings.frames.lease_seconds,
             inline_bytes=settings.payload_store.threshold_bytes,
             credentials=credentials,
@@ -114,6 +113,19 @@ async def open_runtime(
             webhooks=webhook_receiver(settings, log, payloads, registry, ledger),
             configured_credentials=frozenset(settings.credentials),
         )
+
+
+@asynccontextmanager
+async def _open_reads(
+    settings: Settings, metrics: RoleMetrics | None
+) -> AsyncIterator[tuple[asyncpg.Pool, SchemaRegistry]]:
+    dsn = settings.event_store.canonical_connection.dsn("read")
+    async with open_pool(dsn, metrics=metrics) as pool, open_registry(settings) as registry:
+        yield pool, registry
+
+
+def _scope(settings: Settings) -> Scope:
+    return Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
 
 
 def webhook_receiver(

@@ -9,8 +9,8 @@ from pathlib import Path
 from streams.app import open_collector
 from streams.clock import SystemClock
 from streams.collector.rounds import Rounds
-from streams.metrics.declared import COLLECTOR
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import COLLECTOR
 from streams.roles.metrics_page import serving_role_metrics
 from streams.settings import Settings
 

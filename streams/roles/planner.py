@@ -19,8 +19,8 @@ from streams.kafka.tables.write_behind import WriteBehind
 from streams.kafka.transport.app import Application
 from streams.kafka.work.queue import KafkaWorkQueue
 from streams.log.worker_incarnations import PostgresIncarnations
-from streams.metrics.declared import PLANNER
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import PLANNER
 from streams.planner.intake import Intake
 from streams.planner.limits import Rules
 from streams.planner.loop import Planner
@@ -57,7 +57,7 @@ async def run(
         open_payloads(settings, metrics) as payloads,
         KafkaWorkQueue(bootstrap, limit_s=limit_s) as queue,
         KafkaReplies(bootstrap, limit_s=limit_s) as replies,
-        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s, metrics=metrics) as dead_letters,
     ):
         await create_changelogs(process.app, limit_s=limit_s)
         feed = _Feed(process.app)
@@ -75,8 +75,8 @@ async def run(
             journal=process.journal("executions"),
         )
         planner = Planner(ports, rules_of(settings), name=settings.runtime.shard_id)
-        for source in (planner.samples, log.counts.reaper_samples, dead_letters.samples):
-            metrics.add(source)
+        metrics.add(planner.samples)
+        metrics.add(log.counts.reaper_samples)
         _attach(process, feed, planner, tables, log, dead_letters, settings.runtime.stall_seconds)
         await process.run(stop, ready)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from streams.kafka.transport.app import Application
 from streams.kafka.transport.health import serve_rows
 from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
-from streams.metrics.declared import PROJECTOR
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import PROJECTOR
 from streams.payload.tiers.tiered_store import TieredPayloads
 from streams.projector.business.declared import Declared
 from streams.projector.business.fold import BusinessFolds
@@ -67,14 +68,14 @@ async def run(
 ) -> None:
     """Project until `stop` is set. It never appends, so it opens the log read-only."""
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
-    dsn, limit_s = settings.event_store.canonical_connection.dsn("project"), runtime.call_limit_s
+    limit_s, stall_s = runtime.call_limit_s, runtime.stall_seconds
     metrics = RoleMetrics(PROJECTOR, runtime.shard_id)
     async with (
         open_registry(settings) as registry,
-        open_pool(dsn, limit_s=limit_s, name="project", metrics=metrics) as pool,
+        _open_database(settings, metrics) as pool,
         open_tiers(settings, consumer="projector", metrics=metrics) as payloads,
         writing_tier_stats(payloads, role_folder(settings, data)),
-        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s, metrics=metrics) as dead_letters,
     ):
         codec = await Codec.open(registry)
         process = open_process(app or projector_app(settings, data), settings, data, metrics)
@@ -82,10 +83,7 @@ async def run(
         feed = _Feed(process.app)
         log = PostgresEventStore(None, pool, codec)
         served = _attach_table(process, feed, log)
-        store = PostgresProjections(pool, settings.payload_store.location)
-        lag = ProjectionLag(runtime.shard_id, SystemClock(), lambda: _behind(feed))
-        for source in (store.samples, lag.samples, dead_letters.samples):
-            metrics.add(source)
+        store, lag = _measured(settings, pool, feed, metrics)
         projector = Projector(
             feed,
             log,
@@ -99,13 +97,26 @@ async def run(
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
         set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
-        process.attach(
-            feed,
-            lag.watched(projector.handle),
-            set_aside=set_aside,
-            stall_s=runtime.stall_seconds,
-        )
+        process.attach(feed, lag.watched(projector.handle), set_aside=set_aside, stall_s=stall_s)
         await process.run(stop, ready)
+
+
+def _open_database(
+    settings: Settings, metrics: RoleMetrics
+) -> AbstractAsyncContextManager[asyncpg.Pool]:
+    dsn = settings.event_store.canonical_connection.dsn("project")
+    return open_pool(dsn, limit_s=settings.runtime.call_limit_s, name="project", metrics=metrics)
+
+
+def _measured(
+    settings: Settings, pool: asyncpg.Pool, feed: TopicFeed, metrics: RoleMetrics
+) -> tuple[PostgresProjections, ProjectionLag]:
+    """Return the writer of the projections, and the lag; both are among the metrics."""
+    store = PostgresProjections(pool, settings.payload_store.location)
+    lag = ProjectionLag(settings.runtime.shard_id, SystemClock(), lambda: _behind(feed))
+    metrics.add(store.samples)
+    metrics.add(lag.samples)
+    return store, lag
 
 
 def _behind(feed: TopicFeed) -> int:

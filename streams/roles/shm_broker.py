@@ -9,8 +9,8 @@ from pathlib import Path
 
 from streams.app import sharing_terms
 from streams.clock import SystemClock
-from streams.metrics.declared import BROKER
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import BROKER
 from streams.payload.shm.broker import ShmBroker
 from streams.payload.tiers.counts import TierCounts
 from streams.payload.tiers.samples import share_samples

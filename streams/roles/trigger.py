@@ -18,8 +18,8 @@ from streams.kafka.dead_letters import KafkaDeadLetters
 from streams.kafka.feed.port import Record
 from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.transport.app import Application
-from streams.metrics.declared import TRIGGER
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import TRIGGER
 from streams.payload.port import Scope
 from streams.roles.application import open_process, role_application
 from streams.roles.subscriptions import open_supervisor
@@ -53,10 +53,9 @@ async def run(
         open_log(settings, role="triggers", lanes=1, metrics=metrics) as log,
         open_payloads(settings, metrics) as payloads,
         open_registry(settings) as registry,
-        KafkaDeadLetters(bootstrap, limit_s=runtime.call_limit_s) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=runtime.call_limit_s, metrics=metrics) as dead_letters,
     ):
         process = open_process(app or trigger_app(settings, data), settings, data, metrics)
-        metrics.add(dead_letters.samples)
         feed = TopicFeed(process.app)
         ports = TriggerPorts(
             feed=feed,

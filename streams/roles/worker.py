@@ -23,8 +23,8 @@ from streams.kafka.transport.app import Application
 from streams.kafka.work.queue import create_topic
 from streams.log.rate_leases import PostgresRateLeases
 from streams.log.worker_incarnations import incarnation
-from streams.metrics.declared import WORKER
 from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import WORKER
 from streams.payload.port import PayloadStore
 from streams.playbook.result_policy import INLINE_BYTES
 from streams.results.lookup import Results
@@ -37,6 +37,7 @@ from streams.worker.attempt.input import Documents
 from streams.worker.attempt.secret_api import ApiSecrets
 from streams.worker.attempt.secrets import LeasedCredentials
 from streams.worker.await_executions import EndedExecutions
+from streams.worker.counts import WorkCounts
 from streams.worker.loop import Worker
 from streams.worker.options import Options, WorkerPorts
 from streams.worker.pace.rates import RateLimits
@@ -73,13 +74,11 @@ async def run(
         _open_credentials(settings, data) as credentials,
         open_log(settings, role="worker", lanes=1, metrics=metrics) as log,
         incarnation(log.pool, name) as incarnations,
-        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s, metrics=metrics) as dead_letters,
         _open_ports(
             settings, data, log, credentials, dead_letters, process.holds, metrics
         ) as ports,
     ):
-        metrics.add(ports.counts.samples)
-        metrics.add(dead_letters.samples)
         feed = TopicFeed(process.app)
         worker = Worker(feed, ports, _options(settings, name))
 
@@ -109,7 +108,8 @@ async def _open_ports(
     metrics: RoleMetrics,
 ) -> AsyncIterator[WorkerPorts]:
     """Open the payload tiers, the copies of results and the tools of a worker."""
-    folder = role_folder(settings, data)
+    folder, counts = role_folder(settings, data), WorkCounts()
+    metrics.add(counts.samples)
     async with (
         open_tiers(settings, consumer="worker", metrics=metrics) as payloads,
         open_copies(settings, log.pool, folder) as copies,
@@ -128,6 +128,7 @@ async def _open_ports(
             clock=SystemClock(),
             dead_letters=dead_letters,
             holds=holds,
+            counts=counts,
             rates=rates,
             partitions=KafkaPartitions(settings.event_store.connection.url, SystemClock()),
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams.metrics.declared import (
+from streams.metrics.metric import Sample
+from streams.metrics.tiers import (
     TIER15_EXHAUSTED,
     TIER15_HIT_RATIO,
     TIER_BYTES,
@@ -13,7 +14,6 @@ from streams.metrics.declared import (
     TIER_READ_BYTES,
     TIER_READS,
 )
-from streams.metrics.metric import Sample
 from streams.payload.tiers.counts import TierSnapshot
 
 

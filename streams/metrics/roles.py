@@ -1,0 +1,10 @@
+"""Names of the roles, as labels of metrics have them, and groups of roles."""
+
+from __future__ import annotations
+
+PLANNER, WORKER, PROJECTOR, TRIGGER, API = "planner", "worker", "projector", "trigger", "api"
+COLLECTOR, BROKER = "collector", "shm-broker"
+ROLES = (PLANNER, WORKER, PROJECTOR, TRIGGER, API, COLLECTOR, BROKER)
+FEEDS = (PLANNER, WORKER, PROJECTOR, TRIGGER)
+TIERS = (WORKER, PROJECTOR, API)
+STORES = (PLANNER, WORKER, PROJECTOR, TRIGGER, API)
