@@ -9,8 +9,8 @@ from time import monotonic
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from streams.metrics.declared import HTTP_REQUESTS, HTTP_SECONDS
 from streams.metrics.metric import Distribution, Sample
+from streams.metrics.processes import HTTP_REQUESTS, HTTP_SECONDS
 
 _OTHER = "other"
 

@@ -12,9 +12,9 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from streams.errors import Unavailable
 from streams.kafka.bounded_producer import BoundedProducer, OutgoingRecord
 from streams.kafka.feed.port import Record
-from streams.metrics.declared import DEAD_LETTERS
 from streams.metrics.exposition import RoleMetrics
 from streams.metrics.metric import Sample
+from streams.metrics.processes import DEAD_LETTERS
 from streams.retry import CALL_LIMIT_S
 
 TOPIC = "noetl.dead-letters"

@@ -12,8 +12,9 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from streams.metrics.declared import ROLE_INFO, metrics_of
+from streams.metrics.declared import metrics_of
 from streams.metrics.metric import Distribution, Metric, Sample, Source
+from streams.metrics.processes import ROLE_INFO
 
 PATH, CONTENT_TYPE = "/metrics", CONTENT_TYPE_LATEST
 

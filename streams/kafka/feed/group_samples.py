@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streams.kafka.transport.health import Health
-from streams.metrics.declared import (
+from streams.metrics.metric import Sample
+from streams.metrics.processes import (
     DEPENDENCIES_AWAY,
     GROUP_BEHIND,
     GROUP_FINISHED,
@@ -13,7 +14,6 @@ from streams.metrics.declared import (
     GROUP_REBALANCES,
     IS_READY,
 )
-from streams.metrics.metric import Sample
 
 
 def group_samples(found: Health, rebalances: int) -> Iterator[Sample]:

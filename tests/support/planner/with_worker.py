@@ -47,6 +47,7 @@ class Whole:
             clock=world.clock,
             dead_letters=NoDeadLetters(),
         )
+        self.counts = ports.counts
         self.feed = MemoryFeed(self.topics, [TOPIC], group="work", idle_s=0.005)
         self.worker = Worker(self.feed, ports, Options(name="w/1", slots=slots))
 
