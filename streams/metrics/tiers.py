@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.metrics.metric import Metric
-from streams.metrics.roles import BROKER, STORES, TIERS
+from streams.metrics.roles import BROKER, STORES, TIERS, WORKER
 
 TIER_READS = Metric(
     name="noetl_tier_reads_total",
@@ -66,4 +66,11 @@ TIER3_OBJECTS = Metric(
     kind="counter",
     help="Objects written to the payload store.",
     roles=STORES,
+)
+RESULT_COPIES = Metric(
+    name="noetl_result_copy_reads_total",
+    kind="counter",
+    help="Lookups of results in tiers that hold copies; outcome: hit or miss.",
+    labels=("tier", "outcome"),
+    roles=(WORKER,),
 )

@@ -117,6 +117,7 @@ async def _open_ports(
         aclosing(RateLimits(PostgresRateLeases(log.pool), SystemClock(), holds)) as rates,
         open_tools(_tool_environment(settings, data, log, payloads, credentials, holds)) as tools,
     ):
+        metrics.add(copies.samples)
         yield WorkerPorts(
             log=log.store,
             payloads=payloads,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +13,8 @@ from typing import Protocol
 from streams.background import in_background
 from streams.errors import StreamsError, Unavailable
 from streams.events.model import PayloadRef
+from streams.metrics.metric import Sample
+from streams.metrics.tiers import RESULT_COPIES
 from streams.payload.content import check
 from streams.payload.errors import PayloadCorrupt
 
@@ -80,6 +82,12 @@ class Copies:
     def snapshot(self) -> dict[str, dict[str, int]]:
         """Return the hits and misses of each tier."""
         return {"hits": dict(self.hits), "misses": dict(self.misses)}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the hits and misses of each tier."""
+        for outcome, counted in (("hit", self.hits), ("miss", self.misses)):
+            for kind, count in counted.items():
+                yield Sample(RESULT_COPIES, count, (kind, outcome))
 
     async def put(self, kind: str, copy: Copy) -> None:
         """Store a copy if there is a tier for it; failures are logged."""

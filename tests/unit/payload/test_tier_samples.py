@@ -7,6 +7,7 @@ from streams.payload.port import JSON, Scope
 from streams.payload.store import ContentStore
 from streams.payload.tiers.counts import TierCounts
 from streams.payload.tiers.samples import tier_samples
+from streams.results.copies.port import Copies
 
 
 def test_each_counter_is_a_sample() -> None:
@@ -35,6 +36,16 @@ def test_each_counter_is_a_sample() -> None:
         ("noetl_tier_read_bytes_total", "projector", "1.5"): 305,
         ("noetl_tier_read_bytes_total", "projector", "3"): 10,
         ("noetl_tier_passed_over_total", "projector", "expired"): 2,
+    }
+
+
+def test_copies_of_results_count_hits_and_misses_of_each_tier() -> None:
+    copies = Copies(hits={"memory": 3}, misses={"memory": 1, "disk": 2})
+
+    assert {one.labels: one.value for one in copies.samples()} == {
+        ("memory", "hit"): 3,
+        ("memory", "miss"): 1,
+        ("disk", "miss"): 2,
     }
 
 
