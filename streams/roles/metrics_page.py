@@ -12,6 +12,7 @@ import orjson
 from streams.data_folder import layout_of, write_private
 from streams.metrics.exposition import RoleMetrics
 from streams.metrics.server import serving_metrics
+from streams.roles.start import role_folder
 from streams.settings import Settings
 
 
@@ -29,6 +30,7 @@ async def serving_role_metrics(
         return
     address = layout_of(data).address(runtime.shard_id)
     async with serving_metrics(metrics, host=runtime.web_host, port=runtime.web_port) as url:
+        role_folder(settings, data)  # its parent is that of the address
         write_private(address, orjson.dumps({"url": url, "pid": os.getpid()}))
         try:
             yield
