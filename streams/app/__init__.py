@@ -33,10 +33,11 @@ from streams.app.replay import (
     organization_replay_of,
     replay_of,
 )
-from streams.app.roles import NODE_ROLES, ROLES
+from streams.app.roles import ANALYTICS_ROLES, NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
 
 __all__ = [
+    "ANALYTICS_ROLES",
     "NODE_ROLES",
     "ROLES",
     "Log",

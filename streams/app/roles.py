@@ -15,3 +15,5 @@ ROLES: Mapping[str, str] = {
 """Long-running processes that `streams run` and `streams up` start."""
 NODE_ROLES: Mapping[str, str] = {"shm-broker": "streams.roles.shm_broker:run"}
 """Optional processes, one of each per node."""
+ANALYTICS_ROLES: Mapping[str, str] = {"facts": "streams.roles.facts:run"}
+"""Processes for analysts; `streams up` starts them with the profile `full`."""

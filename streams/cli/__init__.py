@@ -21,6 +21,7 @@ COMMANDS = {
     "down": "streams.cli.stack",
     "events": "streams.cli.events",
     "execution": "streams.cli.execution",
+    "facts": "streams.cli.facts",
     "lag": "streams.cli.lag",
     "metrics": "streams.cli.metrics",
     "migrate": "streams.cli.migrate",

@@ -11,14 +11,12 @@ import click
 
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
-from streams.cli.rebuild_progress import show_mirror, show_parity, show_projections, show_tables
+from streams.cli.rebuild_parts import FAILURES, PLANS, REBUILDS, Part
 
 if TYPE_CHECKING:
     from streams.settings import Settings
 
 Command = Callable[..., None]
-Part = dict[str, object]
-_COMPARED, _FAILURES = "executions_compared", "differing"
 
 
 def _rebuild_options(command: Command) -> Command:
@@ -96,19 +94,34 @@ def projections(
     _run(settings, ["projections"], execution_id, as_json=as_json, dry_run=dry_run, yes=yes)
 
 
+@rebuild.command()
+@_rebuild_options
+def facts(file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool) -> None:
+    """Publish the facts that are missing on their topics, or differ from the log, again.
+
+    Facts that the log does not have are deleted. The facts role may go on.
+
+    \b
+    Examples:
+      streams rebuild facts --dry-run
+      streams rebuild facts --yes --json
+    """
+    _run(settings_of(file, data), ["facts"], as_json=as_json, dry_run=dry_run, yes=yes)
+
+
 @rebuild.command("all")
 @_rebuild_options
 def all_parts(
     file: Path | None, data: Path | None, as_json: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Rebuild the event topics, then the tables, then the projections.
+    """Rebuild the event topics, then the tables, the projections and the facts.
 
     \b
     Examples:
       streams rebuild all --dry-run --json
       streams rebuild all --yes
     """
-    parts = ["kafka", "tables", "projections"]
+    parts = ["kafka", "tables", "projections", "facts"]
     _run(settings_of(file, data), parts, as_json=as_json, dry_run=dry_run, yes=yes)
 
 
@@ -121,7 +134,7 @@ def _run(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    plans = {part: asyncio.run(_PLANS[part](settings, execution_id)) for part in parts}
+    plans = {part: asyncio.run(PLANS[part](settings, execution_id)) for part in parts}
     if dry_run:
         if as_json:
             print_json({"dry_run": True, **plans})
@@ -135,12 +148,12 @@ def _run(
         click.confirm("Delete and rebuild this?", abort=True, err=True)
     done: dict[str, Part] = {}
     for part in parts:
-        done[part] = asyncio.run(_REBUILDS[part](settings, execution_id))
+        done[part] = asyncio.run(REBUILDS[part](settings, execution_id))
         if not as_json:
             click.echo(f"{part}: {_text(done[part])}")
     if as_json:
         print_json(done if len(parts) > 1 else done[parts[0]])
-    if any(one.get(_FAILURES) for one in done.values()):
+    if any(one.get(FAILURES) for one in done.values()):
         raise SystemExit(1)
 
 
@@ -149,74 +162,3 @@ def _text(values: Part) -> str:
         f"{name.replace('_', ' ')} {' '.join(map(str, one)) if isinstance(one, list) else one}"
         for name, one in values.items()
     )
-
-
-async def _plan_kafka(settings: Settings, _: int | None) -> Part:
-    from streams.mirror.rebuild import plan_rebuild
-
-    plan = await plan_rebuild(settings)
-    return {"topics": list(plan.topics), "events": plan.events_count}
-
-
-async def _plan_tables(_: Settings, __: int | None) -> Part:
-    from streams.roles.table_rebuild import CHANGELOGS
-
-    return {"changelogs": list(CHANGELOGS)}
-
-
-async def _plan_projections(settings: Settings, execution_id: int | None) -> Part:
-    from streams.roles.projection_rebuild import rebuild_totals
-
-    found = await rebuild_totals(settings, execution_id)
-    return {"roots": found.roots, "events": found.events}
-
-
-async def _rebuild_kafka(settings: Settings, _: int | None) -> Part:
-    from streams.mirror.rebuild import rebuild as rebuild_mirror
-
-    done = await rebuild_mirror(settings, show_mirror())
-    lost = done.verdict.lost_count if done.verdict else None
-    return {"events": done.events_count, "lost": lost, "seconds": round(done.seconds, 3)}
-
-
-async def _rebuild_tables(settings: Settings, _: int | None) -> Part:
-    from streams.roles.table_rebuild import rebuild_tables
-
-    done = await rebuild_tables(settings, show_tables())
-    return {
-        "open_executions": done.progress.open_executions,
-        "served_partitions": done.progress.partitions,
-        "seconds": round(done.seconds, 3),
-    }
-
-
-async def _rebuild_projections(settings: Settings, execution_id: int | None) -> Part:
-    from streams.roles.projection_rebuild import rebuild_projections
-
-    done = await rebuild_projections(settings, show_projections(), execution_id)
-    return {
-        "roots": done.roots,
-        "events": done.events,
-        "broken": list(done.broken),
-        "events_per_s": round(done.events_per_s),
-        "seconds": round(done.seconds, 3),
-        **await _parity(settings, execution_id),
-    }
-
-
-async def _parity(settings: Settings, execution_id: int | None) -> Part:
-    """Compare the rebuilt rows with a replay, if the settings require it."""
-    if not settings.event_store.replay.require_projection_parity:
-        return {_COMPARED: "not required", _FAILURES: []}
-    from streams.roles.rebuild_parity import rebuild_parity
-
-    found = await rebuild_parity(settings, execution_id, show_parity())
-    return {_COMPARED: found.executions, _FAILURES: list(found.failures)}
-
-
-_PLANS = {"kafka": _plan_kafka, "tables": _plan_tables, "projections": _plan_projections}
-_REBUILDS = {
-    "kafka": _rebuild_kafka,
-    "tables": _rebuild_tables,
-    "projections": _rebuild_projections,
-}

@@ -98,3 +98,9 @@ def show_parity() -> Callable[[RebuildParity], None]:
             click.echo(f"projections: {one.executions:,} executions compared", err=True)
 
     return show
+
+
+def show_facts(total_events: int) -> Callable[[int], None]:
+    """Return what prints the progress of `rebuild facts`."""
+    estimate = Estimate("facts")
+    return lambda events: estimate.show(events, total_events, "events")

@@ -28,7 +28,7 @@ from streams.settings import Settings
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def run(role: str, pool: str | None, data: Path | None, file: Path | None, as_json: bool) -> None:
-    """Run one ROLE (planner, worker, projector, trigger, api, collector) until it is stopped.
+    """Run one ROLE (planner, worker, projector, trigger, api, collector, facts) until stopped.
 
     NOETL_SHARD_ID names this process: unique within its role, and stable across restarts.
     `streams up` runs the roles by itself. If `payload_store.cache.tier_15_carrier` is memfd, each

@@ -121,7 +121,7 @@ def up(
     """Start and supervise Postgres, Kafka, Connect, S3 and the roles.
 
     Without --detach the command supervises until Ctrl-C. The profile `full` adds the Apicurio
-    schema registry, and the analytics sinks: JDBC and Iceberg.
+    schema registry, the analytics sinks (JDBC and Iceberg) and the role `facts`.
 
     \b
     Example:
@@ -134,9 +134,7 @@ def up(
     if read_supervised(folder) is not None:
         raise StackAlreadyUp(folder)
     display = choose_display(as_json=as_json)
-    counts = {role: 1 for role in roles if role != "worker"}
-    if "worker" in roles:
-        counts |= {pool_workers(pool): count for pool, count in workers.items()}
+    counts = role_counts(profile, roles, workers)
     wanted: dict[str, Any] = {"profile": profile, "ports": ports, "roles": counts}
     if is_detached:
         with display:
@@ -146,6 +144,19 @@ def up(
     stack = Stack(folder, **wanted, say=display.say, report=ServiceRows(display).report)
     with display:
         asyncio.run(run_until_signal(stack, lambda _: _print_up(folder, as_json)))
+
+
+def role_counts(profile: str, roles: tuple[str, ...], workers: dict[str, int]) -> dict[str, int]:
+    """Return how many processes of each role to run; with all of them, `full` has its own, too."""
+    from streams.app import ANALYTICS_ROLES
+    from streams.roles.start import existing_roles
+
+    counts = {role: 1 for role in roles if role != "worker"}
+    if profile == "full" and set(existing_roles()) <= set(roles):
+        counts |= dict.fromkeys(ANALYTICS_ROLES, 1)
+    if "worker" in roles:
+        counts |= {pool_workers(pool): count for pool, count in workers.items()}
+    return counts
 
 
 @click.command()

@@ -185,13 +185,29 @@ class ChangedRows:
         yield replace(view.row, state_checksum=checksums(view)[ALL])
         yield from self._ended
         for (kind, entity_id), (stage_id, seq) in self._still_open.items():
-            stage = plan.stages.get(stage_id)
-            if kind is StageRow and stage is not None:
-                yield stage_row(plan, stage, view.parents.get(stage_id), seq)
-            elif kind is FrameRow and stage is not None and entity_id in stage.frames:
-                yield frame_row(plan, stage.frames[entity_id], seq)
-            elif kind is CommandRow and (command := plan.commands.get(entity_id)):
-                yield command_row(plan, command, seq)
+            if (row := _open_row(view, plan, (kind, entity_id, stage_id), seq)) is not None:
+                yield row
+
+
+def touched_rows(view: View, touched: Touched, seq: int) -> Iterator[Row]:
+    """Yield the rows that the event at `seq` changed, but the execution's own."""
+    yield from touched.ended
+    if view.plan is not None:
+        for entity in touched.still_open:
+            if (row := _open_row(view, view.plan, entity, seq)) is not None:
+                yield row
+
+
+def _open_row(view: View, plan: Plan, entity: Entity, seq: int) -> Row | None:
+    kind, entity_id, stage_id = entity
+    stage = plan.stages.get(stage_id)
+    if kind is StageRow and stage is not None:
+        return stage_row(plan, stage, view.parents.get(stage_id), seq)
+    if kind is FrameRow and stage is not None and entity_id in stage.frames:
+        return frame_row(plan, stage.frames[entity_id], seq)
+    if kind is CommandRow and (command := plan.commands.get(entity_id)):
+        return command_row(plan, command, seq)
+    return None
 
 
 def open_rows(view: View) -> Iterator[Row]:

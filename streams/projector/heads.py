@@ -44,30 +44,36 @@ class RootHeads(Protocol):
 
 
 class PostgresRootHeads:
-    """Reads the heads of the log; `only_id` limits it to one root."""
+    """Reads the heads of the log; `only_id` limits it to one root, `types` to kinds of roots."""
 
-    def __init__(self, pool: asyncpg.Pool, only_id: int | None = None) -> None:
-        self._pool, self._only_id = pool, only_id
+    def __init__(
+        self, pool: asyncpg.Pool, only_id: int | None = None, types: Sequence[str] = ROOTS
+    ) -> None:
+        self._pool, self._only_id, self._types = pool, only_id, types
 
     async def totals(self) -> RootTotals:
         """Return how many roots and events there are."""
         with translated(ProjectionsUnavailable, "read the heads of the log"):
-            row = await self._pool.fetchrow(query("root_totals"), ROOTS, self._only_id)
+            row = await self._pool.fetchrow(query("root_totals"), self._types, self._only_id)
         assert row is not None, "an aggregate has one row"
         return RootTotals(row["roots"], row["events"])
 
     async def page(self, *, after_id: int, limit: int) -> Sequence[RootPlace]:
         """Return the next roots in order of their ids."""
         with translated(ProjectionsUnavailable, "read the heads of the log"):
-            rows = await self._pool.fetch(query("root_page"), ROOTS, after_id, self._only_id, limit)
+            rows = await self._pool.fetch(
+                query("root_page"), self._types, after_id, self._only_id, limit
+            )
         return [RootPlace(Root(row["root_type"], row["root_id"]), row["seq"]) for row in rows]
 
 
 class ScannedRootHeads:
     """Finds the roots by reading a whole log: for logs in memory."""
 
-    def __init__(self, log: EventStore, only_id: int | None = None) -> None:
-        self._log, self._only_id = log, only_id
+    def __init__(
+        self, log: EventStore, only_id: int | None = None, types: Sequence[str] = ROOTS
+    ) -> None:
+        self._log, self._only_id, self._types = log, only_id, types
 
     async def totals(self) -> RootTotals:
         """Return how many roots and events there are."""
@@ -87,5 +93,5 @@ class ScannedRootHeads:
             if not events:
                 return heads
             for one in events:
-                if one.root.type in ROOTS and self._only_id in (None, one.root.id):
+                if one.root.type in self._types and self._only_id in (None, one.root.id):
                     heads[one.root] = max(heads.get(one.root, 0), one.seq)

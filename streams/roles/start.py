@@ -10,12 +10,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from streams.app import NODE_ROLES, ROLES
+from streams.app import ANALYTICS_ROLES, NODE_ROLES, ROLES
 from streams.data_folder import layout_of, ready_path, write_private
 from streams.errors import Refused
 from streams.settings import Settings
 
-ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES}
+ALL_ROLES: Mapping[str, str] = {**ROLES, **NODE_ROLES, **ANALYTICS_ROLES}
 _OLD_NAMES = {"broker": "shm-broker"}
 """Old names, accepted for one release."""
 Ready = Callable[[], None]

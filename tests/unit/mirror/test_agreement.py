@@ -14,7 +14,8 @@ from streams.topology import Topic, Topology
 from streams.topology import load as load_topology
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-SCHEMAS = {"Event", "Trigger"}
+FACTS = {"ExecutionFact", "StageFact", "FrameFact", "BillingFact", "AuditFact"}
+SCHEMAS = {"Event", "Trigger", *FACTS}
 SINK = Connector("warehouse", {"topics": "noetl.mirror.message"})
 
 

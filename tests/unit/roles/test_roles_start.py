@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streams.app import ROLES
+from streams.app import ANALYTICS_ROLES, ROLES
 from streams.cli import cli
+from streams.cli.stack import role_counts
 from streams.data_folder import layout_of
 from streams.local.process import environment_of
 from streams.local.roles import role_services
-from streams.roles.start import UnknownRole, existing_roles, find_role, node_roles
+from streams.roles.start import ALL_ROLES, UnknownRole, existing_roles, find_role, node_roles
 from streams.settings import BadSettings, load
 
 
@@ -90,3 +91,15 @@ def test_a_node_has_a_broker_where_the_settings_ask_for_sealed_memory():
     assert node_roles(load(env={carrier: "memfd", budget: "0"}).settings) == ()
     with pytest.raises(BadSettings, match="tier_15_carrier"):
         load(env={carrier: "tape"})
+
+
+def test_the_profile_full_adds_the_roles_for_analysts():
+    every = existing_roles()
+    assert "facts" not in role_counts("core", every, {"default": 1})
+    assert role_counts("full", every, {"default": 1})["facts"] == 1
+    assert "facts" not in role_counts("full", ("planner",), {"default": 1})
+    assert role_counts("full", ("worker",), {"default": 2, "gpu": 1}) == {
+        "worker": 2,
+        "worker:gpu": 1,
+    }
+    assert set(ANALYTICS_ROLES) <= set(existing_roles(ALL_ROLES))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from streams.errors import Refused
+from streams.facts import views as fact_views
 from streams.kafka.names import event_topic
 from streams.projector import views
 from streams.roles import planner
@@ -160,6 +161,7 @@ def test_only_roles_that_read_an_event_topic_are_named_as_its_readers(declared: 
     read = {
         "planner": {planner.TOPIC},
         "projector": {event_topic(root) for root in views.ROOTS},
+        "facts": {event_topic(root) for root in fact_views.ROOTS},
     }
     for root in declared.roots:
         name = event_topic(root)

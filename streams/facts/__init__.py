@@ -1,0 +1,1 @@
+"""Facts for analysts: last states, billing and audit, derived from the log."""
