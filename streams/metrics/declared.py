@@ -9,7 +9,7 @@ from __future__ import annotations
 from streams.metrics import processes, tiers
 from streams.metrics.metric import Metric
 from streams.metrics.processes import SECONDS
-from streams.metrics.roles import API, PLANNER, PROJECTOR, STORES, TRIGGER, WORKER
+from streams.metrics.roles import API, FACTS, PLANNER, PROJECTOR, STORES, TRIGGER, WORKER
 
 _LONG_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 7200.0, 14400.0, 28800.0)
 
@@ -28,7 +28,7 @@ POOL_DEPTH = Metric(
     help="Most connections in use and callers waiting for one at once, in the last one to two "
     "minutes, of a connection pool of the process.",
     labels=("pool",),
-    roles=STORES,
+    roles=(*STORES, FACTS),
 )
 
 # Frames

@@ -19,6 +19,8 @@ from streams.kafka.feed.topics import TopicFeed
 from streams.kafka.names import event_topic
 from streams.kafka.transport.app import Application
 from streams.log.postgres import PostgresEventStore
+from streams.metrics.exposition import RoleMetrics
+from streams.metrics.roles import FACTS
 from streams.roles.application import open_process, role_application
 from streams.settings import Settings
 
@@ -44,26 +46,17 @@ async def run(
 ) -> None:
     """Publish until `stop` is set. It never appends, so it opens the log read-only."""
     bootstrap, runtime = settings.event_store.connection.url, settings.runtime
+    metrics = RoleMetrics(FACTS, runtime.shard_id)
     dsn, limit_s = settings.event_store.canonical_connection.dsn("read"), runtime.call_limit_s
     async with (
         open_registry(settings) as registry,
-        open_pool(dsn, limit_s=limit_s) as pool,
-        KafkaDeadLetters(bootstrap, limit_s=limit_s) as dead_letters,
+        open_pool(dsn, limit_s=limit_s, metrics=metrics) as pool,
+        KafkaDeadLetters(bootstrap, limit_s=limit_s, metrics=metrics) as dead_letters,
         KafkaFacts(bootstrap, limit_s=limit_s) as writer,
     ):
         codec = await Codec.open(registry)
-        process = open_process(app or facts_app(settings, data), settings, data)
-
-        async def keep(_: frozenset[TopicPartition]) -> None:
-            await writer.keep(feed.partitions)
-
-        feed = TopicFeed(
-            process.app,
-            on_assigned=keep,
-            on_revoked=keep,
-            max_records=MAX_RECORDS,
-            gather_s=GATHER_S,
-        )
+        process = open_process(app or facts_app(settings, data), settings, data, metrics)
+        feed = _feed(process.app, writer)
         publisher = FactsPublisher(
             feed,
             PostgresEventStore(None, pool, codec),
@@ -75,3 +68,15 @@ async def run(
         set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
         process.attach(feed, publisher.handle, set_aside=set_aside, stall_s=runtime.stall_seconds)
         await process.run(stop, ready)
+
+
+def _feed(app: Application, writer: KafkaFacts) -> TopicFeed:
+    """Return the events to publish facts of; the writer has a producer for each partition."""
+
+    async def keep(_: frozenset[TopicPartition]) -> None:
+        await writer.keep(feed.partitions)
+
+    feed = TopicFeed(
+        app, on_assigned=keep, on_revoked=keep, max_records=MAX_RECORDS, gather_s=GATHER_S
+    )
+    return feed
