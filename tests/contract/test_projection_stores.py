@@ -38,16 +38,25 @@ ADAPTERS = ["memory", pytest.param("postgres", marks=pytest.mark.stack), "duckdb
 
 
 @pytest.fixture(params=ADAPTERS)
-async def records(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RecordStore]:
-    if request.param == "memory":
+def adapter(request: pytest.FixtureRequest) -> str | Settings:
+    """An adapter; for Postgres, a database of the module's own."""
+    if request.param != "postgres":
+        return str(request.param)
+    settings: Settings = request.getfixturevalue("database")
+    return settings
+
+
+@pytest.fixture
+async def records(adapter: str | Settings, tmp_path: Path) -> AsyncIterator[RecordStore]:
+    if adapter == "memory":
         yield MemoryRecords()
-    elif request.param == "duckdb":
+    elif adapter == "duckdb":
         yield DuckdbRecords(tmp_path / "projections" / "store.duckdb")
-    elif request.param == "rocksdb":
+    elif adapter == "rocksdb":
         yield RocksdbRecords(tmp_path / "projections" / "store")
     else:
-        settings: Settings = request.getfixturevalue("database")
-        async with open_pool(dsn(settings, "owner")) as pool:
+        assert isinstance(adapter, Settings)
+        async with open_pool(dsn(adapter, "owner")) as pool:
             store = PostgresRecords(pool)
             await store.write([], ErasedRecords())
             yield store
@@ -273,22 +282,22 @@ async def test_a_rebuild_of_an_execution_leaves_snapshots(store: SealedProjectio
     assert await store.load_snapshot(CARE, "execution", "1") == snapshot(5)
 
 
-@pytest.mark.parametrize("adapter", [DuckdbRecords, RocksdbRecords])
+@pytest.mark.parametrize("files", [DuckdbRecords, RocksdbRecords])
 async def test_files_that_are_not_a_store_are_named(
-    adapter: type[DuckdbRecords | RocksdbRecords], tmp_path: Path
+    files: type[DuckdbRecords | RocksdbRecords], tmp_path: Path
 ) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear database" * 1000)
 
     with pytest.raises(ProjectionStoreUnavailable, match=r"letter\.txt"):
-        await SealedProjections(adapter(path)).save_projection([patient(1)])
+        await SealedProjections(files(path)).save_projection([patient(1)])
 
 
-@pytest.mark.parametrize("adapter", [DuckdbRecords, RocksdbRecords])
+@pytest.mark.parametrize("files", [DuckdbRecords, RocksdbRecords])
 async def test_two_stores_of_one_path_take_turns(
-    adapter: type[DuckdbRecords | RocksdbRecords], tmp_path: Path
+    files: type[DuckdbRecords | RocksdbRecords], tmp_path: Path
 ) -> None:
-    one, other = (SealedProjections(adapter(tmp_path / "store")) for _ in range(2))
+    one, other = (SealedProjections(files(tmp_path / "store")) for _ in range(2))
     await asyncio.gather(
         *(store.save_projection([patient(n)]) for n, store in enumerate([one, other] * 5)),
         *(store.load_projection(["patients/0001"]) for store in [one, other] * 5),
