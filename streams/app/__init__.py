@@ -21,6 +21,7 @@ from streams.app.log import (
     trigger_ledger_of,
 )
 from streams.app.payloads import open_collector, open_copies, open_tiers, sharing_terms
+from streams.app.projection_stores import open_routes
 from streams.app.replay import (
     business_queries_of,
     business_replay_of,
@@ -60,6 +61,7 @@ __all__ = [
     "open_pool",
     "open_registry",
     "open_replay",
+    "open_routes",
     "open_shelves",
     "open_snapshot_store",
     "open_tiers",

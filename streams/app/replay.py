@@ -9,6 +9,7 @@ import asyncpg
 
 from streams.app.log import open_pool, open_registry
 from streams.app.payloads import open_tiers
+from streams.app.projection_stores import open_routes
 from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.events.codec import Codec
@@ -20,6 +21,7 @@ from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.business.reading import BusinessQueries
 from streams.projector.port import ProjectionStore
 from streams.projector.postgres import PostgresProjections
+from streams.projector.stores.routed import NO_ROUTES, RoutedReader, RoutedStates, Routes
 from streams.replay.business import BusinessReplay
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.organization import OrganizationReplay
@@ -67,9 +69,9 @@ def business_replay_of(
     return BusinessReplay(replay_of(pool, codec, settings), events, declared, payloads)
 
 
-def business_queries_of(pool: asyncpg.Pool) -> BusinessQueries:
+def business_queries_of(pool: asyncpg.Pool, routes: Routes = NO_ROUTES) -> BusinessQueries:
     """Return the queries of business projections."""
-    return BusinessQueries(PostgresBusiness(pool), installed())
+    return BusinessQueries(RoutedReader(PostgresBusiness(pool), routes), installed())
 
 
 @asynccontextmanager
@@ -95,10 +97,11 @@ async def open_business_parity(settings: Settings) -> AsyncIterator[BusinessPari
     """
     async with (
         _open(settings) as (pool, codec),
+        open_routes(settings) as routes,
         open_tiers(settings, consumer="replay") as payloads,
     ):
         replay = business_replay_of(pool, codec, settings, payloads)
-        yield ReplayedBusinessParity(replay, PostgresBusiness(pool))
+        yield ReplayedBusinessParity(replay, RoutedStates(PostgresBusiness(pool), routes))
 
 
 @asynccontextmanager
@@ -109,8 +112,9 @@ async def open_business_queries(settings: Settings) -> AsyncIterator[BusinessQue
         LogUnavailable: Postgres cannot be reached.
     """
     dsn = settings.event_store.canonical_connection.dsn("read")
-    async with open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool:
-        yield business_queries_of(pool)
+    limit_s = settings.runtime.call_limit_s
+    async with open_pool(dsn, limit_s=limit_s) as pool, open_routes(settings) as routes:
+        yield business_queries_of(pool, routes)
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ def list_command(file: Path | None, data: Path | None, as_json: bool) -> None:
         _print_projection(built.name, built.version, built.source, where)
     for one in found:
         details = [
-            f"postgres by {_parts(one.declaration.get('key'))}",
+            f"{one.store} by {_parts(one.declaration.get('key'))}",
             f"{one.executions} executions",
         ]
         details += [f"{one.problems} with problems"] if one.problems else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -310,6 +310,9 @@ class Changes:
     def count(self, kind: type[Row]) -> int:
         """Return the number of rows of one table."""
         return len(self._rows.get(kind, {}))
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for rows in self._rows.values() for row in rows.values())
 
     def __len__(self) -> int:
         return sum(map(len, self._rows.values()))

@@ -25,6 +25,7 @@ from streams.app import (
     open_log,
     open_pool,
     open_registry,
+    open_routes,
     open_tiers,
     operator_token_of,
     organization_replay_of,
@@ -86,6 +87,7 @@ async def open_runtime(
         open_tiers(settings, consumer="api", metrics=metrics) as payloads,
         writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
         _open_reads(settings, metrics) as (pool, registry),
+        open_routes(settings) as routes,
     ):
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog, ledger = catalog_of(log, payloads), trigger_ledger_of(log, settings, "api")
@@ -98,7 +100,7 @@ async def open_runtime(
             replay=replay_of(pool, log.codec, settings),
             organizations=organization_replay_of(pool, log.codec, settings),
             business_replay=business_replay_of(pool, log.codec, settings, payloads),
-            business=business_queries_of(pool),
+            business=business_queries_of(pool, routes),
             forks=forks_of(pool, log.codec, catalog, payloads),
             next_id=log.ids.next,
             clock=SystemClock(),

@@ -1,4 +1,4 @@
-"""Rebuild of the projections in Postgres, of all roots or of one execution."""
+"""Rebuild of the projections, of all roots or of one execution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-from streams.app import open_pool, open_registry, open_tiers
+from streams.app import open_pool, open_registry, open_routes, open_tiers
 from streams.catalog.texts import RegisteredTexts
 from streams.errors import Refused
 from streams.events.codec import Codec
@@ -21,6 +21,7 @@ from streams.projector.heads import PostgresRootHeads, RootTotals
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.rebuild import OnRebuild, RebuildProgress, rebuild
+from streams.projector.stores.routed import RoutedProjections
 from streams.settings import Settings
 
 
@@ -31,7 +32,8 @@ class NoSuchRoot(Refused):
 class _Ports(NamedTuple):
     heads: PostgresRootHeads
     log: PostgresEventStore
-    store: PostgresProjections
+    tables: PostgresProjections
+    store: RoutedProjections
     business: FoldsOf
 
 
@@ -61,7 +63,7 @@ async def rebuild_projections(
             ports.heads, ports.log, ports.store, report=report, business=ports.business
         )
         if execution_id is None:
-            await ports.store.delete_unknown()
+            await ports.tables.delete_unknown()
     return done
 
 
@@ -78,14 +80,17 @@ async def _open(settings: Settings, execution_id: int | None) -> AsyncIterator[_
     async with (
         open_registry(settings) as registry,
         open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool,
+        open_routes(settings) as routes,
         open_tiers(settings, consumer="projector") as payloads,
     ):
         log = PostgresEventStore(None, pool, await Codec.open(registry))
         texts = RegisteredTexts(log, payloads)
         declared = Declared(texts, installed(), PostgresBusiness(pool))
+        tables = PostgresProjections(pool, settings.payload_store.location)
         yield _Ports(
             PostgresRootHeads(pool, execution_id),
             log,
-            PostgresProjections(pool, settings.payload_store.location),
+            tables,
+            RoutedProjections(tables, routes),
             partial(BusinessFolds, log, Outputs(payloads), declared),
         )

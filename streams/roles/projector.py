@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 
-from streams.app import open_pool, open_registry, open_tiers
+from streams.app import open_pool, open_registry, open_routes, open_tiers
 from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.events.codec import Codec
@@ -36,6 +36,7 @@ from streams.projector.loop import EXECUTION_TOPIC, Projector
 from streams.projector.outputs import Outputs
 from streams.projector.postgres import PostgresProjections
 from streams.projector.served import TABLES, ServedExecutions, TableFill
+from streams.projector.stores.routed import RoutedProjections, RoutedStates, Routes
 from streams.projector.views import ROOTS
 from streams.retry import retry
 from streams.roles.application import create_changelogs, open_process, role_application
@@ -73,6 +74,7 @@ async def run(
     async with (
         open_registry(settings) as registry,
         _open_database(settings, metrics) as pool,
+        open_routes(settings) as routes,
         open_tiers(settings, consumer="projector", metrics=metrics) as payloads,
         writing_tier_stats(payloads, role_folder(settings, data)),
         KafkaDeadLetters(bootstrap, limit_s=limit_s, metrics=metrics) as dead_letters,
@@ -87,12 +89,12 @@ async def run(
         projector = Projector(
             feed,
             log,
-            store,
+            RoutedProjections(store, routes),
             codec,
             shard_id=runtime.shard_id,
             topic_ids=await _topic_ids(process.app),
             set_aside=partial(dead_letters.put, kind="event"),
-            business=_business(log, payloads, pool),
+            business=_business(log, payloads, pool, routes),
             served=served,
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
@@ -124,10 +126,12 @@ def _behind(feed: TopicFeed) -> int:
     return feed.standing().behind if feed.partitions else 0
 
 
-def _business(log: EventStore, payloads: TieredPayloads, pool: asyncpg.Pool) -> BusinessFolds:
+def _business(
+    log: EventStore, payloads: TieredPayloads, pool: asyncpg.Pool, routes: Routes
+) -> BusinessFolds:
     stored = PostgresBusiness(pool)
     declared = Declared(RegisteredTexts(log, payloads), installed(), stored)
-    return BusinessFolds(log, Outputs(payloads), declared, stored)
+    return BusinessFolds(log, Outputs(payloads), declared, RoutedStates(stored, routes))
 
 
 class _Feed(TopicFeed):

@@ -7,7 +7,7 @@ numbers whose unit is in the name.
 from __future__ import annotations
 
 import socket
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,7 +15,13 @@ from streams.settings.credential_store import CredentialStoreSettings
 from streams.settings.event_store import EventStoreSettings
 from streams.settings.fields import Name, Pool, Port, Positive, Secret, Section, Segment, Text
 from streams.settings.payload_store import PayloadStoreSettings
-from streams.settings.projections import Materialization, ProjectionStoreSettings, Snapshots
+from streams.settings.projections import (
+    DEFAULT_STORE,
+    Materialization,
+    ProjectionStoreSettings,
+    Snapshots,
+    check_materializations,
+)
 from streams.settings.serialization import Serialization
 
 
@@ -186,6 +192,19 @@ class Settings(Section):
                 "use postgres"
             )
         return value
+
+    @model_validator(mode="after")
+    def _materializations_have_stores(self) -> Self:
+        check_materializations(self.materializations, self.projection_stores)
+        return self
+
+    @property
+    def stores_of_projections(self) -> dict[str, str]:
+        """The stores of projections that are not in the default one, by projection."""
+        named = {name: one.store for name, one in self.materializations.items()}
+        return {
+            name: one for name, one in named.items() if one is not None and one != DEFAULT_STORE
+        }
 
     @model_validator(mode="before")
     @classmethod

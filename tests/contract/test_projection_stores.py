@@ -116,6 +116,23 @@ async def test_what_is_saved_is_loaded_with_its_lineage(store: SealedProjections
     assert await store.load_projection([]) == []
 
 
+async def test_states_are_found_by_execution_and_type(store: SealedProjections) -> None:
+    mine = [patient(number, execution_id=7) for number in (1, 2)]
+    doctor = patient(3, execution_id=7, kind="doctors")
+    other = patient(4, execution_id=70)
+    await store.save_projection([*mine, doctor, other, patient(5, execution_id=8)])
+    await store.save_projection([replace(mine[1], version=2)])
+
+    assert await store.load_executions([7, 70, 9], "patients") == [
+        mine[0],
+        replace(mine[1], version=2),
+        other,
+    ]
+    assert await store.load_executions([7], "doctors") == [doctor]
+    assert await store.load_executions([7], "doctor") == []
+    assert await store.load_executions([], "doctors") == []
+
+
 async def test_an_empty_store_has_nothing_to_load(store: SealedProjections) -> None:
     assert await store.load_projection(["patients/1"]) == []
     assert await store.load_snapshot(CARE, "execution", "1") is None

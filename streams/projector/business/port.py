@@ -188,3 +188,5 @@ class ListedProjection(NamedTuple):
     last_position: int
     status: Status | None = None
     """Of a projection with several versions: what this one is for."""
+    store: str = "postgres"
+    """The store that has it, by its name in the settings; `postgres`: the database of the log."""

@@ -17,7 +17,7 @@ def listed_json(one: ListedProjection) -> dict[str, object]:
         "executions_with_problems": one.problems,
         "last_position": one.last_position,
         "status": one.status,
-        "store": "postgres",
+        "store": one.store,
     }
 
 

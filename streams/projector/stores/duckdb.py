@@ -54,6 +54,13 @@ class DuckdbRecords:
         """Return the records that exist."""
         return await self._file.run(lambda: self._read("duckdb_read", list(projection_ids)))
 
+    async def of_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[SealedRecord]:
+        """Return the records of a type that executions have."""
+        wanted = (list(execution_ids), projection_type)
+        return await self._file.run(lambda: self._read("duckdb_of_executions", *wanted))
+
     async def page(
         self, scope: Scope, projection_type: str, labels: Sequence[str], page: Pagination
     ) -> Sequence[SealedRecord]:

@@ -29,6 +29,17 @@ class MemoryRecords:
         """Return the records that exist."""
         return [self.records[one] for one in projection_ids if one in self.records]
 
+    async def of_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[SealedRecord]:
+        """Return the records of a type that executions have."""
+        wanted = frozenset(execution_ids)
+        return [
+            one
+            for one in self.records.values()
+            if one.execution_id in wanted and one.projection_type == projection_type
+        ]
+
     async def page(
         self, scope: Scope, projection_type: str, labels: Sequence[str], page: Pagination
     ) -> Sequence[SealedRecord]:

@@ -124,6 +124,21 @@ class ProjectionStorePort(Protocol):
         ...
 
 
+class ExecutionRecords(Protocol):
+    """Finds states by the execution that they come from, for projectors."""
+
+    async def load_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[ProjectionRecord]:
+        """Return the states of a type that executions have, by id.
+
+        Raises:
+            DamagedProjection: one does not match its checksum.
+            ProjectionStoreUnavailable: the store cannot be reached.
+        """
+        ...
+
+
 class RecordStore(Protocol):
     """What an adapter does; checksums, snapshots and unknown types are not its concern.
 
@@ -136,6 +151,12 @@ class RecordStore(Protocol):
 
     async def read(self, projection_ids: Sequence[str]) -> Sequence[SealedRecord]:
         """Return the records that exist."""
+        ...
+
+    async def of_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[SealedRecord]:
+        """Return the records of a type that executions have."""
         ...
 
     async def page(

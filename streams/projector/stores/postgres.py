@@ -35,6 +35,12 @@ class PostgresRecords:
         """Return the records that exist."""
         return await self._records("postgres_read", list(projection_ids))
 
+    async def of_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[SealedRecord]:
+        """Return the records of a type that executions have."""
+        return await self._records("postgres_of_executions", list(execution_ids), projection_type)
+
     async def page(
         self, scope: Scope, projection_type: str, labels: Sequence[str], page: Pagination
     ) -> Sequence[SealedRecord]:

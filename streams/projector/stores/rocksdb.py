@@ -38,6 +38,13 @@ class RocksdbRecords:
         """Return the records that exist."""
         return await self._file.run(lambda: self._read(projection_ids))
 
+    async def of_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[SealedRecord]:
+        """Return the records of a type that executions have."""
+        prefixes = [_key(_EXECUTION, str(one), projection_type, "") for one in execution_ids]
+        return await self._file.run(lambda: self._of_executions(prefixes))
+
     async def page(
         self, scope: Scope, projection_type: str, labels: Sequence[str], page: Pagination
     ) -> Sequence[SealedRecord]:
@@ -71,6 +78,13 @@ class RocksdbRecords:
             return []
         with self._opened(is_reader=True) as database:
             return list(_found(database, projection_ids).values())
+
+    def _of_executions(self, prefixes: Sequence[bytes]) -> list[SealedRecord]:
+        if not self._file.path.exists():
+            return []
+        with self._opened(is_reader=True) as database:
+            ids = [one for prefix in prefixes for one in _last_parts(database, prefix)]
+            return list(_found(database, ids).values())
 
     def _page(
         self, prefix: bytes, start: bytes, labels: set[str], limit: int
@@ -126,7 +140,7 @@ def _place(record: SealedRecord) -> bytes:
 
 
 def _by_execution(record: SealedRecord) -> bytes:
-    return _key(_EXECUTION, str(record.execution_id), record.projection_id)
+    return _key(_EXECUTION, str(record.execution_id), record.projection_type, record.projection_id)
 
 
 def _put(batch: WriteBatch, record: SealedRecord) -> None:
@@ -171,10 +185,13 @@ def _erased(database: Rdict, erased: ErasedRecords) -> list[SealedRecord]:
         everything = _RECORD + b"\0"
         return [_record(value) for _, value in _under(database, everything, everything)]
     prefix = _key(_EXECUTION, str(erased.execution_id), "")
-    ids = [key[len(prefix) :].decode() for key, _ in _under(database, prefix, prefix)]
     through = erased.through_version
-    found = _found(database, ids).values()
+    found = _found(database, _last_parts(database, prefix)).values()
     return [one for one in found if through is None or one.version <= through]
+
+
+def _last_parts(database: Rdict, prefix: bytes) -> list[str]:
+    return [key.rpartition(b"\0")[2].decode() for key, _ in _under(database, prefix, prefix)]
 
 
 def _under(database: Rdict, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, bytes]]:

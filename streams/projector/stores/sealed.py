@@ -54,6 +54,15 @@ class SealedProjections:
         found = map(_checked, await self._records.read(projection_ids))
         return [one for one in found if scope is None or one.lineage.scope == scope]
 
+    async def load_executions(
+        self, execution_ids: Sequence[int], projection_type: str
+    ) -> Sequence[ProjectionRecord]:
+        """Return the states of a type that executions have, by id."""
+        if not execution_ids:
+            return []
+        found = await self._records.of_executions(execution_ids, projection_type)
+        return [_checked(one) for one in sorted(found)]
+
     async def save_snapshot(self, snapshot: StoredSnapshot) -> None:
         """Write a snapshot; one of the same version stays."""
         kind = _snapshot_type(snapshot.aggregate_type, snapshot.aggregate_id)

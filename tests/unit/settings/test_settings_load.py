@@ -9,6 +9,7 @@ import pytest
 
 from streams.errors import Refused
 from streams.settings import BadSettings, Loaded, Settings, load
+from streams.settings.projections import DatabaseStore, FileStore
 
 WHOLE = """\
 runtime:
@@ -317,7 +318,26 @@ BAD = [
         "projection_stores: {s: {bakend: postgres}}",
         "s.bakend: unknown key; did you mean 'backend'?",
     ),
-    ("materializations: {m: {}}", "materializations.m.backend: is missing"),
+    ("materializations: {m: {}}", "materializations.m: needs 'store', the name of a projection"),
+    (
+        "materializations: {m: {store: none}}",
+        "'materializations.m.store' is 'none'; 'projection_stores' has default",
+    ),
+    (
+        "projection_stores: {s: {backend: search-store, connection: {hosts: [a]}}}\n"
+        "materializations: {m: {store: s}}",
+        "'materializations.m.store' is 's': backend 'search-store' is not available",
+    ),
+    (
+        "projection_stores: {s: {backend: key-value, connection: {dsn: 'rocksdb:here'}}}\n"
+        "materializations: {m: {store: s}}",
+        "backend 'key-value' needs a 'connection.dsn' such as 'rocksdb:/var/lib/streams/",
+    ),
+    (
+        "projection_stores: {s: {backend: postgres, connection: {dsn: 'postgresql://a'}}}\n"
+        "materializations: {m: {store: s, backend: columnar-analytics}}",
+        "is 's', whose backend is 'postgres', not 'columnar-analytics'",
+    ),
     (
         "connect:\n  url: a\n  secrets_dir: b\n  url: c",
         ":4: connect.url: is given twice; first on line 2",
@@ -407,3 +427,28 @@ def test_the_cluster_of_container_tasks_is_a_file_and_a_namespace() -> None:
     assert "tools.kubernetes.kubeconf" in " ".join(
         problems_of("tools: {kubernetes: {kubeconf: x}}")
     )
+
+
+def test_a_projection_is_in_the_store_that_its_materialization_names() -> None:
+    text = """
+projection_stores:
+  analytics: {backend: columnar-analytics, connection: {dsn: "duckdb:/data/a.duckdb"}}
+  keyed: {backend: key-value, connection: {dsn: "rocksdb:/data/keyed"}}
+  other: {backend: postgres, connection: {dsn: "postgresql://pg/other"}}
+materializations:
+  patients: {store: analytics}
+  doctors: {store: keyed, backend: key-value}
+  wards: {store: other}
+  beds: {store: default}
+"""
+    settings = load_text(text).settings
+    stores = settings.projection_stores
+    assert settings.stores_of_projections == {
+        "patients": "analytics",
+        "doctors": "keyed",
+        "wards": "other",
+    }
+    assert stores["analytics"].target() == FileStore("duckdb", Path("/data/a.duckdb"))
+    assert stores["keyed"].target() == FileStore("rocksdb", Path("/data/keyed"))
+    assert stores["other"].target() == DatabaseStore("postgresql://pg/other")
+    assert stores["default"].target() is None
