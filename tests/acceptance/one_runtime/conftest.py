@@ -26,13 +26,30 @@ def poison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
+def file_stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings of projections that are stored in files."""
+    folder = tmp_path_factory.mktemp("projections")
+    stores = {
+        "ANALYTICS": ("columnar-analytics", f"duckdb:{folder / 'analytics.duckdb'}", "DUCKDB"),
+        "KEYED": ("key-value", f"rocksdb:{folder / 'keyed'}", "ROCKSDB"),
+    }
+    found = {}
+    for name, (backend, dsn, engine) in stores.items():
+        found[f"STREAMS__PROJECTION_STORES__{name}__BACKEND"] = backend
+        found[f"STREAMS__PROJECTION_STORES__{name}__CONNECTION__DSN"] = dsn
+        found[f"STREAMS__MATERIALIZATIONS__NUMBERS_IN_{engine}__STORE"] = name.lower()
+    return found
+
+
+@pytest.fixture(scope="package")
 async def own_runtime(
-    tmp_path_factory: pytest.TempPathFactory, poison: Path
+    tmp_path_factory: pytest.TempPathFactory, poison: Path, file_stores: dict[str, str]
 ) -> AsyncIterator[Runtime]:
     """A stack with every role that only this run uses; what is planted is there."""
     found = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(PLANTED), *([found] if found else [])])
-    environment = {**LEASE, "PYTHONPATH": path, "STREAMS_TEST_POISON": str(poison)}
+    planted = {"PYTHONPATH": path, "STREAMS_TEST_POISON": str(poison)}
+    environment = {**LEASE, **file_stores, **planted}
     async with whole_runtime(tmp_path_factory.mktemp("whole"), environment) as made:
         yield made
 
