@@ -42,6 +42,7 @@ from streams.data_folder import layout_of, write_private
 from streams.metrics.exposition import RoleMetrics
 from streams.metrics.roles import API
 from streams.payload.port import PayloadStore, Scope
+from streams.payload.tiers.tiered_store import TieredPayloads
 from streams.roles.start import role_folder
 from streams.roles.tier_stats import writing_tier_stats
 from streams.schema.registry import SchemaRegistry
@@ -84,8 +85,7 @@ async def open_runtime(
     """
     async with (
         open_log(settings, role="api", lanes=1, metrics=metrics) as log,
-        open_tiers(settings, consumer="api", metrics=metrics) as payloads,
-        writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
+        _open_tiers(settings, folder, metrics) as payloads,
         _open_reads(settings, metrics) as (pool, registry),
         open_routes(settings) as routes,
     ):
@@ -128,6 +128,17 @@ async def _open_reads(
 
 def _scope(settings: Settings) -> Scope:
     return Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+
+
+@asynccontextmanager
+async def _open_tiers(
+    settings: Settings, folder: Path | None, metrics: RoleMetrics | None
+) -> AsyncIterator[TieredPayloads]:
+    async with (
+        open_tiers(settings, consumer="api", metrics=metrics) as payloads,
+        writing_tier_stats(payloads, folder) if folder is not None else nullcontext(),
+    ):
+        yield payloads
 
 
 def webhook_receiver(
