@@ -21,7 +21,7 @@ from streams.projector.business.postgres import PostgresBusiness
 from streams.projector.business.reading import BusinessQueries
 from streams.projector.port import ProjectionStore
 from streams.projector.postgres import PostgresProjections
-from streams.projector.stores.routed import NO_ROUTES, RoutedReader, RoutedStates, Routes
+from streams.projector.stores.routed import NO_ROUTES, ReadableRoutes, RoutedStates, Routes
 from streams.replay.business import BusinessReplay
 from streams.replay.kafka import KafkaOffsets
 from streams.replay.organization import OrganizationReplay
@@ -71,7 +71,7 @@ def business_replay_of(
 
 def business_queries_of(pool: asyncpg.Pool, routes: Routes = NO_ROUTES) -> BusinessQueries:
     """Return the queries of business projections."""
-    return BusinessQueries(RoutedReader(PostgresBusiness(pool), routes), installed())
+    return BusinessQueries(ReadableRoutes(PostgresBusiness(pool), routes), installed())
 
 
 @asynccontextmanager

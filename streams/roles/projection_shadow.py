@@ -36,6 +36,10 @@ class NoDeclaration(Refused):
     """Nothing declares the version."""
 
 
+class StoredElsewhere(Refused):
+    """The projection is not in the database of the log."""
+
+
 def scope_of(settings: Settings) -> Scope:
     """Return the scope whose projections are meant."""
     return Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
@@ -77,9 +81,11 @@ async def plan_shadow(
 
     Raises:
         BadShadow: another version is in the way.
+        StoredElsewhere: the projection is in a store of the settings.
         NoDeclaration: nothing declares it.
         Unavailable: Postgres cannot be reached.
     """
+    _check_store(settings, name)
     dsn = settings.event_store.canonical_connection.dsn("project")
     async with open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool:
         return await _plan(settings, pool, name, version, playbook)
@@ -96,9 +102,11 @@ async def run_build(
 
     Raises:
         BadShadow: another version is in the way.
+        StoredElsewhere: the projection is in a store of the settings.
         NoDeclaration: nothing declares it.
         Unavailable: Postgres or the payload store cannot be reached; run it again.
     """
+    _check_store(settings, name)
     dsn, scope = settings.event_store.canonical_connection.dsn("project"), scope_of(settings)
     async with (
         open_registry(settings) as registry,
@@ -122,6 +130,15 @@ async def run_build(
         versions = await _operations(pool, scope).versions(name)
         await PostgresVersions(pool).change(versions.built(SystemClock().now()))
     return done
+
+
+def _check_store(settings: Settings, name: str) -> None:
+    if (store := settings.stores_of_projections.get(name)) is not None:
+        raise StoredElsewhere(
+            f"projection {name!r} is in the store {store!r}, and versions are switched in the "
+            f"database of the log only; set `materializations.{name}.store: default`, or give the "
+            "new version another name"
+        )
 
 
 async def _plan(

@@ -81,7 +81,7 @@ class StoredBusiness:
         async for row in self._progress_of(scope):
             key = (row.projection, row.version, row.declaration_digest)
             known = found.get(key) or ListedProjection(
-                row.projection, row.version, row.declaration, key[2], 0, 0, 0, self.name
+                row.projection, row.version, row.declaration, key[2], 0, 0, 0, store=self.name
             )
             found[key] = known._replace(
                 executions=known.executions + 1,
@@ -94,27 +94,42 @@ class StoredBusiness:
         self,
         scope: Scope,
         projection: str,
-        version: int,
+        versions: Sequence[int],
         *,
         wanted: Mapping[int, str],
         after: Sequence[Json] | None,
         limit: int,
     ) -> StatesPage:
-        """Return the states of up to `limit` keys."""
+        """Return the states of up to `limit` keys, by key, version and execution."""
         filters = {str(place): text for place, text in wanted.items()}
-        start = (
-            None if after is None else (_place(after), f"{key_digest(after)}0")
-        )  # "0" follows "/"
-        found: list[BusinessStateRow] = []
-        digests: set[str] = set()
-        async for record in self._records(scope, _type(projection, version), filters, start):
+        groups: dict[tuple[str, str], list[BusinessStateRow]] = {}
+        for version in versions:
+            kind, found = _type(projection, version), 0
+            async for key, rows in self._keys(scope, kind, filters, after):
+                groups.setdefault(key, []).extend(rows)
+                found += 1
+                if found > limit:
+                    break
+        shown = [groups[key] for key in sorted(groups)][:limit]
+        last = shown[-1][0].key_values if len(groups) > limit else None
+        return StatesPage([row for rows in shown for row in rows], last)
+
+    async def _keys(
+        self, scope: Scope, kind: str, filters: Mapping[str, str], after: Sequence[Json] | None
+    ) -> AsyncIterator[tuple[tuple[str, str], list[BusinessStateRow]]]:
+        """Yield the states of each key after one, with its place in the order of keys."""
+        # The ids of a key's states are its digest and "/", which "0" follows.
+        start = None if after is None else (_place(after), f"{key_digest(after)}0")
+        key, rows = ("", ""), list[BusinessStateRow]()
+        async for record in self._records(scope, kind, filters, start):
             row = _state_row(record)
-            if row.key_digest not in digests:
-                if len(digests) == limit:
-                    return StatesPage(found, found[-1].key_values)
-                digests.add(row.key_digest)
-            found.append(row)
-        return StatesPage(found, None)
+            if rows and row.key_digest != key[1]:
+                yield key, rows
+                rows = []
+            key = (record.place, row.key_digest)
+            rows.append(row)
+        if rows:
+            yield key, rows
 
     async def _progress_of(self, scope: Scope) -> AsyncIterator[BusinessProgressRow]:
         async for record in self._records(scope, PROGRESS, {}, None):

@@ -7,7 +7,8 @@ that is behind, because its files were restored or deleted, continues from its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from types import MappingProxyType
 
 from streams.events.model import Json, Root
@@ -16,6 +17,7 @@ from streams.projector.business.port import (
     BusinessReader,
     BusinessStates,
     ListedProjection,
+    ReadableBusiness,
     StateId,
     StatesPage,
 )
@@ -86,10 +88,16 @@ class RoutedStates:
 
 
 class RoutedReader:
-    """Reads each projection from its store."""
+    """Reads each projection from its store.
+
+    Versions of projections are switched in Postgres; those of other stores are not compared.
+    """
 
     def __init__(self, main: BusinessReader, routes: Routes) -> None:
         self._main, self._routes = main, routes
+        self.versions = main.versions
+        self.places, self.progress_page = main.places, main.progress_page
+        self.states_of = main.states_of
 
     async def projections(self, scope: Scope) -> Sequence[ListedProjection]:
         """Return the projections, by name and version."""
@@ -103,7 +111,7 @@ class RoutedReader:
         self,
         scope: Scope,
         projection: str,
-        version: int,
+        versions: Sequence[int],
         *,
         wanted: Mapping[int, str],
         after: Sequence[Json] | None,
@@ -111,7 +119,23 @@ class RoutedReader:
     ) -> StatesPage:
         """Return the states of up to `limit` keys."""
         store = self._routes.get(projection, self._main)
-        return await store.page(scope, projection, version, wanted=wanted, after=after, limit=limit)
+        return await store.page(
+            scope, projection, versions, wanted=wanted, after=after, limit=limit
+        )
+
+
+class ReadableRoutes(RoutedReader):
+    """Reads also as of one moment: of Postgres; other stores are read as they are."""
+
+    def __init__(self, main: ReadableBusiness, routes: Routes) -> None:
+        super().__init__(main, routes)
+        self._snapshot = main.snapshot
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[BusinessReader]:
+        """Return a reader that sees Postgres as it is when it first reads."""
+        async with self._snapshot() as main:
+            yield RoutedReader(main, self._routes)
 
 
 def _split(

@@ -78,11 +78,12 @@ async def test_projections_in_files_equal_the_replay(
     ) == [("numbers_in_postgres",)]
 
     await _are_read(runtime)
-    rows = duckdb.connect(_path(settings, "analytics"), read_only=True).execute(
-        "SELECT sum((decode(state)::JSON->>'row_count')::INT) FROM projection "
-        "WHERE projection_type = 'numbers_in_duckdb.v1'"
-    )
-    assert rows.fetchone() == (EXECUTIONS * ROWS,)
+    with duckdb.connect(_path(settings, "analytics"), read_only=True) as database:
+        rows = database.execute(
+            "SELECT sum((decode(state)::JSON->>'row_count')::INT) FROM projection "
+            "WHERE projection_type = 'numbers_in_duckdb.v1'"
+        ).fetchone()
+    assert rows == (EXECUTIONS * ROWS,)
 
     _path(settings, "analytics").unlink()
     shutil.rmtree(_path(settings, "keyed"))
@@ -119,7 +120,7 @@ async def _are_read(runtime: Runtime) -> None:
     assert [row["values"] for row in found["rows"]] == TOTALS[3:]
     listed = await _cli(runtime, "list")
     stores = {one["name"]: one["store"] for one in listed["projections"]}
-    assert [stores[name] for name in NAMES] == ["analytics", "keyed", "default"]
+    assert [stores[name] for name in NAMES] == ["analytics", "keyed", "postgres"]
 
 
 async def _cli(runtime: Runtime, *words: str) -> Any:
