@@ -18,6 +18,7 @@ from streams.execution.suspension import AlreadySo
 from streams.log.errors import IdempotencyConflict, RootEnded, VersionConflict
 from streams.payload.errors import PayloadForeign, PayloadMissing
 from streams.projector.business.reading import AmbiguousProjection, NoSuchProjection
+from streams.projector.stores.port import DamagedProjection
 from streams.replay.errors import MissingObject, NoSuchExecution, TamperedLog
 from streams.replay.fork.errors import WouldRepeat
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
@@ -62,6 +63,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (MissingObject, 409),
     (NoSuchProjection, 404),
     (AmbiguousProjection, 409),
+    (DamagedProjection, 409),
     (WouldRepeat, 409),
     (BadRequest, 422),
     (BadEvent, 422),

@@ -14,6 +14,7 @@ from streams.clock import SystemClock
 from streams.events.model import Root
 from streams.projector.business.memory import MemoryBusiness
 from streams.projector.business.reading import BusinessQueries
+from streams.projector.stores.port import DamagedProjection
 from tests.support.projector.business import CARE, BusinessBench, checksums_in
 
 Client = TestClient[Any, Any]
@@ -132,3 +133,17 @@ async def test_a_missing_payload_is_a_problem_that_names_it(
     status, found = await get(client, "/api/replay/state", **OF_CARE, projection="business_object")
     assert (status, found["type"]) == (409, "urn:noetl:problem:missing-object")
     assert uri in found["detail"]
+
+
+async def test_a_damaged_row_is_a_conflict_not_a_bug(
+    client: Client, bench: BusinessBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def damaged(*_: object, **__: object) -> None:
+        raise DamagedProjection("ab/patients.v1/7")
+
+    monkeypatch.setattr(MemoryBusiness, "page", damaged)
+
+    status, found = await get(client, "/api/projections/patients")
+
+    assert (status, found["type"]) == (409, "urn:noetl:problem:damaged-projection")
+    assert "'ab/patients.v1/7' does not match its checksum" in found["detail"]
