@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from streams.replay.checks import Check, Status
 from streams.roles.projection_rebuild import rebuild_projections
 from streams.settings import Settings, load
 from streams.settings.projections import FileStore
-from tests.support.servers.runtime import Runtime, playbook
+from tests.support.servers.runtime import TIMEOUT_S, Runtime, playbook
 from tests.support.servers.second_role import second_role
 from tests.support.waiting import until
 
@@ -94,17 +95,20 @@ async def test_projections_in_files_equal_the_replay(
 
 async def _equal_the_replay(settings: Settings, executions: Sequence[int]) -> None:
     scope = Scope(settings.runtime.tenant_id, settings.runtime.organization_id)
+    found: Sequence[Check] = ()
     async with open_business_parity(settings) as parity:
-        for execution_id in executions:
-            found: Sequence[Check] = ()
 
-            async def is_equal(execution_id: int = execution_id) -> bool:
-                nonlocal found
-                found = await parity.compare(execution_id, scope)
-                return {one.status for one in found} == {Status.PASSED}
+        async def is_equal(execution_id: int) -> bool:
+            nonlocal found
+            found = await parity.compare(execution_id, scope)
+            return {one.status for one in found} == {Status.PASSED}
 
-            await until(is_equal, within_s=60)
-            assert {one.name for one in found} == {f"{name} v1" for name in NAMES}
+        try:
+            for execution_id in executions:
+                await until(partial(is_equal, execution_id), within_s=TIMEOUT_S, every_s=0.5)
+                assert {one.name for one in found} == {f"{name} v1" for name in NAMES}
+        except TimeoutError:
+            pytest.fail(f"execution {execution_id}: {found}")
 
 
 async def _are_read(runtime: Runtime) -> None:
