@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from streams.projector.stores.rocksdb import RocksdbRecords
 from streams.projector.stores.sealed import SealedProjections
 from streams.settings import Settings
 from tests.support.log.databases import dsn
+from tests.support.waiting import until
 
 CARE, OTHER_ORGANIZATION, OTHER_TENANT = (
     Scope("acme", "care"),
@@ -321,3 +323,39 @@ async def test_two_stores_of_one_path_take_turns(
     )
 
     assert await found(other) == [patient(n) for n in range(10)]
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from tests.contract import test_projection_stores as suite
+
+async def write(files, path):
+    store = suite.SealedProjections(files(path))
+    for number in range(0, 10**6, 2):
+        await store.save_projection([suite.patient(number), suite.patient(number + 1)])
+
+asyncio.run(write(getattr(suite, sys.argv[1]), Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("files", [DuckdbRecords, RocksdbRecords])
+async def test_a_killed_writer_leaves_whole_transactions_and_no_lock(
+    files: type[DuckdbRecords | RocksdbRecords], tmp_path: Path
+) -> None:
+    path = tmp_path / "store"
+    store = SealedProjections(files(path))
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITER, files.__name__, str(path), cwd=Path(__file__).parents[2]
+    )
+    try:
+        await until(lambda: store.load_projection([patient(7).projection_id]))
+    finally:
+        writer.kill()
+        await writer.wait()
+
+    rows = await found(store, page=Pagination(limit=10**6))
+    assert rows == [patient(number) for number in range(len(rows))]
+    assert len(rows) % 2 == 0
+    await store.save_projection([patient(8, version=2)])
+    assert await store.load_projection([patient(8).projection_id]) == [patient(8, version=2)]
