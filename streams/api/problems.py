@@ -22,6 +22,7 @@ from streams.projector.stores.port import DamagedProjection
 from streams.replay.errors import MissingObject, NoSuchExecution, TamperedLog
 from streams.replay.fork.errors import WouldRepeat
 from streams.results.lookup import ExpiredResult, ForeignResult, NoSuchResult
+from streams.retention.errors import DamagedArchive
 from streams.trigger.subscriptions.webhook_errors import (
     LimitReached,
     NoSuchWebhook,
@@ -60,6 +61,7 @@ _STATUS: tuple[tuple[type[StreamsError], int], ...] = (
     (WebhookPaused, 503),
     (NoSuchExecution, 404),
     (TamperedLog, 409),
+    (DamagedArchive, 409),
     (MissingObject, 409),
     (NoSuchProjection, 404),
     (AmbiguousProjection, 409),

@@ -34,6 +34,12 @@ from streams.app.replay import (
     organization_replay_of,
     replay_of,
 )
+from streams.app.retention import (
+    event_store_of,
+    open_policies,
+    open_retention,
+    stored_log_of,
+)
 from streams.app.roles import ANALYTICS_ROLES, NODE_ROLES, ROLES
 from streams.payload.objects.open import open_payloads, open_shelves
 
@@ -46,6 +52,7 @@ __all__ = [
     "business_replay_of",
     "catalog_of",
     "credentials_of",
+    "event_store_of",
     "forks_of",
     "keys_of",
     "open_audits",
@@ -58,9 +65,11 @@ __all__ = [
     "open_log",
     "open_organization_replay",
     "open_payloads",
+    "open_policies",
     "open_pool",
     "open_registry",
     "open_replay",
+    "open_retention",
     "open_routes",
     "open_shelves",
     "open_snapshot_store",
@@ -71,6 +80,7 @@ __all__ = [
     "providers_of",
     "replay_of",
     "sharing_terms",
+    "stored_log_of",
     "subscription_secrets_of",
     "subscriptions_of",
     "trigger_ledger_of",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from streams.app.log import open_pool, open_registry
+from streams.app.retention import stored_log_of
 from streams.events.codec import Codec
 from streams.payload.objects.open import open_payloads
 from streams.payload.port import PayloadStore
@@ -16,7 +17,6 @@ from streams.replay.audit.execution import ExecutionAudit
 from streams.replay.audit.port import ProjectedRows
 from streams.replay.audit.postgres import PostgresProjectedRows
 from streams.replay.bundle.export import BundleSources
-from streams.replay.postgres import PostgresStoredLog
 from streams.replay.postgres_children import PostgresChildren
 from streams.replay.verified import VerifiedLog
 from streams.schema.registry import SchemaRegistry
@@ -48,7 +48,8 @@ async def open_audits(settings: Settings, *, payloads: bool) -> AsyncIterator[Au
         NoSuchBackend: the settings of the payload store are incomplete.
     """
     async with _open(settings, payloads=payloads) as opened:
-        log, stored = PostgresStoredLog(opened.pool), PostgresProjectedRows(opened.pool)
+        log = stored_log_of(opened.pool, opened.codec, settings)
+        stored = PostgresProjectedRows(opened.pool)
         verified = VerifiedLog(log, opened.codec)
         yield Audits(ExecutionAudit(log, verified, stored, opened.payloads), stored)
 
@@ -65,7 +66,7 @@ async def open_bundle_sources(
     """
     async with _open(settings, payloads=payloads) as opened:
         yield BundleSources(
-            PostgresStoredLog(opened.pool),
+            stored_log_of(opened.pool, opened.codec, settings),
             opened.registry,
             opened.codec,
             opened.payloads,

@@ -10,6 +10,7 @@ import asyncpg
 from streams.app.log import open_pool, open_registry
 from streams.app.payloads import open_tiers
 from streams.app.projection_stores import open_routes
+from streams.app.retention import stored_log_of
 from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
 from streams.events.codec import Codec
@@ -35,7 +36,7 @@ from streams.settings import Settings
 
 def replay_of(pool: asyncpg.Pool, codec: Codec, settings: Settings) -> Replay:
     """Return replay of the log behind a pool."""
-    log = PostgresStoredLog(pool)
+    log = stored_log_of(pool, codec, settings)
     offsets = KafkaOffsets(settings.event_store.connection.url)
     return Replay(log, VerifiedLog(log, codec), SystemClock(), offsets)
 
@@ -64,7 +65,7 @@ def business_replay_of(
 ) -> BusinessReplay:
     """Return replay of business projections, which reads payloads too."""
     texts = RegisteredTexts(PostgresEventStore(None, pool, codec), payloads)
-    events = VerifiedLog(PostgresStoredLog(pool), codec)
+    events = VerifiedLog(stored_log_of(pool, codec, settings), codec)
     declared = Declared(texts, installed(), PostgresBusiness(pool), with_building=False)
     return BusinessReplay(replay_of(pool, codec, settings), events, declared, payloads)
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "prove": "streams.cli.prove",
     "rebuild": "streams.cli.rebuild",
     "replay": "streams.cli.replay",
+    "retention": "streams.cli.retention",
     "run": "streams.cli.role",
     "schemas": "streams.cli.schemas",
     "simulate": "streams.cli.simulate",

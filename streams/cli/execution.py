@@ -108,7 +108,7 @@ def events(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the events of an execution, in order, from the log.
+    """Print the events of an execution, in order, from the log or its archive.
 
     \b
     Example:
@@ -170,16 +170,17 @@ def _rows_json(rows: Sequence[Row]) -> list[RowJson]:
 
 async def _events(settings: Settings, execution_id: int, after: int, limit: int) -> list[RowJson]:
     from streams.api.event_json import event_json
-    from streams.app import open_pool, open_registry
+    from streams.app import event_store_of, open_pool, open_registry
     from streams.events.codec import Codec
     from streams.events.model import Root
     from streams.log.postgres import PostgresEventStore
 
     dsn = settings.event_store.canonical_connection.dsn("read")
     async with open_registry(settings) as registry, open_pool(dsn) as pool:
-        store = PostgresEventStore(None, pool, await Codec.open(registry))
+        codec = await Codec.open(registry)
+        log = event_store_of(PostgresEventStore(None, pool, codec), pool, codec, settings)
         root = Root("execution", execution_id)
-        found = store.read_root(root, after_seq=after, through_seq=after + limit)
+        found = log.read_root(root, after_seq=after, through_seq=after + limit)
         return [event_json(event) async for event in found]
 
 

@@ -13,6 +13,7 @@ import orjson
 from streams.cli.options import settings_options
 from streams.cli.output import print_json, settings_of
 from streams.cli.patience import patiently
+from streams.cli.projection_shards import shards
 from streams.cli.projections_shadow import shadow
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def projections() -> None:
-    """Read the tables that playbooks declare in `projections:`.
+    """Read the tables that playbooks declare in `projections:`, and the projectors' lag.
 
     \b
     Example:
@@ -34,6 +35,7 @@ def projections() -> None:
 
 
 projections.add_command(shadow)
+projections.add_command(shards)
 
 
 @projections.command("list")

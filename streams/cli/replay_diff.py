@@ -86,10 +86,9 @@ def _compare_runs(settings: Settings, a: int, b: int, as_json: bool) -> NoReturn
 
 
 async def _of_runs(settings: Settings, a: int, b: int) -> RunDiff:
-    from streams.app import open_payloads, open_pool, open_registry
+    from streams.app import open_payloads, open_pool, open_registry, stored_log_of
     from streams.events.codec import Codec
     from streams.payload.port import Scope
-    from streams.replay.postgres import PostgresStoredLog
     from streams.replay.run_diff import PayloadRows, RunComparison
     from streams.replay.verified import VerifiedLog
 
@@ -100,8 +99,9 @@ async def _of_runs(settings: Settings, a: int, b: int) -> RunDiff:
         open_pool(dsn) as pool,
         open_payloads(settings) as payloads,
     ):
-        log = PostgresStoredLog(pool)
-        events = VerifiedLog(log, await Codec.open(registry))
+        codec = await Codec.open(registry)
+        log = stored_log_of(pool, codec, settings)
+        events = VerifiedLog(log, codec)
         return await RunComparison(log, events, PayloadRows(payloads)).between(a, b, scope)
 
 
@@ -120,7 +120,7 @@ def _print_runs(found: RunDiff) -> None:
 
 
 async def _of_logs(settings: Settings, execution_id: int, other_dsn: str | None) -> LogDiff:
-    from streams.app import open_pool, open_registry
+    from streams.app import open_pool, open_registry, stored_log_of
     from streams.events.codec import Codec
     from streams.payload.port import Scope
     from streams.replay.log_diff import LogComparison, NamedLog
@@ -130,9 +130,10 @@ async def _of_logs(settings: Settings, execution_id: int, other_dsn: str | None)
     dsn = settings.event_store.canonical_connection.dsn("read")
     async with AsyncExitStack() as stack:
         registry = await stack.enter_async_context(open_registry(settings))
-        comparison = LogComparison(await Codec.open(registry), scope)
+        codec = await Codec.open(registry)
+        comparison = LogComparison(codec, scope)
         pool = await stack.enter_async_context(open_pool(dsn))
-        mine = NamedLog("this log", PostgresStoredLog(pool))
+        mine = NamedLog("this log", stored_log_of(pool, codec, settings))
         if other_dsn is None:
             return await comparison.with_itself(mine, execution_id)
         pool = await stack.enter_async_context(open_pool(other_dsn))

@@ -103,5 +103,5 @@ def print_state(found: ReplayedState, projection: str) -> None:
     if found.snapshot is not None:
         why = f" ignored: {found.snapshot.ignored}" if found.snapshot.ignored else ""
         click.echo(f"snapshot      at event {found.snapshot.seq}{why}")
-    click.echo(f"events read   {found.events_read}, each verified")
+    click.echo(f"events read   {found.events_read} from the {found.source}, each verified")
     click.echo(f"checksum      {found.checksum_of(projection)}")

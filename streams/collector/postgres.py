@@ -63,7 +63,10 @@ class PostgresSnapshot:
     async def holdings(
         self, execution_ids: Collection[int] | None = None, ended: Ends = NO_ENDS
     ) -> AsyncIterator[RootHolding]:
-        """Yield the holding of each root; the events are sorted by root."""
+        """Yield the holding of each root; the events are sorted by root.
+
+        What is archived is never due: it is the holding of a root of its own.
+        """
         root: RootState | None = None
         extracts: list[EventExtract] = []
         roots = None if execution_ids is None else list(execution_ids)
@@ -77,6 +80,9 @@ class PostgresSnapshot:
             extracts.append(_extract(row))
         if root is not None:
             yield hold(root, extracts, ended.get(root.id, ()))
+        if roots is None:
+            async for row in self.connection.cursor(_query("archived"), prefetch=_BATCH):
+                yield _archived(row)
 
     async def holding(self, execution_id: int, ended: Ends = NO_ENDS) -> RootHolding | None:
         """Return the holding of one execution."""
@@ -195,6 +201,14 @@ def _root(row: asyncpg.Record) -> RootState:
         organization_id=row["organization_id"],
         ended_at=row["ended_at"],
     )
+
+
+def _archived(row: asyncpg.Record) -> RootHolding:
+    """Return the holding of an archived execution, or of the objects of an archive."""
+    text = row["payloads"].encode()
+    folder = folder_of(row["tenant_id"], row["organization_id"])
+    expired = digests_in(row["expired"].encode())
+    return RootHolding(_root(row), digests_in(text), located_in(text, folder), expired)
 
 
 def _extract(row: asyncpg.Record) -> EventExtract:

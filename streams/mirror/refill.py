@@ -27,8 +27,13 @@ from streams.topology import load
 
 _PAUSE_S = 0.1
 _REPORT_S = 1.0
-TOTAL = "SELECT coalesce(sum(seq), 0)::bigint FROM noetl.root_head"
-_HEADS = "SELECT root_type, root_id, seq, ingest_time FROM noetl.root_head WHERE seq > 0"
+TOTAL = """
+SELECT (SELECT coalesce(sum(seq), 0) FROM noetl.root_head)::bigint
+  - (SELECT coalesce(sum(seq), 0) FROM noetl.archived_root)::bigint"""
+_HEADS = """
+SELECT h.root_type, h.root_id, h.seq, h.ingest_time, a.root_id IS NOT NULL AS is_archived
+FROM noetl.root_head h LEFT JOIN noetl.archived_root a USING (root_id)
+WHERE h.seq > 0"""
 _INGESTED = "SELECT ingest_time FROM noetl.event WHERE root_id = $1 AND seq = $2"
 _SLOT_READY = (
     "SELECT confirmed_flush_lsn IS NOT NULL FROM pg_replication_slots WHERE slot_name = $1"
@@ -157,10 +162,12 @@ class Refill:
             for topic in load(folder("topics")).topics
             if topic.name in self._topics and topic.retention_ms >= 0
         }
-        expired: dict[Root, int] = {}
+        # A topic from before an archive still has its events; a new one does not.
+        archived = {Root(row["root_type"], row["root_id"]) for row in heads if row["is_archived"]}
+        expired = {root: newest[root] for root in archived}
         for root, seq in newest.items():
             since = retained_since.get(root.type)
-            if since is None:
+            if since is None or root in archived:
                 continue
             if times[root] < since:
                 # All of it may have expired; the rest only has to be in order.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from streams.events.model import Root
@@ -27,6 +28,13 @@ class StoredEvent(NamedTuple):
     envelope: bytes
 
 
+class LogSource(StrEnum):
+    """Where the events of a root are."""
+
+    LOG = "log"
+    ARCHIVE = "archive"
+
+
 @dataclass(frozen=True, slots=True)
 class LogHead:
     """The newest place in a root, and its chain there."""
@@ -34,6 +42,7 @@ class LogHead:
     scope: Scope
     seq: int
     chain: bytes
+    source: LogSource = LogSource.LOG
 
 
 class StoredPages(Protocol):

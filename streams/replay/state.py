@@ -18,7 +18,7 @@ from streams.projector.rows import ExecutionRow, Row, SnapshotRow
 from streams.projector.snapshots import UnusableSnapshot, snapshot_of, view_of
 from streams.replay.cutoff import Cutoff, OffsetReader, seq_of
 from streams.replay.errors import BadCutoff, NoSuchExecution, TamperedLog, UnknownProjection
-from streams.replay.port import LogHead, StoredLog
+from streams.replay.port import LogHead, LogSource, StoredLog
 from streams.replay.verified import BEGIN, ChainLink, VerifiedLog
 
 PROJECTIONS = ("execution", "loop", "stage", "frame", "command", "result_ref", ALL)
@@ -68,6 +68,8 @@ class ReplayedState:
     """The digests of all payloads its events refer to."""
     upcasts: Mapping[str, int]
     """How many of the events read were upcasted, by the step."""
+    source: LogSource = LogSource.LOG
+    """Where its events were read."""
 
     def checksum_of(self, projection: str) -> str:
         """Return the checksum of a projection."""
@@ -108,6 +110,7 @@ class _Fold(NamedTuple):
     events_read: int
     snapshot: SnapshotUse | None
     upcasts: Mapping[str, int]
+    source: LogSource
 
 
 class Replay:
@@ -153,6 +156,7 @@ class Replay:
             snapshot=fold.snapshot,
             payloads=view.payloads,
             upcasts=fold.upcasts,
+            source=fold.source,
         )
 
     async def snapshot(
@@ -194,7 +198,8 @@ class Replay:
         assert last is not None, "a root with a head has a first event"
         if last.seq == head.seq and last.chain != head.chain.hex():
             raise TamperedLog(root, last.seq, last.position, "its chain is not that of the head")
-        return _Fold(view, last, last.seq - start.link.seq, start.snapshot, upcasts)
+        events_read = last.seq - start.link.seq
+        return _Fold(view, last, events_read, start.snapshot, upcasts, head.source)
 
     async def _start(self, root: Root, through_seq: int, *, use_snapshots: bool) -> _Start:
         """Return the newest usable snapshot, compared with the log; else the beginning."""

@@ -29,6 +29,7 @@ def state_json(state: ReplayedState, projection: str) -> dict[str, object]:
         "payloads": {"count": state.payloads.length, "digest": state.payloads.digest},
         "upcasters": _upcasters(state),
         "events_read": state.events_read,
+        "read_from": state.source,
     }
 
 

@@ -20,6 +20,7 @@ from streams.app import (
     business_replay_of,
     catalog_of,
     credentials_of,
+    event_store_of,
     forks_of,
     keys_of,
     open_log,
@@ -92,7 +93,7 @@ async def open_runtime(
         credentials, keys = credentials_of(log, settings), keys_of(settings)
         catalog, ledger = catalog_of(log, payloads), trigger_ledger_of(log, settings, "api")
         yield ApiRuntime(
-            log=log.store,
+            log=event_store_of(log.store, pool, log.codec, settings),
             projections=PostgresProjectionReader(pool),
             ledger=ledger,
             catalog=catalog,

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-from streams.app import open_pool, open_registry, open_routes, open_tiers
+from streams.app import event_store_of, open_pool, open_registry, open_routes, open_tiers
 from streams.catalog.texts import RegisteredTexts
 from streams.errors import Refused
 from streams.events.codec import Codec
+from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
 from streams.projector.business.declared import Declared
 from streams.projector.business.fold import BusinessFolds
@@ -31,7 +32,7 @@ class NoSuchRoot(Refused):
 
 class _Ports(NamedTuple):
     heads: PostgresRootHeads
-    log: PostgresEventStore
+    log: EventStore
     tables: PostgresProjections
     store: RoutedProjections
     business: FoldsOf
@@ -83,9 +84,10 @@ async def _open(settings: Settings, execution_id: int | None) -> AsyncIterator[_
         open_routes(settings) as routes,
         open_tiers(settings, consumer="projector") as payloads,
     ):
-        log = PostgresEventStore(None, pool, await Codec.open(registry))
-        texts = RegisteredTexts(log, payloads)
-        declared = Declared(texts, installed(), PostgresBusiness(pool))
+        codec = await Codec.open(registry)
+        events = PostgresEventStore(None, pool, codec)
+        declared = Declared(RegisteredTexts(events, payloads), installed(), PostgresBusiness(pool))
+        log = event_store_of(events, pool, codec, settings)
         tables = PostgresProjections(pool, settings.payload_store.location)
         yield _Ports(
             PostgresRootHeads(pool, execution_id),

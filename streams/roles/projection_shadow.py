@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 
-from streams.app import open_pool, open_registry, open_tiers
+from streams.app import event_store_of, open_pool, open_registry, open_tiers
 from streams.app.replay import business_queries_of, business_replay_of
 from streams.catalog.texts import RegisteredTexts
 from streams.clock import SystemClock
@@ -114,7 +114,8 @@ async def run_build(
         open_tiers(settings, consumer="projector") as payloads,
     ):
         await PostgresVersions(pool).change(await _plan(settings, pool, name, version, playbook))
-        log = PostgresEventStore(None, pool, await Codec.open(registry))
+        codec = await Codec.open(registry)
+        log = event_store_of(PostgresEventStore(None, pool, codec), pool, codec, settings)
         stored = PostgresBusiness(pool)
         declared = Declared(RegisteredTexts(log, payloads), installed(), stored)
         done = await build_shadow(

@@ -11,7 +11,15 @@ from uuid import uuid4
 
 import orjson
 
-from streams.app import Log, catalog_of, open_copies, open_log, open_tiers, worker_token_of
+from streams.app import (
+    Log,
+    catalog_of,
+    event_store_of,
+    open_copies,
+    open_log,
+    open_tiers,
+    worker_token_of,
+)
 from streams.clock import SystemClock
 from streams.data_folder import layout_of
 from streams.holds import Holds
@@ -165,7 +173,7 @@ def _tool_environment(
             inline_bytes=settings.payload_store.threshold_bytes,
         ),
         ended_executions=EndedExecutions(log.store, holds),
-        results=Results(log.store, SystemClock()),
+        results=Results(event_store_of(log.store, log.pool, log.codec, settings), SystemClock()),
         sink_folder=Path(settings.sinks.folder or data / "sinks"),
         scratch_folder=layout_of(data).scratch,
         kv=PostgresKv(log.pool),

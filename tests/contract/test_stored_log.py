@@ -30,6 +30,7 @@ from tests.support.events.examples import codec
 from tests.support.log.databases import dsn
 from tests.support.projector.executions import Story, stored_events
 from tests.support.replay.benches import ReplayBench
+from tests.support.retention.archived import archived_log, written
 
 ID = 1000
 SCOPE = Scope("acme", "care")
@@ -49,7 +50,9 @@ class Stored:
         return self.events[0].root
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack), "bundle"])
+@pytest.fixture(
+    params=["memory", pytest.param("postgres", marks=pytest.mark.stack), "bundle", "archive"]
+)
 def where(request: pytest.FixtureRequest) -> Settings | str:
     """Return a database of the module's own, or another adapter's name."""
     if request.param != "postgres":
@@ -66,12 +69,13 @@ async def stored(where: Settings | str, tmp_path: Path) -> AsyncIterator[Stored]
         return
     bench = ReplayBench()
     events = await bench.append(Story(ID).whole())
-    if where == "memory":
+    if where in ("memory", "archive"):
 
         async def save(row: SnapshotRow) -> None:
             bench.stored.snapshots.append(row)
 
-        yield Stored(bench.stored, codec(), events, save)
+        log = bench.stored if where == "memory" else archived_log(bench, await written(bench, ID))
+        yield Stored(log, codec(), events, save)
         return
     await bench.export(ID, tmp_path / "bundle")
     with open_bundle(tmp_path / "bundle") as bundle:

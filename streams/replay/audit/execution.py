@@ -18,7 +18,7 @@ from streams.replay.audit.snapshots import FACTS, SNAPSHOTS, SnapshotAudit
 from streams.replay.checks import Check, Status, failed, has_failed, passed
 from streams.replay.errors import NoSuchExecution, TamperedLog
 from streams.replay.payload_index import PayloadIndex
-from streams.replay.port import LogHead, StoredLog
+from streams.replay.port import LogHead, LogSource, StoredLog
 from streams.replay.verified import VerifiedLog
 
 LOG = "log"
@@ -127,7 +127,8 @@ class ExecutionAudit:
             return _stopped(failed(LOG, error.what, _place(error)))
         except Inconsistent as error:
             return _stopped(failed(LOG, "it does not fold", f"{root}: {error}"))
-        chain = passed(LOG, f"{head.seq} events, each checksum and the chain from zero")
+        where = "" if head.source is LogSource.LOG else f", read from the {head.source}"
+        chain = passed(LOG, f"{head.seq} events, each checksum and the chain from zero{where}")
         rows, snapshots = await parts.rows.checks(head.seq), parts.snapshots.checks(head.seq)
         if self._payloads is None:
             return (chain, *rows, *snapshots)

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+from typing import Any
 
+import orjson
 import pytest
+from click.testing import CliRunner
 
 from streams.app import open_audits, open_business_parity
+from streams.cli import cli
 from streams.dev.bench.mock_server import mock_server
 from streams.payload.port import Scope
 from streams.replay.checks import Status
@@ -47,6 +52,8 @@ async def test_rows_equal_the_replay_though_projectors_die_and_shards_move(
                 await runtime.kill("projector-0")
             await load.running()
             await runtime.until(f"SELECT ({SHARDS}) = 2")
+            shared = await _shards(runtime)
+            assert {"projector-0", "projector-9"} <= shared.keys()
             second.send_signal(signal.SIGKILL)  # its shards go to the other one
             await second.wait()
             await load.running()
@@ -54,6 +61,16 @@ async def test_rows_equal_the_replay_though_projectors_die_and_shards_move(
     for execution_id in load.started:
         await runtime.until(PROJECTED, execution_id, await runtime.seq(execution_id))
     await _assert_equal(runtime, load.started)
+    behind = [one for one in (await _shards(runtime)).values() if one["messages"]]
+    assert behind == []
+
+
+async def _shards(runtime: Runtime) -> dict[str, Any]:
+    """Return the lag of each shard by its name, as an operator reads it."""
+    words = ["projections", "shards", "--data", str(runtime.data), "--json"]
+    done = await asyncio.to_thread(CliRunner().invoke, cli, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return {one["shard_id"]: one for one in orjson.loads(done.stdout)["shards"]}
 
 
 async def _assert_equal(runtime: Runtime, executions: list[int]) -> None:
