@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from streams.app import open_pool, open_registry
+from streams.app import event_store_of, open_pool, open_registry
 from streams.events.codec import Codec
 from streams.facts.codec import FactCodec
 from streams.facts.comparison import FactComparison, compare
@@ -16,6 +16,7 @@ from streams.facts.model import Fact
 from streams.facts.rebuild import RebuiltFacts
 from streams.facts.rebuild import rebuild_facts as rebuild
 from streams.facts.views import ROOTS
+from streams.log.port import EventStore
 from streams.log.postgres import PostgresEventStore
 from streams.projector.heads import PostgresRootHeads, RootTotals
 from streams.settings import Settings
@@ -26,7 +27,7 @@ OnEvents = Callable[[int], object]
 class _Sources(NamedTuple):
     content: FactContent
     heads: PostgresRootHeads
-    log: PostgresEventStore
+    log: EventStore
     codec: FactCodec
 
 
@@ -95,9 +96,11 @@ async def _open(settings: Settings) -> AsyncIterator[_Sources]:
         open_pool(dsn, limit_s=settings.runtime.call_limit_s) as pool,
         open_content(settings.event_store.connection.url) as content,
     ):
+        codec = await Codec.open(registry)
+        log = event_store_of(PostgresEventStore(None, pool, codec), pool, codec, settings)
         yield _Sources(
             content,
             PostgresRootHeads(pool, types=ROOTS),
-            PostgresEventStore(None, pool, await Codec.open(registry)),
+            log,
             await FactCodec.open(registry),
         )
