@@ -84,7 +84,6 @@ async def run(
         await create_changelogs(process.app, limit_s=limit_s)
         feed = _Feed(process.app)
         log = PostgresEventStore(None, pool, codec)
-        served = _attach_table(process, feed, log)
         store, lag = _measured(settings, pool, feed, metrics)
         projector = Projector(
             feed,
@@ -95,7 +94,7 @@ async def run(
             topic_ids=await _topic_ids(process.app),
             set_aside=partial(dead_letters.put, kind="event"),
             business=_business(log, payloads, pool, routes),
-            served=served,
+            served=_attach_table(process, feed, log),
             snapshot_interval=settings.event_store.replay.snapshot_interval_events,
         )
         set_aside = partial(dead_letters.put, reason=_FATAL, kind="event")
