@@ -77,9 +77,30 @@ def open_process(
     process = AddressedProcess(app, role_folder(settings, data), address)
     if metrics is not None:
         process.expose(metrics)
+    process.add_work(partial(watch_topics, app))
     if app.membership.tables:
         process.add_work(partial(watch_changelogs, app, limit_s=settings.runtime.call_limit_s))
     return process
+
+
+async def watch_topics(app: Application, *, every_s: float = WATCH_S) -> None:
+    """Look for topics that were created again, until cancelled; they are read from the beginning.
+
+    The assignor leaves out a topic that does not exist when the group is balanced, and metadata
+    is refreshed every 5 minutes only. The committed offsets may be those of the former topic.
+    """
+    known: Mapping[str, str | None] = {}
+    while True:
+        try:
+            ids = await app.topic_ids.topic_ids(app.membership.topics)
+            changed = {topic for topic, one in ids.items() if known.get(topic, one) != one}
+            if new := {topic for topic in changed if ids[topic] is not None}:
+                _log.warning("%s: created again; joining the group again", ", ".join(sorted(new)))
+                await app.consumer.read_again(new)
+            known = ids
+        except (FeedUnavailable, KafkaError, TimeoutError) as error:
+            _log.debug("%r", error)
+        await asyncio.sleep(every_s)
 
 
 async def watch_changelogs(app: Application, *, limit_s: float, every_s: float = WATCH_S) -> None:

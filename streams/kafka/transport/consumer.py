@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -31,6 +31,8 @@ LAST_COMMIT_S = 3.0
 RETRY_S = 0.5
 WATCH_S = 0.5
 REJOINS, REJOIN_S = 20, 0.5
+JOIN_S = 30.0
+"""How long a member that joins again waits; one that keeps its assignment gets no notice."""
 """How often, and how long after another, a member asks for the changelogs of its tables."""
 
 
@@ -100,6 +102,23 @@ class Consumer(driver.Consumer):
     def rejoin(self) -> None:
         """Join the group again, for another assignment."""
         self._thread.rejoin()
+
+    async def read_again(self, topics: Collection[str]) -> None:
+        """Join the group again, and begin at the first record of what is assigned of topics.
+
+        Raises:
+            KafkaError: the broker does not respond.
+        """
+        before = self.app.rebalancing_count
+        self.rejoin()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(JOIN_S):
+                while (  # noqa: ASYNC110 - Faust counts rebalances, and sets no event
+                    self.app.rebalancing_count == before or self.app.rebalancing
+                ):
+                    await asyncio.sleep(REJOIN_S)
+        for one in [one for one in self.readings.by_partition if one.topic in topics]:
+            await self.move(one, None)
 
     async def _drain_messages(self, fetcher: Any) -> None:
         try:

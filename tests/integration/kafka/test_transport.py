@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 
 import psutil
 import pytest
 
 from streams.kafka.transport import consumer
+from streams.roles.application import watch_topics
 from tests.support.kafka.reader_program import reader_program
 from tests.support.servers.topic_reader import TopicReader
 from tests.support.waiting import until
@@ -84,6 +86,22 @@ async def test_a_partition_without_acknowledgements_is_paused_after_its_span_and
 
 
 # --- rebalances
+
+
+async def test_a_topic_created_again_after_the_group_was_balanced_without_it_is_read(
+    topic, tmp_path
+):
+    reader = TopicReader(topic.bootstrap, topic.name, tmp_path)
+    reader.process.add_work(partial(watch_topics, reader.app, every_s=0.2))
+    await topic.write("before")
+    async with reader.running():
+        await until(lambda: reader.values == ["before"])
+        await topic.delete()
+        reader.app.consumer.rejoin()
+        await until(lambda: not reader.feed.partitions)
+        await topic.create()
+        await topic.write("after")
+        await until(lambda: reader.values == ["before", "after"])
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class KafkaTopic:
         self._admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
         await self._admin.start()
         self._stack.push_async_callback(self._admin.close)
-        await self._admin.create_topics([NewTopic(self.name, PARTITIONS, 1)])
+        await self.create()
         self._ends = await self._started(
             AIOKafkaConsumer(bootstrap_servers=self.bootstrap, isolation_level="read_committed")
         )
@@ -35,13 +35,19 @@ class KafkaTopic:
             AIOKafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=self.name)
         )
 
+    async def create(self) -> None:
+        await self._admin.create_topics([NewTopic(self.name, PARTITIONS, 1)])
+
+    async def delete(self) -> None:
+        await self._admin.delete_topics([self.name])
+
     async def _started(self, client: Any) -> Any:
         await client.start()
         self._stack.push_async_callback(client.stop)
         return client
 
     async def close(self) -> None:
-        await self._admin.delete_topics([self.name])
+        await self.delete()
         await self._stack.aclose()
 
     async def write(self, *values: str, partition: int = 0) -> None:
