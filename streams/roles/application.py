@@ -87,15 +87,21 @@ async def watch_topics(app: Application, *, every_s: float = WATCH_S) -> None:
     """Look for topics that were created again, until cancelled; they are read from the beginning.
 
     The assignor leaves out a topic that does not exist when the group is balanced, and metadata
-    is refreshed every 5 minutes only. The committed offsets may be those of the former topic.
+    is refreshed every 5 minutes only. The committed offsets may be those of the former topic. A
+    member that starts afterwards gets its former assignment: none, so it asks once for another.
     """
     known: Mapping[str, str | None] = {}
+    has_asked = False
     while True:
         try:
             ids = await app.topic_ids.topic_ids(app.membership.topics)
             changed = {topic for topic, one in ids.items() if known.get(topic, one) != one}
-            if new := {topic for topic in changed if ids[topic] is not None}:
-                _log.warning("%s: created again; joining the group again", ", ".join(sorted(new)))
+            new = {topic for topic in changed if ids[topic] is not None}
+            is_idle = app.consumer.has_no_partitions and not has_asked
+            if new or is_idle:
+                has_asked = has_asked or is_idle
+                why = f"{', '.join(sorted(new))}: created again" if new else "no partitions"
+                _log.warning("%s; joining the group again", why)
                 await app.consumer.read_again(new)
             known = ids
         except (FeedUnavailable, KafkaError, TimeoutError) as error:

@@ -103,6 +103,12 @@ class Consumer(driver.Consumer):
         """Join the group again, for another assignment."""
         self._thread.rejoin()
 
+    @property
+    def has_no_partitions(self) -> bool:
+        """Whether the group was balanced, and this member got no partition."""
+        is_balanced = self.app.rebalancing_count > 0 and not self.app.rebalancing
+        return is_balanced and not self.readings.by_partition
+
     async def read_again(self, topics: Collection[str]) -> None:
         """Join the group again, and begin at the first record of what is assigned of topics.
 
