@@ -94,3 +94,10 @@ def test_any_is_rare() -> None:
     lines = sum(text.count("\n") for _, text, _ in modules())
     per_thousand = 1000 * len(uses_of_any()) / lines
     assert per_thousand <= ANY_PER_THOUSAND_LINES
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == [], (
+        "pytest imports them by name: the second one is an error of the whole run"
+    )
